@@ -52,7 +52,7 @@ OwnerArgument = Annotated[str, typer.Argument(help="Your name on the Hub, or an 
 
 
 @dataclass
-class Target:
+class RepositoryState:
     """A repository of a publication; ``files`` and ``bytes`` are those that it shall hold."""
 
     what: str
@@ -65,7 +65,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PublishPlan:
     """What is published of an owner. ``suite`` is as it was named: a shipped one, or a folder."""
 
     owner: str
@@ -87,7 +87,7 @@ class Plan:
             return f"hub:{self.repo('labels')}"
         return "wheel" if self.chosen.name == OFFICIAL else "none"
 
-    def targets(self, settings: Settings) -> list[Target]:
+    def targets(self, settings: Settings) -> list[RepositoryState]:
         """Every repository in the order of publication. Raises PublishError for what must not be sent."""
         from arb.core.hub import PublishError, is_repo_name, published_files
         from space.deploy.commands import checked_files
@@ -108,21 +108,21 @@ class Plan:
             )
         metric, space = metric_sources(), checked_files(self.suite, self.chosen, settings)
         leaderboard = len(space) + len(MADE), _bytes(space.values())
-        labels = [Target("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
+        labels = [RepositoryState("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
         return [
             *(labels if self.labels else ()),
-            Target("dataset", self.repo(), "public dataset", len(data), _bytes(data.values())),
-            Target("metric", f"{self.owner}/{METRIC}", "Space", len(metric), _bytes(metric)),
-            Target("leaderboard", self.repo("leaderboard"), "Space", *leaderboard),
-            Target("records", self.repo("records"), "private dataset"),
-            Target("board", self.repo("board"), "public dataset"),
+            RepositoryState("dataset", self.repo(), "public dataset", len(data), _bytes(data.values())),
+            RepositoryState("metric", f"{self.owner}/{METRIC}", "Space", len(metric), _bytes(metric)),
+            RepositoryState("leaderboard", self.repo("leaderboard"), "Space", *leaderboard),
+            RepositoryState("records", self.repo("records"), "private dataset"),
+            RepositoryState("board", self.repo("board"), "public dataset"),
         ]
 
-    def publish_data(self, accept: list[str] | None, missing: list[str] | None) -> tuple[Publication, ...]:
+    def publish_data(self, missing: list[str] | None) -> tuple[Publication, ...]:
         from dataset_script.hub import publish
 
         labels_repo = self.repo("labels") if self.labels else None
-        return publish(self.folder, self.repo(), labels_repo, self.labels, self.suite, accept, missing)
+        return publish(self.folder, self.repo(), labels_repo, self.labels, self.suite, None, missing)
 
     def publish_space(self, maintainers: list[str] | None) -> tuple[Publication, ...]:
         from space.deploy.commands import deploy
@@ -150,9 +150,7 @@ def publish_all(
     maintainer: Annotated[
         list[str] | None, typer.Option(help="Who may moderate the board, as for `arb space deploy`.")
     ] = None,
-    accept: Annotated[
-        list[str] | None, typer.Option(metavar="CODE:TRAJECTORY_ID", help="As for `arb data publish`.")
-    ] = None,
+    accept: Annotated[list[str] | None, typer.Option(hidden=True, help="Ignored.")] = None,
     allow_missing: Annotated[list[str] | None, typer.Option(help="As for `arb data publish`.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be published where; ask no Hub.")
@@ -173,7 +171,7 @@ def publish_all(
     settings = read_settings()
     chosen = read_suite(suite, settings)
     hidden = _labels(labels, chosen, settings)
-    plan = Plan(owner, suite or settings.suite, chosen, data or Path(chosen.name), hidden)
+    plan = PublishPlan(owner, suite or settings.suite, chosen, data or Path(chosen.name), hidden)
     try:
         targets = plan.targets(settings)
     except (PublishError, OSError) as error:
@@ -185,7 +183,7 @@ def publish_all(
     if settings.hf_token is None:
         stop("publishing needs a token with write access; set HF_TOKEN")
     steps: Mapping[tuple[str, ...], Callable[[], tuple[Publication, ...]]] = {
-        ("labels", "dataset"): lambda: plan.publish_data(accept, allow_missing),
+        ("labels", "dataset"): lambda: plan.publish_data(allow_missing),
         ("metric",): lambda: (_put_metric(f"{owner}/{METRIC}", settings),),
         ("leaderboard", "records", "board"): lambda: plan.publish_space(maintainer),
     }
@@ -256,7 +254,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
         stop("interrupted; the Space holds all of the metric or none of it: run again to go on", INTERRUPTED)
 
 
-def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[Target]) -> int:
+def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:
     """Do a step and note at its targets what became of them; the exit code of its command."""
     try:
         with redirect_stdout(sys.stderr):  # what is printed there is the table
@@ -286,7 +284,7 @@ def _bytes(paths: Iterable[Path | None]) -> int:
     return sum(path.stat().st_size for path in paths if path is not None)
 
 
-def _print(targets: list[Target], as_json: bool) -> None:
+def _print(targets: list[RepositoryState], as_json: bool) -> None:
     if as_json:
         print_json([asdict(target) for target in targets])
         return

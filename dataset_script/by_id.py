@@ -145,43 +145,12 @@ def reader_of_folder(folder: Path) -> TrajectoryReader:
 
 
 def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
-    """Reads a dataset repository in ranges of bytes, all at the commit that the revision means now.
+    """Return a reader of a dataset repository at the revision's present commit. Raises HTTPError."""
+    from huggingface_hub import HfFileSystem
 
-    Not by `HfFileSystem`, which first lists every file of the repository, twice: at a million trajectories
-    more bytes than are read of the data. Raises HTTPError.
-    """
-    commit: str | None = None
-
-    def open_file(name: str) -> IO[bytes]:
-        from huggingface_hub import hf_hub_url
-        from huggingface_hub.errors import EntryNotFoundError
-
-        nonlocal commit
-        asked = commit or revision
-        url = hf_hub_url(repo, name, repo_type="dataset", revision=asked, endpoint=hub.endpoint)
-        try:
-            described = hub.get_hf_file_metadata(url=url)
-        except EntryNotFoundError as error:
-            raise FileNotFoundError(name) from error
-        commit = described.commit_hash or commit
-        return _range_file(url, described.size, hub._build_hf_headers())
-
-    return TrajectoryReader(open_file)
-
-
-def _range_file(url: str, size: int | None, headers: dict[str, str]) -> IO[bytes]:
-    """A file read by ranges of bytes, `BLOCK` at least."""
-    from fsspec.spec import AbstractBufferedFile
-    from huggingface_hub.utils import hf_raise_for_status, http_backoff
-
-    class RangeFile(AbstractBufferedFile):
-        def _fetch_range(self, start: int, end: int) -> bytes:
-            asked = {**headers, "Range": f"bytes={start}-{end - 1}"}
-            response = http_backoff("GET", url, headers=asked, follow_redirects=True)
-            hf_raise_for_status(response)
-            return response.content
-
-    return RangeFile(None, url, mode="rb", block_size=BLOCK, size=size)
+    commit = hub.repo_info(repo, repo_type="dataset", revision=revision).sha
+    files = HfFileSystem(endpoint=hub.endpoint, token=hub.token, skip_instance_cache=True)
+    return TrajectoryReader(lambda name: files.open(f"datasets/{repo}@{commit}/{name}", block_size=BLOCK))
 
 
 def rows_of(trajectory_id: str, file: IO[bytes], columns: Sequence[str] | None = None) -> pa.Table | None:

@@ -41,11 +41,7 @@ AllowMissingOption = Annotated[
 ]
 AcceptOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--accept",
-        metavar="CODE:TRAJECTORY_ID",
-        help="A warning about words on a page that you have looked at (again for more).",
-    ),
+    typer.Option("--accept", hidden=True, help="Ignored: warnings about words need no answer."),
 ]
 OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
 SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
@@ -226,9 +222,7 @@ def verify(
         Path | None, typer.Option(help="Fetch the repository into this folder and keep it.")
     ] = None,
     workers: WorkersOption = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Check every file again, whatever was found in it before.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", hidden=True, help="Ignored.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a published dataset.
@@ -236,16 +230,13 @@ def verify(
     Hashes against the manifest, schema, counts and splits against the suite, unique ids, every image decoded;
     and nothing in it that must not be: rewards, prompts, test labels, annotators' names, paths, canaries.
     As columns, fields and metadata they are errors. Words of a page or a model that only look like them are
-    warnings, each with its trajectory and steps; `publish` wants them accepted by name.
-
-    What was found in a file is stored (in ARB_CACHE_DIR, by the hash of its bytes), so that only changed
-    files are checked again, and a check that was stopped goes on.
+    warnings, each with its trajectory and steps.
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
     from arb.core.hub import HubError
     from arb.core.suite import SuiteError, load_suite
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.verify.check import verify as verify_folder
     from dataset_script.verify.manifest import lines
 
@@ -260,17 +251,14 @@ def verify(
                 folder,
                 suite=chosen,
                 canaries=canary or (),
-                accept=accept or (),
                 allow_missing=allow_missing or (),
                 progress=progress,
                 workers=workers or default_workers(),
-                cache=verify_cache(),
-                trust="nothing" if full else "times",
             )
-    except (HubError, OSError, SuiteError, ValueError, WorkerError) as error:
+    except (HubError, OSError, SuiteError, ValueError) as error:
         stop(str(error))
     except KeyboardInterrupt:
-        stop("interrupted; the same command goes on from here", 130)
+        stop("interrupted", 130)
     if as_json:
         print_json(report.as_json())
     else:
@@ -278,11 +266,6 @@ def verify(
             typer.echo(printable(line))
     if not report.ok:
         raise typer.Exit(1)
-
-
-def verify_cache() -> Path:
-    """Where `verify` and `publish` store what they found in each file of a dataset."""
-    return read_settings().cache_dir.expanduser() / "verified"
 
 
 def sample_tasks(
@@ -401,7 +384,7 @@ def new_suite(
         with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
             runs = open_source(source, tuple(allow_class or ()))
             found = find_runs(runs, workers or default_workers(), progress)
-        if not found.count():
+        if not found.runs:
             raise SelectionError(f"{source}: no run in it can be used")
         texts = suite_texts(found, SplitChoice(dev_share, seed, always_dev), title, known)
         write_new(out, texts)

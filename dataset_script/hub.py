@@ -6,13 +6,12 @@ commit, or none when it holds the same content already (`arb.core.hub.HubReposit
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -28,26 +27,23 @@ from arb.core.cli import (
 )
 from arb.core.console import printable
 from arb.core.hub import (
-    CommitRateLimiter,
     HubError,
     HubRepository,
     Publication,
     PublishError,
     describe_failure,
-    difference,
     hub_of,
     is_ours,
     is_repo_name,
     patiently,
     published_files,
-    status_of,
 )
-from dataset_script.commands import AcceptOption, AllowMissingOption, verify_cache
+from dataset_script.commands import AcceptOption, AllowMissingOption
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
 from dataset_script.sources.hub import fetch as fetch_released
 
 if TYPE_CHECKING:
-    from huggingface_hub import Discussion, HfApi
+    from huggingface_hub import HfApi
 
     from dataset_script.by_id import TrajectoryReader
     from dataset_script.verify.manifest import VerifyReport
@@ -60,12 +56,6 @@ MOST_FINDINGS: Final = 20
 MOST_FILES: Final = 25_000
 """The Hub takes so many in a commit (`HfApi.create_commit`)."""
 
-FILES_A_COMMIT: Final = 1_000
-"""Where it would be more than that: little is sent again after an interruption, and 100,000 go in an hour."""
-
-PULL_REQUEST: Final = "Publication"
-"""What the titles of pull requests begin with that hold a publication until it is whole."""
-
 
 @dataclass(frozen=True)
 class Publisher:
@@ -74,7 +64,6 @@ class Publisher:
     hub: HfApi
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
-    limiter: CommitRateLimiter = field(default_factory=CommitRateLimiter)
 
     def publish(
         self,
@@ -91,8 +80,12 @@ class Publisher:
         not be published, HubError for what the Hub does not do.
         """
         _check_names(repo, private_labels, labels_file)
-        _check_content(folder, verify)
+        _check_content(folder, verify, self.say)
         files = published_files(folder)
+        if len(files) > MOST_FILES:
+            raise PublishError(
+                f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} in a commit"
+            )
         if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
             raise PublishError(f"{labels_file.name}: the labels lie in the folder to publish; move them out")
         if not self.hub.token:
@@ -107,83 +100,8 @@ class Publisher:
             done.append(self._repository(private_labels).put(labels, owned=lambda _path: False))
         manifest = json.loads(files["manifest.json"].read_bytes())["files"]
         verified = {name: entry["sha256"] for name, entry in manifest.items()}
-        done.append(self._publish(self._repository(repo, verified), files))
+        done.append(self._repository(repo, verified).put(files, owned=is_ours))
         return tuple(done)
-
-    def _publish(self, repository: HubRepository, files: Mapping[str, Path]) -> Publication:
-        """One commit; where it would have more files than the Hub takes, several on a pull request's branch.
-
-        Until that is merged a reader of ``main`` sees the old dataset whole, and from then on the new one: a
-        merge is the one step of the Hub that changes any number of files at once. A publication that was
-        stopped goes on in its pull request, which is known by the dataset and the commit that it changes.
-        """
-        head, there = repository.read()
-        if len(files) + len(there) <= MOST_FILES:
-            return repository.put(files, owned=is_ours)
-        if len(sum(difference(files, there, is_ours), ())) <= MOST_FILES:
-            return repository.put(files, owned=is_ours)
-        digest = hashlib.sha256(files["manifest.json"].read_bytes()).hexdigest()
-        number = self._pull_request(repository, f"{PULL_REQUEST} {digest[:16]} on {head[:12]}")
-        branch = replace(repository, revision=f"refs/pr/{number}")
-        write, remove = difference(files, branch.read()[1], is_ours)
-        changes = [*remove, *write]
-        for first in range(0, len(changes), FILES_A_COMMIT):
-            if (pause := self.limiter.seconds_to_wait()) > 0:
-                self.say(f"waiting {pause:.0f} s: the Hub takes about 128 commits an hour")
-                self.sleep(pause)
-            batch = set(changes[first : first + FILES_A_COMMIT])
-            branch.put({name: files[name] for name in batch & files.keys()}, batch.__contains__)
-            self.limiter.note()
-            self.say(f"{min(first + FILES_A_COMMIT, len(changes))} of {len(changes)} files are on the Hub")
-        self._merge(repository, number)
-        now, merged = repository.read()
-        if sum(difference(files, merged, is_ours), ()):
-            raise PublishError(f"{repository.repo}: somebody changed it while this was published; run again")
-        return Publication(repository.repo, now, *difference(files, there, is_ours))
-
-    def _pull_request(self, repository: HubRepository, title: str) -> int:
-        """The number of the open pull request of this title, made if there is none; our older ones go."""
-        hub, repo = self.hub, repository.repo
-        own = self.hub.whoami()["name"]
-
-        def find() -> list[Discussion]:
-            found = hub.get_repo_discussions(repo, repo_type="dataset", author=own)
-            kinds = (one for one in found if one.is_pull_request and one.status in ("draft", "open"))
-            return [one for one in kinds if one.title.startswith(PULL_REQUEST)]
-
-        found = repository.patiently(find)
-        for old in (one for one in found if one.title != title):
-            repository.patiently(
-                lambda old=old: hub.change_discussion_status(repo, old.num, "closed", repo_type="dataset")
-            )
-        numbers = [one.num for one in found if one.title == title]
-        if numbers:
-            return numbers[0]
-        return repository.patiently(lambda: hub.create_pull_request(repo, title, repo_type="dataset")).num
-
-    def _merge(self, repository: HubRepository, number: int) -> None:
-        """Merge the pull request. Raises PublishError where ``main`` has changed the same files meanwhile."""
-        from huggingface_hub.errors import HTTPError
-
-        hub, repo = self.hub, repository.repo
-
-        def merge() -> None:
-            status = hub.get_discussion_details(repo, number, repo_type="dataset").status
-            if status == "draft":
-                hub.change_discussion_status(repo, number, "open", repo_type="dataset")
-            if status != "merged":  # an answer that got lost is no reason to merge twice
-                hub.merge_pull_request(repo, number, repo_type="dataset")
-
-        try:
-            repository.patiently(merge)
-        except HubError as error:
-            cause = error.__cause__
-            if isinstance(cause, HTTPError) and status_of(cause) in (400, 409, 412):
-                raise PublishError(
-                    f"{repo}: its files changed while this was published; look at it and run again to replace"
-                    " them"
-                ) from error
-            raise
 
     def _prepare(self, repo: str, private: bool) -> None:
         """Make the repository if it is not there; refuse one that is public or holds something else."""
@@ -221,20 +139,15 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
         raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
 
 
-def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
+def _check_content(folder: Path, verify: Callable[[Path], VerifyReport], say: Callable[[str], None]) -> None:
     report = verify(folder)
     if not report.ok:
         found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
         more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
         listed = "; ".join(found[:MOST_FINDINGS])
         raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {listed}{more}")
-    if report.to_accept:
-        options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
-        more = len(report.to_accept) - MOST_FINDINGS
-        raise PublishError(
-            f"{folder}: `python -m dataset_script verify` warns of words; look at them, then add: {options}"
-            + (f" and {more} more that it names" if more > 0 else "")
-        )
+    for finding in report.findings:
+        say(f"{finding.level}: {finding.file}: {finding.message} ({finding.count:,})")
 
 
 def fetch(
@@ -296,16 +209,14 @@ def publish(
 ) -> tuple[Publication, ...]:
     """Publish a built folder on the Hub.
 
-    Data, card and eval.yaml go into one commit, or are merged at once where that would have more than 25,000
-    files; the test labels into one of a private repository. What does
-    not pass `verify` is refused, and so are its warnings about words until they are accepted by name; what is
-    there already is not committed again. HF_TOKEN needs write access.
+    Data, card and eval.yaml go into one commit; the test labels into one of a private repository. What does
+    not pass `verify` is refused; what is there already is not committed again. HF_TOKEN needs write access.
 
     Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
     """
     from huggingface_hub.utils import disable_progress_bars
 
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.verify.check import verify
 
     settings = read_settings()
@@ -325,14 +236,11 @@ def publish(
                 verify=lambda built: verify(
                     built,
                     suite=expected,
-                    accept=accept or (),
                     allow_missing=allow_missing or (),
                     workers=default_workers(),
-                    cache=verify_cache(),
-                    trust="hashes",
                 ),
             )
-    except (PublishError, HubError, OSError, ValueError, WorkerError) as error:
+    except (PublishError, HubError, OSError, ValueError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)

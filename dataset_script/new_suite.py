@@ -9,15 +9,12 @@ never over anything; its ``suite.toml`` hides the labels and says what each rule
 import fcntl
 import hashlib
 import json
-import pickle
 import re
 import secrets
 import shutil
-import sqlite3
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain, groupby
 from pathlib import Path
 from typing import Final
 
@@ -42,79 +39,35 @@ from dataset_script.sources.base import (
     id_part,
 )
 from dataset_script.sources.published import PublishedDataset
-from dataset_script.task_selection import MetadataTask, draw_dev_tasks, iterate_tasks
+from dataset_script.task_selection import MetadataTask, draw_dev_tasks, load_tasks
 
 
 @dataclass(frozen=True, slots=True)
 class UsableRun:
-    """A trajectory that a suite can have, and its goal in words; empty where none was recorded."""
+    """A trajectory that a suite can have, and its goal in words; empty if none was recorded."""
 
     trajectory_id: str
     goal: str
 
+    @property
+    def task(self) -> tuple[str, str]:
+        """The benchmark and the task."""
+        parts = TrajectoryId.parse(self.trajectory_id)
+        return parts.benchmark, parts.task
 
+
+@dataclass(slots=True)
 class FoundRuns:
-    """What a source gives, in a temporary database on disk; and by name what it does not, with the reason."""
+    """The runs of a source, by id; and by name what gives none, with the reason."""
 
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.executescript(_TABLES)
-        self.left_out: list[Finding] = []
-
-    def close(self) -> None:
-        self._database.close()
-
-    def add_files(self, files: Iterable[SourceFile]) -> None:
-        rows = ((*map(_packed, (reading_key(f.trajectory_id), f.name)), pickle.dumps(f)) for f in files)
-        self._database.execute("BEGIN")
-        self._database.executemany("INSERT INTO files VALUES (?, ?, ?)", rows)
-        self._database.execute("COMMIT")
-
-    def candidates(self, source: TrajectorySource) -> Iterator["_Candidate"]:
-        """The files of each trajectory, in the order in which the source lists their first ones."""
-        of_key = "SELECT file FROM files WHERE key = ? ORDER BY name"
-        grouped = self._database.execute(
-            "SELECT min(rowid) AS place, key FROM files GROUP BY key ORDER BY place"
-        )
-        for place, key in grouped:
-            files = self._database.execute(of_key, (key,))
-            yield _Candidate(place, source, tuple(pickle.loads(file) for (file,) in files))
-
-    def add(self, run: UsableRun) -> None:
-        parts = TrajectoryId.parse(run.trajectory_id)
-        row = (run.trajectory_id, parts.benchmark, parts.task, run.goal)
-        self._database.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", tuple(map(_packed, row)))
-
-    def rows(self, columns: str, order: str) -> Iterator[tuple[str, ...]]:
-        """Columns of the runs: id, benchmark, task, goal."""
-        for row in self._database.execute(f"SELECT {columns} FROM runs ORDER BY {order}"):
-            yield tuple(cell.decode("utf-8", "surrogatepass") for cell in row)
-
-    def count(self, condition: str = "TRUE") -> int:
-        """How many candidates there are, or runs that meet a condition."""
-        return self._database.execute(f"SELECT count(*) FROM runs WHERE {condition}").fetchone()[0]
-
-    def number_of_candidates(self) -> int:
-        return self._database.execute("SELECT count(DISTINCT key) FROM files").fetchone()[0]
-
-
-_TABLES: Final = """
-CREATE TABLE files (key, name, file);
-CREATE INDEX files_by_key ON files (key, name);
-CREATE TABLE runs (id PRIMARY KEY, benchmark, task, goal) WITHOUT ROWID;
-"""
-
-
-def _packed(text: str) -> bytes:
-    """As SQLite takes it: names of files may have halves of characters. In the order of the text."""
-    return text.encode("utf-8", "surrogatepass")
+    runs: list[UsableRun] = field(default_factory=list)
+    left_out: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """The files of one trajectory, to be read until one can be used, and its place in the source."""
+    """The files of one trajectory, to be read until one can be used."""
 
-    place: int
     source: TrajectorySource
     files: tuple[SourceFile, ...]
 
@@ -126,21 +79,25 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     Raises SourceError, and WorkerError when a process was killed.
     """
     listing = source.list()
-    found = FoundRuns()
-    found.add_files(listing.files)
-    total = found.number_of_candidates()
-    problems: list[tuple[int, Sequence[Finding]]] = []
+    files: dict[str, list[SourceFile]] = defaultdict(list)
+    for file in listing.files:
+        files[reading_key(file.trajectory_id)].append(file)
+    candidates = [
+        _Candidate(source, tuple(sorted(of_key, key=lambda file: file.name))) for of_key in files.values()
+    ]
+    results: dict[_Candidate, tuple[UsableRun | None, Sequence[Finding]]] = {}
     with Workers(workers) as pool:
-        tasks = ((candidate, 0) for candidate in found.candidates(source))
-        for count, (candidate, (run, left_out)) in enumerate(pool.run_each(_usable_run, tasks), start=1):
-            progress(count, total, candidate.files[0].name)
-            if run is not None:
-                found.add(run)
-            if left_out:
-                problems.append((candidate.place, left_out))
-    found.left_out += [finding("link_out", name) for name in listing.links_out]
-    for _, left_out in sorted(problems, key=lambda problem: problem[0]):
+        tasks = ((candidate, 0) for candidate in candidates)
+        for candidate, result in pool.run_each(_usable_run, tasks):
+            results[candidate] = result
+            progress(len(results), len(candidates), candidate.files[0].name)
+    found = FoundRuns(left_out=[finding("link_out", name) for name in listing.links_out])
+    for candidate in candidates:
+        run, left_out = results[candidate]
         found.left_out += left_out
+        if run is not None:
+            found.runs.append(run)
+    found.runs.sort(key=lambda run: run.trajectory_id)
     return found
 
 
@@ -183,39 +140,35 @@ class SplitChoice:
 
 def suite_texts(
     found: FoundRuns, choice: SplitChoice, title: str, metadata: Iterable[MetadataTask] = ()
-) -> dict[str, Iterable[str]]:
-    """The files of the suite by name, each in pieces: trajectories.csv, suite.toml and, where something is
-    known, tasks.csv.
+) -> dict[str, str]:
+    """Return the suite's files by name: trajectories.csv, suite.toml and, if something is known, tasks.csv.
 
     Same runs, choice, title and metadata: same texts. Raises SelectionError when they cannot be split.
     """
-
-    def tasks() -> Iterator[tuple[str, str]]:
-        return (task for task, _ in groupby(found.rows("benchmark, task", "benchmark, task")))
-
-    dev = draw_dev_tasks(tasks, choice.dev_share, choice.seed, choice.always_dev)
-    test_runs = sum(task not in dev for task in found.rows("benchmark, task", "benchmark, task"))
+    goals: dict[tuple[str, str], str] = {}  # of each task, from its first run that has one
+    for run in found.runs:
+        goals[run.task] = goals.get(run.task) or run.goal
+    dev = draw_dev_tasks(goals, choice.dev_share, choice.seed, choice.always_dev)
+    splits = {task: SPLITS[0] if task in dev else SPLITS[1] for task in goals}
+    ids = [(run.trajectory_id, splits[run.task]) for run in found.runs]
+    test_runs = sum(split == SPLITS[1] for _, split in ids)
     made = (
-        f"Made by `python -m dataset_script new-suite` from {found.count()} runs: "
+        f"Made by `python -m dataset_script new-suite` from {len(found.runs)} runs: "
         f"dev {choice.dev_share} of the tasks, seed {choice.seed}."
     )
-    ids = ((name, _split(task, dev)) for name, *task in found.rows("id, benchmark, task", "id"))
-    texts: dict[str, Iterable[str]] = {
-        "trajectories.csv": _csv_lines(("trajectory_id", "split"), ids),
-        "suite.toml": (render_suite_toml(made, title, suggested_rules(test_runs)),),
+    texts = {
+        "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
+        "suite.toml": render_suite_toml(made, title, suggested_rules(test_runs)),
     }
     known = {task_key(task.task_id): task for task in metadata}
-    if known or found.count("goal <> x''"):
-        texts["tasks.csv"] = _csv_lines(_TASK_COLUMNS, _task_rows(found, dev, known))
+    if known or any(goals.values()):
+        rows = []
+        for (benchmark, name), goal in sorted(goals.items()):
+            task = known.get(name) or MetadataTask(name, (), (), "")
+            lists = " ".join(task.sites), " ".join(task.evaluations)
+            rows.append((name, benchmark, splits[benchmark, name], *lists, "", task.category, goal))
+        texts["tasks.csv"] = csv_text(_TASK_COLUMNS, rows)
     return texts
-
-
-def _split(task: Sequence[str], dev: Collection[tuple[str, str]]) -> str:
-    return SPLITS[0] if tuple(task) in dev else SPLITS[1]
-
-
-def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    return (csv_text(row, ()) for row in chain((header,), rows))
 
 
 def check_title(title: str | None, folder: Path) -> str:
@@ -237,8 +190,8 @@ def check_new(folder: Path) -> None:
         raise SuiteError(f"{folder}: is there already and is never written over; name another folder")
 
 
-def write_new(folder: Path, texts: Mapping[str, Iterable[str]]) -> None:
-    """Write the files, given in pieces, into a new folder, all or none.
+def write_new(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the files into a new folder, all or none.
 
     Raises SuiteError when it is there, and OSError.
     """
@@ -248,34 +201,20 @@ def write_new(folder: Path, texts: Mapping[str, Iterable[str]]) -> None:
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         unfinished.mkdir()
-        for name, pieces in texts.items():
-            with (unfinished / name).open("w", encoding="utf-8", newline="") as file:
-                file.writelines(pieces)
+        for name, text in texts.items():
+            (unfinished / name).write_text(text, encoding="utf-8", newline="")
         unfinished.rename(target)  # fails where somebody has filled the folder meanwhile
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _task_rows(
-    found: FoundRuns, dev: Collection[tuple[str, str]], known: Mapping[str, MetadataTask]
-) -> Iterator[tuple[str, ...]]:
-    """A row a task; its goal is that of its first run that has one."""
-    runs = found.rows("benchmark, task, goal", "benchmark, task, id")
-    for (benchmark, name), of_task in groupby(runs, key=lambda row: row[:2]):
-        task = known.get(name)
-        lists = (" ".join(task.sites), " ".join(task.evaluations)) if task is not None else ("", "")
-        category = task.category if task is not None else ""
-        goal = next((goal for *_, goal in of_task if goal), "")
-        yield name, benchmark, _split((benchmark, name), dev), *lists, "", category, goal
-
-
-def suite_report(folder: Path, found: "FoundRuns") -> BuildReport:
+def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
     """What is in the suite, read again from its folder, and what was left out, as `build` reports it."""
     suite = load_suite(folder)
     report = BuildReport(suite.name)
     for trajectory in suite.trajectories:
         report.count(trajectory.split, trajectory.benchmark)
-    tasks = Counter(task.split for task in iterate_tasks(suite))
+    tasks = Counter(task.split for task in load_tasks(suite))
     report.rows = {f"{split}, {tasks[split]} tasks": counts for split, counts in report.counts.items()}
     report.left_out = found.left_out
     return report

@@ -13,18 +13,15 @@ drew cannot be repeated: its seed is not known.
 """
 
 import hashlib
-import json
 import random
-import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from pathlib import Path
 
 from arb.core.ids import TrajectoryId, task_key
-from arb.core.suite import Suite, SuiteError, iterate_rows, read_rows
+from arb.core.suite import Suite, SuiteError, read_rows
 from arb.core.vocabulary import SPLITS
 
 NAME, SPLIT = "task_name", "browsergym_split"
@@ -197,7 +194,7 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 
 
 def draw_dev_tasks(
-    tasks: Callable[[], Iterable[tuple[str, str]]],
+    tasks: Collection[tuple[str, str]],
     share: float,
     seed: int,
     always_dev: Collection[tuple[str, str]] = (),
@@ -206,17 +203,17 @@ def draw_dev_tasks(
     benchmark.
 
     Which ones follows from a hash of the seed and the task, not from their order. Tasks of ``always_dev`` are
-    dev whatever the share. ``tasks`` gives each once, and is called several times, so that they need not be
-    held. Raises SelectionError for a share that is not between 0 and 1, and unless both splits get a task.
+    dev whatever the share. Raises SelectionError for a share that is not between 0 and 1, and unless both
+    splits get a task.
     """
     if not 0 < share < 1:
         raise SelectionError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
-    sizes = Counter(benchmark for benchmark, _ in tasks())
+    sizes = Counter(benchmark for benchmark, _ in tasks)
     numbers = _shares(sizes, share, seed)
-    kept = Counter(task[0] for task in tasks() if task in always_dev)
+    kept = Counter(task[0] for task in tasks if task in always_dev)
     dev: set[tuple[str, str]] = set()
     for benchmark in sizes:
-        of_benchmark = (task for task in tasks() if task[0] == benchmark)
+        of_benchmark = (task for task in tasks if task[0] == benchmark)
         number = max(kept[benchmark], numbers[benchmark])
         dev.update(nsmallest(number, of_benchmark, lambda task: (task not in always_dev, _rank(seed, *task))))
     if not 0 < len(dev) < sizes.total():
@@ -286,45 +283,30 @@ class Task:
 
 
 def load_tasks(suite: Suite) -> tuple[Task, ...]:
-    """All tasks that `iterate_tasks` gives."""
-    return tuple(iterate_tasks(suite))
-
-
-def iterate_tasks(suite: Suite) -> Iterator[Task]:
-    """Every task of the suite's trajectories, by name, with what ``tasks.csv`` says where there is one.
+    """Return every task of the suite's trajectories, by name, with what ``tasks.csv`` says if there is one.
 
     Benchmark and split are those of the trajectories. Raises SuiteError naming every row of the file that
-    contradicts them or names a task that the suite does not have. They meet in a temporary database on disk.
+    contradicts them or names a task that the suite does not have.
     """
-    problems = []
-    with closing(sqlite3.connect("")) as database:
-        database.execute("CREATE TABLE tasks (benchmark, task, split, facts, PRIMARY KEY (benchmark, task))")
-        rows = ((each.benchmark, each.task, each.split) for each in suite.trajectories)
-        database.executemany("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, NULL)", rows)
-        needed = ("task", "benchmark", *_LISTS, *_WORDS)
-        listed = iterate_rows(suite.tasks_path, needed) if suite.tasks_path.is_file() else ()
-        for number, row in enumerate(listed, start=2):
-            key = (row["benchmark"] or "", task_key(row["task"] or ""))
-            found = "SELECT split, facts FROM tasks WHERE benchmark = ? AND task = ?"
-            split, facts = database.execute(found, key).fetchone() or (None, None)
-            if split is None:
-                problems.append(f"row {number}, task {key[1][:80]!r}: not a task of the suite's trajectories")
-            elif facts is not None:
-                problems.append(f"row {number}, task {key[1][:80]!r}: named twice; keep one row")
-            elif row.get("split") not in (None, "", split):
-                problems.append(f"row {number}, task {key[1][:80]!r}: its trajectories are in {split}")
-            else:
-                known = json.dumps({name: row[name] for name in (*_LISTS, *_WORDS)})
-                update = "UPDATE tasks SET facts = ? WHERE benchmark = ? AND task = ?"
-                database.execute(update, (known, *key))
-        if problems:
-            raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
-        everything = "SELECT task, benchmark, split, facts FROM tasks ORDER BY benchmark, task"
-        for *names, facts in database.execute(everything):
-            yield _with_facts(Task(*names), json.loads(facts)) if facts else Task(*names)
-
-
-def _with_facts(task: Task, row: dict[str, str | None]) -> Task:
-    lists = (tuple((row[name] or "").split()) for name in _LISTS)
-    words = (row[name] or None for name in _WORDS)
-    return Task(task.task, task.benchmark, task.split, *lists, *words)
+    tasks = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
+    problems, described = [], set()
+    needed = ("task", "benchmark", *_LISTS, *_WORDS)
+    rows = read_rows(suite.tasks_path, needed) if suite.tasks_path.is_file() else []
+    for number, row in enumerate(rows, start=2):
+        key = (row["benchmark"] or "", task_key(row["task"] or ""))
+        place = f"row {number}, task {key[1][:80]!r}"
+        task = tasks.get(key)
+        if task is None:
+            problems.append(f"{place}: not a task of the suite's trajectories")
+        elif key in described:
+            problems.append(f"{place}: named twice; keep one row")
+        elif row.get("split") not in (None, "", task.split):
+            problems.append(f"{place}: its trajectories are in {task.split}")
+        else:
+            described.add(key)
+            lists = {name: tuple((row[name] or "").split()) for name in _LISTS}
+            words = {name: row[name] or None for name in _WORDS}
+            tasks[key] = replace(task, **lists, **words)
+    if problems:
+        raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
+    return tuple(tasks[key] for key in sorted(tasks))

@@ -239,8 +239,7 @@ class Publication:
 class HubRepository:
     """A repository of a kind, and how to wait for the Hub; ``say`` gets a line for every pause.
 
-    ``revision`` is the branch that is read and written: ``main``, or that of a pull request. ``sha256s`` are
-    the hashes that local files had when they were looked at: others are not committed.
+    ``sha256s`` are the hashes that local files had when they were checked: others are not committed.
     """
 
     hub: HfApi
@@ -248,7 +247,6 @@ class HubRepository:
     repo_type: RepoType = "dataset"
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
-    revision: str | None = None
     sha256s: Mapping[str, str] = field(default_factory=dict)
 
     def put(
@@ -294,7 +292,7 @@ class HubRepository:
         from huggingface_hub import RepoFile
 
         def read() -> tuple[str, dict[str, RepoFile]]:
-            head = self.hub.repo_info(self.repo, repo_type=self.repo_type, revision=self.revision).sha
+            head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
             listed = self.hub.list_repo_tree(
                 self.repo, repo_type=self.repo_type, revision=head, recursive=True
             )
@@ -323,7 +321,6 @@ class HubRepository:
                 operations,
                 commit_message=message,
                 repo_type=self.repo_type,
-                revision=self.revision,
                 parent_commit=head,
             )
         except HTTPError as error:

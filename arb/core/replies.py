@@ -166,7 +166,7 @@ def _line_pattern(name: str) -> re.Pattern[str]:
     )
 
 
-class Answer(Enum):
+class ParsedAnswer(Enum):
     """What the words of an answer come to."""
 
     YES = "yes"
@@ -213,21 +213,21 @@ _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.
 _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
 
 
-def parse_success(text: str) -> Answer:
+def parse_success(text: str) -> ParsedAnswer:
     """Whether an answer to "was it successful?" says so. Its first clause decides."""
     plain = _plain(text)
     words = _WORD.findall(plain)
     if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
-        return Answer.CHOICES
+        return ParsedAnswer.CHOICES
     clause = _first_clause(plain)
     if UNDECIDED.search(clause):
-        return Answer.UNSURE
+        return ParsedAnswer.UNSURE
     words = _WORD.findall(clause)
     found = _polarities(words)
     if len(found) != 1 or _BY_HALVES.search(clause):
-        return Answer.NOTHING
+        return ParsedAnswer.NOTHING
     is_plain = _are_only(words, _YES, _NO, _NOT, _FILLER) or _STANDS_FIRST.fullmatch(words[0])
-    return found.pop() if is_plain else Answer.NOTHING
+    return found.pop() if is_plain else ParsedAnswer.NOTHING
 
 
 def parse_yes_no(text: str) -> bool | None:
@@ -245,7 +245,7 @@ def parse_grade(text: str) -> int | None:
     return grades.pop() if len(grades) == 1 else None
 
 
-def parse_number(text: str, low: float = 1, high: float = 5) -> float | Answer:
+def parse_number(text: str, low: float = 1, high: float = 5) -> float | ParsedAnswer:
     """A rating between ``low`` and ``high``: ``4``, ``4/5``, ``4 out of 5``, ``four``.
 
     Another scale, a range, or a number that is out of bounds is NOTHING; the whole scale repeated is CHOICES.
@@ -253,13 +253,13 @@ def parse_number(text: str, low: float = 1, high: float = 5) -> float | Answer:
     plain = _plain(text)
     found = _NUMBER.match(plain)
     if found is None:
-        return Answer.UNSURE if UNDECIDED.search(_first_clause(plain)) else Answer.NOTHING
+        return ParsedAnswer.UNSURE if UNDECIDED.search(_first_clause(plain)) else ParsedAnswer.NOTHING
     number = _NUMBERS.get(found["number"]) or float(found["number"])
     if found["range"] is not None:
         is_scale = number == low and found["range"].endswith(f"{high:g}")
-        return Answer.CHOICES if is_scale else Answer.NOTHING
+        return ParsedAnswer.CHOICES if is_scale else ParsedAnswer.NOTHING
     if not low <= number <= high or (found["best"] is not None and float(found["best"]) != high):
-        return Answer.NOTHING
+        return ParsedAnswer.NOTHING
     return number
 
 
@@ -273,16 +273,16 @@ def _first_clause(plain: str) -> str:
     return next((clause.strip() for clause in clauses if re.search(r"[^\W\d_]", clause)), "")
 
 
-def _polarities(words: list[str]) -> set[Answer]:
+def _polarities(words: list[str]) -> set[ParsedAnswer]:
     """What the words say for and against; a "not" turns the word that it stands before."""
-    found, is_negated = set[Answer](), False
+    found, is_negated = set[ParsedAnswer](), False
     for place, word in enumerate(words):
         is_yes = _YES.fullmatch(word) is not None
         following = words[place + 1 : place + 4]
         if _NOT.fullmatch(word) and (word != "no" or any(each.startswith("succe") for each in following)):
             is_negated = True
         elif is_yes or _NO.fullmatch(word):
-            found.add(Answer.YES if is_yes != is_negated else Answer.NO)
+            found.add(ParsedAnswer.YES if is_yes != is_negated else ParsedAnswer.NO)
             is_negated = False
     return found
 
@@ -369,7 +369,7 @@ def read_verdict(
 def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
     """The last rating from 1 to 5 that stands in a reply after one of these names; None for none."""
     found = _last_answer(_places_of("rating", without_thoughts(reply), False, (names,)), parse_number)
-    return found[0] if found is not None and not isinstance(found[0], Answer) else None
+    return found[0] if found is not None and not isinstance(found[0], ParsedAnswer) else None
 
 
 def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
@@ -379,15 +379,15 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
     if found is None:
         return None
     answer, place = found
-    if answer in (Answer.UNSURE, Answer.NOTHING):
-        return Verdict("unsure" if answer is Answer.UNSURE else "unparsed", place=place)
+    if answer in (ParsedAnswer.UNSURE, ParsedAnswer.NOTHING):
+        return Verdict("unsure" if answer is ParsedAnswer.UNSURE else "unparsed", place=place)
     if form == "rating":
         return Verdict("ok", answer >= LEAST_REWARD, rating=answer, place=place)
     if form == "status":
-        return Verdict("ok", answer is Answer.YES, place=place)
+        return Verdict("ok", answer is ParsedAnswer.YES, place=place)
     return Verdict(
         "ok",
-        answer is Answer.YES,
+        answer is ParsedAnswer.YES,
         side_effect=_other(text, _SIDE, parse_yes_no),
         repetition=_other(text, _LOOP, parse_yes_no),
         optimality=_other(text, _OPTIMAL, parse_grade),
@@ -402,8 +402,10 @@ def _last_answer(found: Iterator[tuple[bool, list[Candidate]]], reads: Callable)
     """
     for is_asked_for, candidates in found:
         read = ((reads(each.text), each.place) for each in reversed(candidates))
-        answer, place = next((each for each in read if each[0] is not Answer.CHOICES), (Answer.NOTHING, None))
-        if answer is not Answer.NOTHING or (is_asked_for and place is not None):
+        answer, place = next(
+            (each for each in read if each[0] is not ParsedAnswer.CHOICES), (ParsedAnswer.NOTHING, None)
+        )
+        if answer is not ParsedAnswer.NOTHING or (is_asked_for and place is not None):
             return answer, place
     return None
 

@@ -18,11 +18,10 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
   labels are private. The measurements behind their defaults are on the About page of such a suite."""
 
 import csv
-import pickle
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +29,7 @@ from types import MappingProxyType
 from typing import Any
 
 from arb.core.files import csv_text
-from arb.core.ids import Trajectory, TrajectoryTable, reading_key
+from arb.core.ids import Trajectory, reading_key
 from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from arb.core.suites.questions import (
     RELEASED_ANSWERS,
@@ -43,34 +42,51 @@ from arb.core.suites.questions import (
 from arb.core.vocabulary import LABELS, SPLITS
 
 
+def _rule(default: Any, comment: str) -> Any:
+    """Return the field of a rule; the comment stands above it in a new suite's file."""
+    return field(default=default, metadata={"comment": comment})
+
+
 @dataclass(frozen=True)
 class SuiteRules:
     """The numbers of a suite's rules; noise in true positives, ages and rounds in days."""
 
-    files_a_day: int = 2
-    """Scored test files of an account in 24 hours, over all its judges and all label versions."""
-    files_a_year: int = 20
-    """The same in 365 days; asking for the metrics of an older file under newer labels counts as one."""
-    accounts_a_year: int = 20
-    """What all accounts together are shown in 365 days: at most what so many may at their limits."""
-    reserved_share: float = 0.5
-    """The share of that which is kept for accounts that a maintainer confirmed, from 0 to 1."""
-    account_age_days: int = 0
-    """How old an account has to be before it submits to test."""
-    age_exempt: tuple[str, ...] = ()
-    """Accounts that need not be."""
-    private_noise: float = 6.0
-    """Standard deviation of the noise on the true positives that a submitter sees."""
-    public_noise: float = 3.0
-    """The same for the overall figures of public rows; their benchmarks have the larger of the two."""
-    public_rows_a_year: int = 2
-    """Rows that an account may make public in a year."""
-    round_days: int = 30
-    """Public rows appear together, every so many days."""
-    fewest_positives: int = 30
-    """A file that calls fewer trajectories successful waits for a maintainer."""
-    ranking_half: bool = True
-    """Rank by a fixed hidden half of the tasks and show figures of the other half."""
+    files_a_day: int = _rule(2, "Test files of an account that are scored in 24 hours, over all its judges.")
+    files_a_year: int = _rule(
+        20,
+        "The same in 365 days, over all versions of the labels.",
+    )
+    accounts_a_year: int = _rule(
+        20,
+        "What all accounts together are shown in 365 days: at most what so many may at\n"
+        "their limits; beyond it files are refused, with the day from which they are taken again.",
+    )
+    reserved_share: float = _rule(
+        0.5,
+        "The share of it, from 0 to 1, that is kept for accounts which a maintainer\n"
+        "confirmed: other accounts, however many, cannot use it up.",
+    )
+    account_age_days: int = _rule(0, "How many days old an account has to be before it submits to test.")
+    age_exempt: tuple[str, ...] = _rule((), 'Accounts that need not be that old, such as ["ada", "bob"].')
+    private_noise: float = _rule(
+        6.0,
+        "Noise on the true positives that a submitter sees: its standard deviation.\n"
+        "With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
+        "and with them whoever submits often enough can work test labels out.",
+    )
+    public_noise: float = _rule(3.0, "The same on the overall figures of public rows.")
+    public_rows_a_year: int = _rule(2, "Rows that an account may make public in 365 days.")
+    round_days: int = _rule(30, "Public rows appear together, every so many days.")
+    fewest_positives: int = _rule(
+        30,
+        "A file that calls fewer test trajectories successful waits for a maintainer:\n"
+        "a tenth of them, and 30 where they are many.",
+    )
+    ranking_half: bool = _rule(
+        True,
+        "true: rank by a fixed hidden half of the tasks and show figures of the other half,\n"
+        "so that no figure helps anybody to a better rank; intervals widen by a factor of 1.4.",
+    )
 
 
 def read_rules(table: Any) -> SuiteRules:
@@ -127,7 +143,7 @@ class Suite:
     """Trajectories in the order of their released ids."""
 
     name: str
-    trajectories: Sequence[Trajectory]
+    trajectories: tuple[Trajectory, ...]
     dev_labels_path: Path
     tasks_path: Path
     about: str = ""
@@ -166,8 +182,6 @@ class Suite:
 
     def find(self, trajectory_id: str) -> Trajectory | None:
         """The trajectory an id names, in any of its spellings; None when the suite has no such one."""
-        if isinstance(self.trajectories, TrajectoryTable):
-            return self.trajectories.find(trajectory_id)
         return self._by_key.get(reading_key(trajectory_id))
 
     def split(self, name: str) -> tuple[Trajectory, ...]:
@@ -266,8 +280,8 @@ def _configuration(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def iterate_rows(path: Path, needed: Iterable[str] = ()) -> Iterator[dict[str, str]]:
-    """The rows of a CSV file, one at a time.
+def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
+    """Return the rows of a CSV file.
 
     Raises SuiteError when it is no text in UTF-8, or no CSV, or lacks columns that are needed; OSError.
     """
@@ -277,70 +291,42 @@ def iterate_rows(path: Path, needed: Iterable[str] = ()) -> Iterator[dict[str, s
             columns = reader.fieldnames or ()
             if absent := [name for name in needed if name not in columns]:
                 raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
-            yield from reader
+            return list(reader)
     except (UnicodeDecodeError, csv.Error) as error:
         raise SuiteError(f"{path.name}: cannot be read ({error}); save it as CSV in UTF-8") from error
 
 
-def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
-    """All rows that `iterate_rows` gives."""
-    return list(iterate_rows(path, needed))
-
-
-MOST_BYTES_AS_OBJECTS = 2_000_000
-"""Trajectories of a larger file (20,000) are made when asked for: as objects each takes 500 bytes."""
-
-
-def _trajectories(path: Path) -> Sequence[Trajectory]:
-    """The trajectories of a suite's file, by id."""
-    problems: list[tuple[int, str]] = []
-    rows = _checked_rows(path, problems)
-    if path.stat().st_size > MOST_BYTES_AS_OBJECTS:
-        found = TrajectoryTable(rows)
-        repeated, both = found.repeated, found.tasks_in_both_splits
-    else:
-        by_key: dict[str, Trajectory] = {}
-        repeated = []
-        for number, run in rows:
-            if by_key.setdefault(reading_key(run.trajectory_id), run) is not run:
-                repeated.append((number, run.trajectory_id))
-        found = tuple(sorted(by_key.values(), key=lambda run: run.trajectory_id))
-        both = _tasks_in_both_splits(by_key.values())
-    for number, name in repeated:
-        problems.append((number, f"trajectory_id {name[:80]!r}: named twice; keep one row"))
-    lines = [f"row {number}, {problem}" for number, problem in sorted(problems)]
-    lines += [f"task {task}: in dev and in test; a task belongs to one split" for task in both]
-    if lines:
-        raise SuiteError(f"{path.name}: " + "; ".join(lines))
-    return found
-
-
-def _checked_rows(path: Path, problems: list[tuple[int, str]]) -> Iterator[tuple[int, Trajectory]]:
-    """The number and the trajectory of each row; ``problems`` get what is wrong with the others."""
-    row: Mapping[str, str] = {}
-    for number, row in enumerate(iterate_rows(path), start=2):
-        if not {"trajectory_id", "split"} <= row.keys():
-            row = {}
-            break
+def _trajectories(path: Path) -> tuple[Trajectory, ...]:
+    """Return the trajectories of a suite's file, by id."""
+    rows = read_rows(path)
+    if not rows or not {"trajectory_id", "split"} <= rows[0].keys():
+        raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
+    problems: list[str] = []
+    by_key: dict[str, Trajectory] = {}
+    splits: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for number, row in enumerate(rows, start=2):
         spelled, split = row["trajectory_id"] or "", row["split"]
         try:
             run = Trajectory.of(spelled, split)
         except ValueError as error:
-            problems.append((number, f"trajectory_id {spelled[:80]!r}: {error}"))
+            problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: {error}")
             continue
-        if split in SPLITS:
-            yield number, run
+        if split not in SPLITS:
+            problems.append(f"row {number}, split {split!r}: use one of {', '.join(SPLITS)}")
+        elif by_key.setdefault(reading_key(spelled), run) is not run:
+            problems.append(
+                f"row {number}, trajectory_id {run.trajectory_id[:80]!r}: named twice; keep one row"
+            )
         else:
-            problems.append((number, f"split {split!r}: use one of {', '.join(SPLITS)}"))
-    if not row:
-        raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
-
-
-def _tasks_in_both_splits(trajectories: Iterable[Trajectory]) -> list[str]:
-    splits: dict[tuple[str, str], set[str]] = {}
-    for trajectory in trajectories:
-        splits.setdefault((trajectory.benchmark, trajectory.task), set()).add(trajectory.split)
-    return [task for (_, task), found in splits.items() if len(found) > 1]
+            splits[run.benchmark, run.task].add(split)
+    problems += [
+        f"task {task}: in dev and in test; a task belongs to one split"
+        for (_, task), found in splits.items()
+        if len(found) > 1
+    ]
+    if problems:
+        raise SuiteError(f"{path.name}: " + "; ".join(problems))
+    return tuple(sorted(by_key.values(), key=lambda run: run.trajectory_id))
 
 
 _LABEL_WORDS = MappingProxyType({"true": True, "false": False, "": None})
@@ -350,43 +336,34 @@ _ANNOTATOR = re.compile(r"annotator-\d{1,4}")
 
 
 def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
-    """All annotations that `iterate_dev_labels` gives."""
-    return tuple(iterate_dev_labels(suite))
+    """Return every annotation of the suite's dev trajectories, by released id, the primary one (1) first.
 
-
-def iterate_dev_labels(suite: Suite) -> Iterator[DevLabels]:
-    """Every annotation of the suite's dev trajectories, by released id, the primary one (1) first.
-
-    Nothing where the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
+    Nothing if the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
     label of a test trajectory is one, since this file is published. No message repeats a label. The column
     ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and of released ones
-    that the suite does not ask. They are put in order in a temporary database on disk.
+    that the suite does not ask.
     """
-    import sqlite3
-
     path = suite.dev_labels_path
     if not path.is_file():
-        return
+        return ()
     problems: list[str] = []
+    labels: dict[tuple[str, int], DevLabels] = {}
     asked = [question.name for question in suite.questions if not question.is_own]
-    with closing(sqlite3.connect("")) as database:
-        database.execute("CREATE TABLE labels (id, annotation, label, PRIMARY KEY (id, annotation))")
-        for number, row in enumerate(iterate_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
-            found = _dev_labels(suite, row)
-            if isinstance(found, list):
-                problems += [f"row {number}, {problem}" for problem in found]
-                continue
-            key = found.trajectory_id, found.annotation
-            insert = "INSERT OR IGNORE INTO labels VALUES (?, ?, ?)"
-            if not database.execute(insert, (*key, pickle.dumps(found))).rowcount:
-                problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
-        if not problems:  # an annotation 1 may stand in a row that was refused above
-            without = "SELECT id FROM labels GROUP BY id HAVING min(annotation) <> 1 ORDER BY id"
-            problems += [f"{name}: has no annotation 1" for (name,) in database.execute(without)]
-        if problems:
-            raise SuiteError(f"{path.name}: " + "; ".join(problems))
-        for (label,) in database.execute("SELECT label FROM labels ORDER BY id, annotation"):
-            yield pickle.loads(label)
+    for number, row in enumerate(read_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
+        found = _dev_labels(suite, row)
+        if isinstance(found, list):
+            problems += [f"row {number}, {problem}" for problem in found]
+            continue
+        key = name, annotation = found.trajectory_id, found.annotation
+        if key in labels:
+            problems.append(f"row {number}: annotation {annotation} of {name} is given twice; keep one row")
+        labels.setdefault(key, found)
+    if not problems:  # an annotation 1 may stand in a row that was refused above
+        names = sorted({name for name, _ in labels})
+        problems += [f"{name}: has no annotation 1" for name in names if (name, 1) not in labels]
+    if problems:
+        raise SuiteError(f"{path.name}: " + "; ".join(problems))
+    return tuple(labels[key] for key in sorted(labels))
 
 
 def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[str]:

@@ -1,5 +1,6 @@
 """The benchmark's words, spelled once: benchmarks, agents, labels, states, columns of a prediction file."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
@@ -37,12 +38,55 @@ AGENT_TITLES: Final = MappingProxyType(
 
 SPLITS: Final = ("dev", "test")
 
-LABELS: Final = ("success", "side_effect", "repetition")
+NO_VERDICT: Final = -1
+"""How a typed column stores that there is no verdict."""
+
+_YES_NO: Final = MappingProxyType({"true": 1, "false": 0, "yes": 1, "no": 0})
+_GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "completely optimal")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked of an item, and how answers are written in the prediction file's column of that name.
+
+    An item is a run, or a step or another part of one, as ``level`` says. Answers are stored as whole numbers
+    (``words`` has them): 1 and 0 for a binary target, a grade from 1 for an ordinal one.
+    """
+
+    title: str
+    type: Literal["binary", "ordinal"]
+    words: Mapping[str, int]
+    level: Literal["run", "step", "part"] = "run"
+
+    @property
+    def no_answer(self) -> int:
+        """The number that is stored if there is no answer."""
+        return NO_VERDICT if self.type == "binary" else 0
+
+
+TARGETS: Final = MappingProxyType(
+    {
+        "success": Target(
+            "Success",
+            "binary",
+            {**_YES_NO, "successful": 1, "unsuccessful": 0, "success": 1, "failure": 0},
+        ),
+        "side_effect": Target("Side effect", "binary", _YES_NO),
+        "repetition": Target("Repetition", "binary", _YES_NO),
+        "optimality": Target(
+            "Optimality",
+            "ordinal",
+            {word: grade for grade, word in enumerate(_GRADES, 1)}
+            | {f"{grade}. {word}": grade for grade, word in enumerate(_GRADES, 1)},
+        ),
+    }
+)
+"""The targets of AgentRewardBench."""
+
+LABELS: Final = tuple(name for name, target in TARGETS.items() if target.type == "binary")
 """The labels that judges are scored on; the positive class is "the label is true"."""
 
-LABEL_TITLES: Final = MappingProxyType(
-    {"success": "Success", "side_effect": "Side effect", "repetition": "Repetition"}
-)
+LABEL_TITLES: Final = MappingProxyType({name: TARGETS[name].title for name in LABELS})
 
 LABEL_ALIASES: Final = MappingProxyType({"looping": "repetition"})
 
@@ -91,12 +135,9 @@ EVIDENCE: Final = MappingProxyType(
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
 """How a judge's answer ended; only ``ok`` carries true or false, every other state is no verdict."""
 
-NO_VERDICT = -1
-"""How a typed column codes that there is no verdict."""
-
-ColumnKind = Literal["id", "success", "verdict", "grade", "probability", "state", "text", "amount", "tokens"]
-"""What a column holds: a grade is 1 to 4, a probability 0 to 1, an amount a number from 0, tokens a whole
-number from 0; success is a verdict that takes the annotations' words too."""
+ColumnKind = Literal["id", "target", "probability", "state", "text", "amount", "tokens"]
+"""What a column holds: answers for one of TARGETS, a probability from 0 to 1, an amount that is a number from
+0, tokens that are a whole number from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +162,19 @@ PREDICTION_COLUMNS: Final = MappingProxyType(
             required=True,
         ),
         "success": PredictionColumn(
-            "success",
+            "target",
             "true, false or null. Required.",
             "Write true, false or null (also 1/0, Yes/No, Successful/Unsuccessful).",
             required=True,
         ),
         "side_effect": PredictionColumn(
-            "verdict", "Did the agent do something else besides? true, false or null.", _VERDICT_ADVICE
+            "target", "Did the agent do something else besides? true, false or null.", _VERDICT_ADVICE
         ),
         "repetition": PredictionColumn(
-            "verdict", "Did it go in circles? true, false or null.", _VERDICT_ADVICE
+            "target", "Did it go in circles? true, false or null.", _VERDICT_ADVICE
         ),
         "optimality": PredictionColumn(
-            "grade", "1 to 4, or null; kept, not ranked.", "Write 1, 2, 3, 4 or null."
+            "target", "1 to 4, or null; kept, not ranked.", "Write 1, 2, 3, 4 or null."
         ),
         "score": PredictionColumn(
             "probability",

@@ -19,7 +19,7 @@ from typing import Any
 from arb.core.console import Progress, no_progress
 from arb.core.hub import CROISSANT
 from arb.core.predictions.findings import Finding
-from arb.core.suite import DevLabels, Suite, SuiteError, iterate_dev_labels
+from arb.core.suite import DevLabels, Suite, SuiteError, load_dev_labels
 from arb.core.suites.questions import Question
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
@@ -57,7 +57,7 @@ from dataset_script.sources.base import (
     TrajectorySource,
 )
 from dataset_script.sources.published import MANIFEST, Shard
-from dataset_script.task_selection import Task, iterate_tasks
+from dataset_script.task_selection import Task, load_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ def build(
     if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
         raise SuiteError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")
     with work_folder(out) as work, closing(Runs(suite, runs, options.blinding, work)) as known:
-        known.add_labels(iterate_dev_labels(suite))
-        known.add_tasks(iterate_tasks(suite))
+        known.add_labels(load_dev_labels(suite))
+        known.add_tasks(load_tasks(suite))
         known.add_earlier(earlier_shards(out, suite.name) if options.append else ())
         with Workers(options.workers) as workers:
             report = _Job(suite, runs, options, work, workers, progress, known).run(listing)

@@ -6,37 +6,33 @@ Nothing is raised for what is wrong with the data: that is a finding.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import tempfile
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from fnmatch import fnmatch
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.console import Progress, no_progress
-from arb.core.files import atomic_write
 from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
 from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
-from dataset_script.build.output import code_version
 from dataset_script.by_id import IndexEntry, index_schema, indexed, read_index
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import (
     Findings,
     Manifest,
     VerifyReport,
-    check_acceptances,
     check_bytes,
     check_files,
     read_manifest,
 )
 from dataset_script.verify.rows import OF_ARROW, Forbidden, check_canaries, check_shard
-from dataset_script.verify.totals import Facts, Row, ShardFacts, check_agreement
+from dataset_script.verify.totals import ShardFacts, check_agreement
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -121,36 +117,25 @@ def _front_matter(path: Path) -> dict[str, Any]:
         raise ValueError("the front matter is no YAML") from error
 
 
-Trust = Literal["times", "hashes", "nothing"]
-"""What a verification takes from those before it: that a file is the one that was hashed, by its size and
-times; what was found in bytes of the same hash; nothing, so that everything is read and checked again.
-"""
-
-
 def verify(
     folder: Path,
     *,
     suite: Suite | None = None,
     canaries: Sequence[str] = (),
-    accept: Sequence[str] = (),
     allow_missing: Sequence[str] = (),
     progress: Progress = no_progress,
     workers: int = 1,
-    cache: Path | None = None,
-    trust: Trust = "times",
 ) -> VerifyReport:
     """Check a published folder. ``suite`` is what it should hold (None: the shipped one that it names).
 
-    ``accept`` are warnings about words, each ``CODE:TRAJECTORY_ID``, that somebody has looked at;
     ``allow_missing`` are ids of the suite that the folder may lack. Shards are checked by ``workers``
-    processes, a row group's rows at a time; ``progress`` names the shard that was checked last. In ``cache``
-    stays what was found in each, by the hash of its bytes, so that a verification that was stopped goes on
-    and the next one checks only what changed. Raises ValueError for a canary too short to mean anything, for
-    what cannot be accepted, and for an id that is none of the suite's; WorkerError.
+    processes; ``progress`` names the shard that was checked last.
+
+    Raises:
+        ValueError: A canary is too short, or an id is not in the suite.
+        OSError: A file cannot be read, or the system ended a process.
     """
     canaries, findings = check_canaries(canaries), Findings()
-    accept = check_acceptances(accept)
-    rows: dict[str, dict[str, int]] = defaultdict(dict)
     manifest = read_manifest(folder, findings)
     if manifest is None:
         return VerifyReport(0, {}, findings.listed())
@@ -158,211 +143,43 @@ def verify(
     forbidden = Forbidden(canaries, suite.questions if suite else ())
     allowed = trajectories_of(suite, allow_missing)
     shards = check_files(folder, manifest, findings)
-    with tempfile.TemporaryDirectory(prefix="verify-") as temporary, Facts() as facts:
-        results = ShardResults(cache or Path(temporary), folder, forbidden, manifest.is_blind, trust)
-        for shard, found, of_trajectories in results.of(shards, workers, progress):
-            of_split = rows[shard.configuration]
-            of_split[shard.split] = of_split.get(shard.split, 0) + found["rows"]
-            check_bytes(shard, manifest, findings)
-            findings.merge(found["findings"])
-            facts.add(shard, found["tasks"], of_trajectories)
-        check_index(folder, facts.index_entries(), findings)
-        check_agreement(facts, suite, allowed, findings, is_blind=manifest.is_blind)
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    all_facts = []
+    progress(0, len(shards), "")
+    for facts, found in _check_shards(folder, shards, forbidden, manifest.is_blind, workers):
+        rows[facts.shard.configuration][facts.shard.split] += facts.rows
+        check_bytes(facts.shard, manifest, findings)
+        findings.merge(found)
+        all_facts.append(facts)
+        progress(len(all_facts), len(shards), facts.shard.name)
+    check_index(folder, [facts.index_entry() for facts in all_facts], findings)
+    check_agreement(all_facts, suite, allowed, findings, is_blind=manifest.is_blind)
     check_card(folder, shards, findings)
     check_own_texts(folder, forbidden, findings)
-    accepted = findings.accept(accept)
-    return VerifyReport(len(shards), dict(rows), findings.listed(), accepted)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckTask:
-    """A shard to check: its hash where that is known, what the check depends on besides, and where the result
-    goes. ``results`` are those of shards whose last pictures need not be decoded again.
-    """
-
-    folder: Path
-    shard: Shard
-    forbidden: Forbidden
-    is_blind: bool
-    version: str
-    cache: Path
-    reads_all: bool
-    results: tuple[Path, ...] = ()
-
-    def result(self, sha256: str) -> Path:
-        """Where the result lies for the bytes of this hash."""
-        shard = replace(self.shard, sha256=sha256)
-        parts = (self.version, self.forbidden, self.is_blind, shard)
-        return self.cache / f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.jsonl"
-
-
-def check_task(task: CheckTask) -> str:
-    """Check a shard and store what was found, if it is not there yet; returns the hash of its bytes."""
-    sha256 = task.shard.sha256
-    if not sha256:
-        with (task.folder / task.shard.name).open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    place = task.result(sha256)
-    if task.reads_all or not place.is_file():
-        findings, facts = Findings(), ShardFacts(task.shard)
-        whole = {digest for path in task.results for digest in _last_pictures(path)}
-        rows = check_shard(
-            task.folder, task.shard, task.forbidden, facts, findings, is_blind=task.is_blind, whole=whole
-        )
-        found = {"rows": rows, "findings": findings.as_json(), "tasks": facts.tasks}
-        lines = map(json.dumps, (found, *facts.rows()))
-        atomic_write(place, "".join(f"{line}\n" for line in lines), mode=0o600)
-    return sha256
-
-
-def _read_result(path: Path) -> Iterator[Any]:
-    """What was found in a shard, then what it says of each trajectory: a line at a time, as a shard may have
-    thousands of them.
-    """
-    with path.open("rb") as file:
-        yield from map(json.loads, file)
-
-
-def _last_pictures(path: Path) -> Iterator[str]:
-    """The digests of the trajectories' last pictures in a shard of `steps` whose pictures are all whole."""
-    found, *of_trajectories = _read_result(path)
-    if not any(code == "bad_image" for code, *_ in found["findings"]):
-        yield from (json.loads(ends).get("screenshot") for *_, ends in of_trajectories)
-
-
-UNUSED_DAYS: Final = 30
-"""Results that no verification asked for in so long go."""
-
-
-class ShardResults:
-    """What was found in each shard of a folder: from ``cache``, or checked now and stored there.
-
-    A file is taken for the one that was hashed before when its size, inode and times (of its content, and of
-    any change, which no program can set) are the same, and it had been left alone for a while when it was
-    hashed: else a later change might bear the same time.
-    """
-
-    def __init__(self, cache: Path, folder: Path, forbidden: Forbidden, is_blind: bool, trust: Trust):
-        self._cache, self._folder, self._trust = cache, folder.resolve(), trust
-        name = hashlib.sha256(str(self._folder).encode()).hexdigest()[:32]
-        self._seen_path = cache / f"seen-{name}.json"
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._seen = self._read_seen() if trust == "times" else {}
-        self._options = (forbidden, is_blind, code_version(), cache, trust == "nothing")
-
-    def of(
-        self, shards: Sequence[Shard], workers: int, progress: Progress
-    ) -> Iterator[tuple[Shard, dict[str, Any], Iterator[Row]]]:
-        """Each shard, in their order, with its hash; what was found in it; what it says of each trajectory.
-
-        Raises WorkerError, OSError.
-        """
-        started = time.time_ns()
-        states = {shard.name: _state(self._folder / shard.name) for shard in shards}
-        hashes: dict[str, str] = {}
-        done = 0
-
-        def finished(task: CheckTask) -> None:
-            nonlocal done
-            done += 1
-            progress(done, len(shards), task.shard.name)
-
-        progress(0, len(shards), "")
-        of_steps = [shard for shard in shards if shard.configuration != _REPEATS_PICTURES]
-        for group in (of_steps, [shard for shard in shards if shard.configuration == _REPEATS_PICTURES]):
-            tasks = []
-            for shard in group:
-                size, *times, sha256 = self._seen.get(shard.name, (None, ""))
-                known = sha256 if (size, *times) == states[shard.name] else ""
-                task = CheckTask(self._folder, replace(shard, sha256=known), *self._options)
-                if known and not task.reads_all and task.result(known).is_file():
-                    hashes[shard.name] = known
-                    finished(task)
-                else:
-                    tasks.append(task)
-            if group is not of_steps:
-                tasks = self._with_pictures(tasks, of_steps, hashes)
-            for task, sha256 in zip(tasks, _run(tasks, workers, finished), strict=True):
-                hashes[task.shard.name] = sha256
-        for shard in shards:
-            task = CheckTask(self._folder, shard, *self._options)
-            path = task.result(hashes[shard.name])
-            os.utime(path)
-            lines = _read_result(path)
-            yield replace(shard, sha256=hashes[shard.name]), next(lines), lines
-        self._store(states, hashes, started)
-
-    def _with_pictures(
-        self, tasks: list[CheckTask], shards: Sequence[Shard], hashes: dict[str, str]
-    ) -> list[CheckTask]:
-        """The tasks with the results of the shards of `steps` that may have the same trajectories, as the
-        index says: where it is wrong, a picture is decoded twice.
-        """
-        if not tasks:
-            return []
-        ids = {entry.file: (entry.first or "", entry.last or "") for entry in _index_of(self._folder) or ()}
-        of_steps = [
-            (shard.split, *ids[shard.name], CheckTask(self._folder, shard, *self._options))
-            for shard in shards
-            if shard.configuration == "steps" and shard.name in ids
-        ]
-        found = []
-        for task in tasks:
-            first, last = ids.get(task.shard.name, ("", ""))
-            results = tuple(
-                steps.result(hashes[steps.shard.name])
-                for split, least, greatest, steps in of_steps
-                if split == task.shard.split and first <= greatest and least <= last
-            )
-            found.append(replace(task, results=results))
-        return found
-
-    def _read_seen(self) -> dict[str, tuple[Any, ...]]:
-        with suppress(OSError, ValueError, AttributeError, TypeError):
-            return {name: tuple(state) for name, state in json.loads(self._seen_path.read_bytes()).items()}
-        return {}
-
-    def _store(self, states: dict[str, tuple[int, ...]], hashes: dict[str, str], started: int) -> None:
-        """Store the state of each file that had been left alone when it was hashed; forget old results."""
-        seen = {
-            name: (*state, hashes[name])
-            for name, state in states.items()
-            if started - max(state[1:3]) > _moment(state) and _state(self._folder / name) == state
-        }
-        atomic_write(self._seen_path, json.dumps(seen), mode=0o600)
-        for path in self._cache.glob("*.json*"):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > UNUSED_DAYS * 86_400:
-                    path.unlink()
-
-
-_REPEATS_PICTURES: Final = "trajectories_with_screenshot"
-"""Its final pictures are those of the last `steps`."""
-
-
-def _state(path: Path) -> tuple[int, int, int, int]:
-    """Size, time of the content, time of any change, inode."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-
-
-def _moment(state: tuple[int, ...]) -> int:
-    """Nanoseconds in which two changes may bear the same time: where files have whole seconds only, two."""
-    return 2_000_000_000 if state[2] % 1_000_000_000 == 0 else 50_000_000
+    return VerifyReport(len(shards), dict(rows), findings.listed())
 
 
 _ALONE_BYTES: Final = 30_000_000
-"""So little is checked before other processes have started."""
+"""Up to this size, starting other processes takes longer than checking."""
 
 
-def _run(tasks: list[CheckTask], workers: int, finished: Callable[[CheckTask], None]) -> list[str]:
-    if not tasks:
-        return []
-    from dataset_script.build.parts import Workers
-
-    sizes = [min(task.shard.bytes, 50_000_000) for task in tasks]
-    with Workers(workers if sum(sizes) > _ALONE_BYTES else 1) as pool:
-        return pool.run_all(check_task, tasks, sizes, finished)
+def _check_shards(
+    folder: Path, shards: Sequence[Shard], forbidden: Forbidden, is_blind: bool, workers: int
+) -> Iterator[tuple[ShardFacts, Findings]]:
+    """Check every shard, in their order. Raises OSError if a process was killed."""
+    check = partial(check_shard, folder, forbidden=forbidden, is_blind=is_blind)
+    if workers == 1 or sum(shard.bytes for shard in shards) <= _ALONE_BYTES:
+        yield from map(check, shards)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        try:
+            yield from pool.map(check, shards)
+        except BrokenProcessPool as error:
+            raise ChildProcessError(
+                "the system ended a process that checked files, probably for its memory; try --workers 1"
+            ) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:

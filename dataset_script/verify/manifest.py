@@ -4,13 +4,13 @@ One finding for a code and a file, with a few names and how many there are. A fi
 reward or the text around a canary: reports are pasted into issues.
 
 Errors are facts. Words that a page or a model may have written by itself (`WORDS`) are warnings, one for a
-code and a trajectory, until somebody has looked at them and accepts them by name: ``CODE:TRAJECTORY_ID``.
+code and a trajectory.
 """
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -40,7 +40,6 @@ TITLES: Final = MappingProxyType(
         "wrong_split": "in another split than the suite says",
         "task_in_both_splits": "tasks in dev and in test",
         "duplicate_id": "the same row twice",
-        "counts": "not the numbers that were published",
         "configurations_disagree": "configurations disagree about a trajectory",
         "test_label": "labels of test trajectories",
         "annotator_name": "an annotator is not named by an opaque id",
@@ -54,109 +53,68 @@ TITLES: Final = MappingProxyType(
         "prompt_words": "a page shows a program's name for prompts",
         "path_words": "an error of the browser names a path, of a page or of a machine",
         "allowed_missing": "trajectories of the suite that are not here, as was allowed",
-        "unused_acceptance": "accepted, but there is no such warning: check code and id",
         "suite_unknown": "the suite is not available, so ids and counts were not compared (give --suite)",
     }
 )
 """What each code means."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
-"""Warnings that name a trajectory, and are to be accepted before the dataset is published."""
+"""Warnings that name a trajectory, for somebody to look at."""
 
-WARNINGS: Final = frozenset({*WORDS, "suite_unknown", "allowed_missing", "unused_acceptance"})
+WARNINGS: Final = frozenset({*WORDS, "suite_unknown", "allowed_missing"})
 NAMES_KEPT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was looked at (files, rows for each configuration and split) and what was found.
-
-    ``accepted`` are the warnings about words that were accepted, each ``CODE:TRAJECTORY_ID``.
-    """
+    """What was checked (files, rows for each configuration and split) and what was found."""
 
     files: int
     rows: dict[str, dict[str, int]]
     findings: tuple[Finding, ...]
-    accepted: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         return all(finding.level != "error" for finding in self.findings)
 
-    @property
-    def to_accept(self) -> tuple[str, ...]:
-        """The warnings about words that nobody has accepted yet, each ``CODE:TRAJECTORY_ID``."""
-        found = (acceptance(finding) for finding in self.findings if finding.code in WORDS)
-        return tuple(name for name in found if name not in self.accepted)
-
     def as_json(self) -> dict[str, Any]:
         names = ("level", "code", "file", "message", "names", "count")
         findings = tuple({name: getattr(finding, name) for name in names} for finding in self.findings)
-        to_accept = {"accepted": self.accepted, "to_accept": self.to_accept}
-        return {"ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings} | to_accept
-
-
-def acceptance(finding: Finding) -> str:
-    """How a warning about words is accepted: its code and its trajectory."""
-    return f"{finding.code}:{finding.file}"
-
-
-def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
-    """The names as given. Raises ValueError for one that can accept nothing: only words can be accepted."""
-    for name in names:
-        code, _, trajectory_id = name.partition(":")
-        if code not in WORDS or not trajectory_id:
-            codes = ", ".join(WORDS)
-            raise ValueError(f"{name!r}: accept {codes} as CODE:TRAJECTORY_ID; an error has to be mended")
-    return tuple(dict.fromkeys(names))
+        return {"ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings}
 
 
 @dataclass(slots=True)
 class Findings:
-    """Collects findings while files are read; a million of a kind take no more room than ten."""
+    """Findings by code and file, with a few names and a count of each."""
 
-    _names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    _counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, code: str, file: str, name: str = "", count: int = 1) -> None:
-        """Note one more of a kind; ``name`` is where in the file, or what."""
-        key = (code, file)
-        self._counts[key] = self._counts.get(key, 0) + count
-        names = self._names.setdefault(key, [])
-        if name and name not in names and len(names) < NAMES_KEPT:
-            names.append(name)
-
-    def as_json(self) -> list[tuple[str, str, list[str], int]]:
-        """All of them as plain values, that `merge` takes."""
-        return [(*key, names, self._counts[key]) for key, names in self._names.items()]
-
-    def merge(self, found: Iterable[tuple[str, str, list[str], int]]) -> None:
-        """Add what was found elsewhere: the same as if it had been added here, one by one."""
-        for code, file, names, count in found:
-            self.add(code, file, count=count)
-            for name in names:
-                self.add(code, file, name, count=0)
-
-    def accept(self, names: Collection[str]) -> tuple[str, ...]:
-        """Those of the names that accept something that was found; the others become findings."""
-        found = {f"{code}:{file}" for code, file in self._counts if code in WORDS}
+    def add(self, code: str, file: str, *names: str, count: int = 1) -> None:
+        """Add a finding; ``names`` say where in the file, or what."""
+        self.counts[code, file] += count
+        known = self.names.setdefault((code, file), [])
         for name in names:
-            if name not in found:
-                self.add("unused_acceptance", name)
-        return tuple(name for name in names if name in found)
+            if name not in known and len(known) < NAMES_KEPT:
+                known.append(name)
+
+    def merge(self, other: "Findings") -> None:
+        """Add the findings of another collector."""
+        for (code, file), names in other.names.items():
+            self.add(code, file, *names, count=other.counts[code, file])
 
     def listed(self) -> tuple[Finding, ...]:
         """All of them, errors first, in the order of TITLES."""
         order = list(TITLES)
-        keys = sorted(self._counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
+        keys = sorted(self.counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
         return tuple(
             Finding(
                 "warning" if code in WARNINGS else "error",
                 code,
                 TITLES[code],
-                count=self._counts[code, file],
+                count=self.counts[code, file],
                 file=file,
-                names=tuple(self._names[code, file]),
+                names=tuple(self.names[code, file]),
             )
             for code, file in keys
         )
@@ -167,13 +125,10 @@ def lines(report: VerifyReport) -> Iterator[str]:
     for configuration, splits in report.rows.items():
         yield f"{configuration}: " + ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
     for finding in report.findings:
-        is_accepted = finding.code in WORDS and acceptance(finding) in report.accepted
-        level = "accepted" if is_accepted else finding.level
-        yield f"{level}: {finding.file}: {finding.message} ({finding.count:,})"
+        yield f"{finding.level}: {finding.file}: {finding.message} ({finding.count:,})"
         yield from (f"    {name}" for name in finding.names)
         if len(finding.names) < finding.count and finding.names:
             yield "    …"
-    yield from (f"to publish, look at it and add: --accept {name}" for name in report.to_accept)
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 

@@ -5,10 +5,10 @@ images can be decoded to their last pixel; in a blind dataset no id, column or c
 agent it was. What agents wrote of themselves, and what pictures show, is not looked at.
 """
 
+import hashlib
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -141,10 +141,10 @@ def check_blind(
             findings.add("not_blind", shard.name, f"{str(name)[:80]}: the id")
     for column in CONFIGURATIONS[shard.configuration].columns:
         if column.private and (count := len(batch) - batch.column(column.name).null_count):
-            findings.add("not_blind", shard.name, column.name, count)
+            findings.add("not_blind", shard.name, column.name, count=count)
     for name, text in texts:
         if count := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
-            findings.add("not_blind", shard.name, f"{name}: a copy of a site", count)
+            findings.add("not_blind", shard.name, f"{name}: a copy of a site", count=count)
 
 
 def _hides_agent(trajectory_id: str | None) -> bool:
@@ -163,25 +163,20 @@ MAY_HOLD_REWARDS: Final = frozenset({"rewards"})
 
 
 def check_shard(
-    folder: Path,
-    shard: Shard,
-    forbidden: Forbidden,
-    facts: ShardFacts,
-    findings: Findings,
-    *,
-    is_blind: bool = False,
-    whole: set[str] | None = None,
-) -> int:
-    """Check one shard and take its facts; returns its number of rows.
-
-    ``whole`` are digests of pictures that could be decoded elsewhere, which is not done again.
-    """
+    folder: Path, shard: Shard, forbidden: Forbidden, is_blind: bool
+) -> tuple[ShardFacts, Findings]:
+    """Hash and check one shard; return what it says and what is wrong with it."""
+    with (folder / shard.name).open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    facts, findings = ShardFacts(replace(shard, sha256=sha256)), Findings()
     try:
         with pq.ParquetFile(folder / shard.name, pre_buffer=False) as file:
-            return _check(file, shard, forbidden, facts, findings, is_blind, whole or set())
+            facts.rows = file.metadata.num_rows
+            _check(file, shard, forbidden, facts, findings, is_blind)
     except (pa.ArrowException, OSError) as error:
+        facts.rows = 0
         findings.add("not_parquet", shard.name, str(error).splitlines()[0][:200])
-        return 0
+    return facts, findings
 
 
 def _check(
@@ -191,37 +186,32 @@ def _check(
     facts: ShardFacts,
     findings: Findings,
     is_blind: bool,
-    whole: set[str],
-) -> int:
+) -> None:
     configuration = CONFIGURATIONS[shard.configuration]
     if file.metadata.num_rows != shard.rows:
         findings.add("other_bytes", shard.name, "rows")
     most = IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
-    if shard.bytes > most and file.num_row_groups > 1:  # one row group alone may be one long trajectory
+    if shard.bytes > most and file.num_row_groups > 1:  # a single row group may be one long trajectory
         findings.add("large_shard", shard.name, f"{shard.bytes:,} bytes; at most {most:,}")
     _check_metadata(file, shard, forbidden, findings)
-    schemas = _schemas(shard, forbidden)
-    if not any(file.schema_arrow.equals(schema) for schema in schemas):
-        findings.add("other_schema", shard.name, _difference(file.schema_arrow, schemas[0]))
+    schema = _schema(shard, forbidden)
+    if not file.schema_arrow.equals(schema):
+        findings.add("other_schema", shard.name, _difference(file.schema_arrow, schema))
         _check_columns(file.schema_arrow, shard, forbidden, findings)
-        return file.metadata.num_rows
+        return
     if configuration.groups_by_trajectory:
         _check_row_groups(file, shard, findings)
-    for group in range(file.num_row_groups):
-        for batch in file.iter_batches(ROWS_AT_A_TIME, row_groups=[group], use_threads=False):
-            _check_texts(batch, shard, forbidden, findings)
-            _check_labels(batch, shard, findings)
-            _check_own_answers(batch, shard, forbidden, findings)
-            if is_blind:
-                check_blind(batch, _texts(batch), shard, findings)
-            facts.take(batch, dict(_check_images(batch, shard, whole, findings)), findings)
-    return file.metadata.num_rows
+    for batch in file.iter_batches(ROWS_AT_A_TIME, use_threads=False):
+        _check_texts(batch, shard, forbidden, findings)
+        _check_labels(batch, shard, findings)
+        _check_own_answers(batch, shard, forbidden, findings)
+        if is_blind:
+            check_blind(batch, _texts(batch), shard, findings)
+        facts.take(batch, _check_images(batch, shard, findings), findings)
 
 
-def _schemas(shard: Shard, forbidden: Forbidden) -> list[pa.Schema]:
-    """The schema of a shard, and that of one from before some columns came."""
-    name, questions = shard.configuration, forbidden.questions
-    return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
+def _schema(shard: Shard, forbidden: Forbidden) -> pa.Schema:
+    return arrow_schema(shard.configuration, questions=forbidden.questions)
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
@@ -256,7 +246,7 @@ _COLUMNS: Final = {
 
 def _check_columns(schema: pa.Schema, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
     """Say what a column that does not belong to the configuration holds by its name."""
-    expected = dict(_columns_in(_schemas(shard, forbidden)[0]))
+    expected = dict(_columns_in(_schema(shard, forbidden)))
     own = {question.name for question in forbidden.own_questions}
     for name, _ in _columns_in(schema):
         if name not in expected and name in own and shard.split == "test":
@@ -272,7 +262,7 @@ OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
 
 def _check_metadata(file: pq.ParquetFile, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
     """The metadata of the file and of every column, but for what the builder and Arrow write, is empty."""
-    known = {pair for schema in _schemas(shard, forbidden) for pair in (schema.metadata or {}).items()}
+    known = (_schema(shard, forbidden).metadata or {}).items()
     metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
     places = [("the file's metadata", metadata)]
     places += [(f"the metadata of {name}", f.metadata or {}) for name, f in _columns_in(file.schema_arrow)]
@@ -301,7 +291,7 @@ def _check_texts(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden, find
     }
     for name, text in _texts(batch):
         column = name.rsplit(".", 1)[-1]
-        if not forbidden.is_suspect(_joined(text), column):
+        if not forbidden.is_suspect("\n".join(text.drop_null().to_pylist()).encode(), column):
             continue
         for row, step, content in _cells(batch, name):  # once more, slowly, to say where
             for code, what in forbidden.found_in(content.encode(), column, **may_hold):
@@ -350,20 +340,6 @@ def _texts_in(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
             yield from _texts_in(f"{name}.{field.name}", part)
 
 
-def _joined(text: pa.Array) -> bytes:
-    """All the texts in one run of bytes, with a line between two of them."""
-    present = text.drop_null()
-    if not len(present):
-        return b""
-    # Of buffers: before it converts anything from Python, pyarrow imports pandas, half a second and 50 MB.
-    ends = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(array("i", (0, len(present))))])
-    line = pa.Array.from_buffers(
-        pa.string(), 1, [None, pa.py_buffer(array("i", (0, 1))), pa.py_buffer(b"\n")]
-    )
-    joined = pc.binary_join(pa.ListArray.from_arrays(ends, present), line[0])
-    return joined[0].as_buffer().to_pybytes()
-
-
 def _report(found: Iterator[tuple[str, str]], shard: Shard, findings: Findings) -> None:
     for code, name in found:
         findings.add(code, shard.name, name)
@@ -375,7 +351,7 @@ def _check_labels(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> No
         return
     for name in LABEL_COLUMNS:
         if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
-            findings.add("test_label", shard.name, name, count)
+            findings.add("test_label", shard.name, name, count=count)
 
 
 def _check_own_answers(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
@@ -384,33 +360,25 @@ def _check_own_answers(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden
         answers = batch.column(question.name).to_pylist()
         if others := sum(answer is not None and answer not in question.values for answer in answers):
             findings.add(
-                "other_schema", shard.name, f"{question.name}: not an answer to the question", others
+                "other_schema", shard.name, f"{question.name}: not an answer to the question", count=others
             )
 
 
-def _check_images(
-    batch: pa.RecordBatch, shard: Shard, whole: set[str], findings: Findings
-) -> Iterator[tuple[str, list[str | None]]]:
-    """The digests of every single-image column, after decoding those and the images in lists.
-
-    ``whole`` are the digests of pictures that were decoded already, which are not decoded again.
-    """
+def _check_images(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> dict[str, list[str | None]]:
+    """Decode every image; return the digests of the cells of each column that holds single images."""
+    digests = {}
     for column in CONFIGURATIONS[shard.configuration].columns:
         if column.type != "image" and column.item != "image":
             continue
         cells = batch.column(column.name)
-        digests = []
-        for cell in cells.flatten() if column.item == "image" else cells:
-            image = cell.as_py()
-            digests.append(image and image["bytes"] and image_digest(image["bytes"]))
-            if image is None:
-                continue
-            if digests[-1] not in whole:
-                if reason := why_undecodable(image["bytes"]):
-                    findings.add("bad_image", shard.name, f"{column.name}: {reason}")
-                else:
-                    whole.add(digests[-1])
+        images = (cells.flatten() if column.item == "image" else cells).to_pylist()
+        for image in filter(None, images):
+            if reason := why_undecodable(image["bytes"]):
+                findings.add("bad_image", shard.name, f"{column.name}: {reason}")
             if image["path"] and "/" in image["path"]:
                 findings.add("machine_path", shard.name, f"{column.name}.path")
         if column.type == "image":
-            yield column.name, digests
+            digests[column.name] = [
+                image_digest(image["bytes"]) if image and image["bytes"] else None for image in images
+            ]
+    return digests

@@ -1,21 +1,17 @@
-"""What all shards say of trajectories and tasks, compared with itself, the suite and the published numbers.
+"""What all shards say of trajectories and tasks, compared with each other and with the suite.
 
-`ShardFacts` takes of a shard a row a trajectory: its id and a few short hashes, never a text, a label or an
-image. In `Facts` the rows of all shards meet, in a temporary database on disk and sorted by id, so that
-memory does not grow with them.
+`ShardFacts` holds ids and a few short hashes of a shard, never a text, a label or an image.
 """
 
-import json
 import re
-import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from arb.core.ids import TrajectoryId, reading_key
-from arb.core.suite import OFFICIAL, Suite, Trajectory
+from arb.core.ids import Trajectory, TrajectoryId, reading_key
+from arb.core.suite import Suite
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.pictures import image_digest
 from dataset_script.by_id import IndexEntry
@@ -48,67 +44,65 @@ _OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
 Digests = Mapping[str, list[str | None]]
 """The digest of each cell of the columns of pictures, by column."""
 
-Row = tuple[str, str, bool, str, str]
-"""Of one trajectory in one shard: its id, the key of all its spellings, whether the id has three parts, and
-as JSON the rest of its rows' keys and what its end looks like."""
+Task = tuple[str, str, str]
+"""Benchmark, task and split."""
 
 
+@dataclass(slots=True)
 class ShardFacts:
-    """What one shard says of its trajectories and tasks."""
+    """What one shard says of its trajectories and tasks.
 
-    def __init__(self, shard: Shard):
-        self._shard = shard
-        self.tasks: list[tuple[str, str, str]] = []
-        """Benchmark, task and split of each row of `tasks`."""
-        self._rest: dict[str, list[str]] = defaultdict(list)
-        self._ends: dict[str, dict[str, Any]] = defaultdict(dict)
-        self._keys: set[str] = set()
+    ``ends`` has, for each trajectory id, its number of steps and hashes of its last step.
+    """
+
+    shard: Shard
+    rows: int = 0
+    keys: list[str] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
-        """Take some rows; one that was met before, or an annotator with a name, is a finding at once."""
-        first, *more = (batch.column(name).to_pylist() for name in KEYS[self._shard.configuration])
-        for name, *rest in zip(first, *more, strict=True):
-            spelled = " ".join(map(str, (name, *rest)))
-            if (key := reading_key(spelled)) in self._keys:
-                findings.add("duplicate_id", self._shard.name, spelled)
-            else:
-                self._keys.add(key)
-                self._rest[str(name)].append(" ".join(map(str, rest)))
-        if self._shard.configuration == "tasks":
+        """Add the rows of a batch."""
+        key_columns = [batch.column(name).to_pylist() for name in KEYS[self.shard.configuration]]
+        self.keys += (" ".join(map(str, key)) for key in zip(*key_columns, strict=True))
+        if self.shard.configuration == "tasks":
             self._take_tasks(batch, findings)
             return
-        names = [str(name) for name in first]
-        if self._shard.configuration == "steps":
-            self._take_steps(names, batch, digests)
+        ids = []
+        for name in map(str, key_columns[0]):
+            parsed = _parsed(name)
+            if parsed is None:
+                findings.add("not_in_suite", self.shard.name, f"{name[:80]!r}: no trajectory id")
+            else:
+                self.ends[str(parsed)]  # the trajectory is in this shard, whatever is known of its end
+            ids.append(None if parsed is None else str(parsed))
+        if self.shard.configuration == "steps":
+            self._take_steps(ids, batch, digests)
         elif "n_steps" in batch.schema.names:
-            self._take_trajectories(names, batch, digests)
-        elif self._shard.configuration == "annotations":
+            self._take_trajectories(ids, batch, digests)
+        elif self.shard.configuration == "annotations":
             for annotator in batch.column("annotator").to_pylist():
                 if annotator is not None and not _OPAQUE.fullmatch(annotator):
-                    findings.add("annotator_name", self._shard.name, "annotator")
-        for name in names:
-            if _parsed(name) is None:
-                findings.add("not_in_suite", self._shard.name, f"{name[:80]!r}: no trajectory id")
+                    findings.add("annotator_name", self.shard.name, "annotator")
 
-    def rows(self) -> Iterator[Row]:
-        """What `Facts.add` takes of each trajectory."""
-        for name, rest in self._rest.items():
-            has_parts = self._shard.configuration != "tasks" and _parsed(name) is not None
-            canonical = str(_parsed(name)) if has_parts else name
-            ends = json.dumps(self._ends.get(name, {}))
-            yield canonical, reading_key(name), has_parts, json.dumps(rest), ends
+    def index_entry(self) -> IndexEntry:
+        """Return the shard's entry in the index."""
+        first, last = min(self.ends, default=None), max(self.ends, default=None)
+        return IndexEntry(self.shard.configuration, self.shard.split, self.shard.name, first, last)
 
     def _take_tasks(self, batch: "pa.RecordBatch", findings: Findings) -> None:
         columns = (batch.column(name).to_pylist() for name in ("benchmark", "task", "split"))
         for benchmark, task, split in zip(*columns, strict=True):
-            self.tasks.append((benchmark, task, split))
-            if split != self._shard.split:
-                findings.add("wrong_split", self._shard.name, f"{task}: says {split}")
+            self.tasks.append((str(benchmark), str(task), str(split)))
+            if split != self.shard.split:
+                findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
-    def _take_steps(self, names: list[str], batch: "pa.RecordBatch", digests: Digests) -> None:
+    def _take_steps(self, ids: list[str | None], batch: "pa.RecordBatch", digests: Digests) -> None:
         numbers = batch.column("num").to_pylist()
-        for row, name in enumerate(names):
-            end = self._ends[name]
+        for row, name in enumerate(ids):
+            if name is None:
+                continue
+            end = self.ends[name]
             end["steps"] = end.get("steps", 0) + 1
             if (number := numbers[row] or 0) < end.get("last", -1):
                 continue
@@ -116,11 +110,13 @@ class ShardFacts:
             for column in _ENDS.values():
                 end[column] = _digest(batch, digests, column, row)
 
-    def _take_trajectories(self, names: list[str], batch: "pa.RecordBatch", digests: Digests) -> None:
+    def _take_trajectories(self, ids: list[str | None], batch: "pa.RecordBatch", digests: Digests) -> None:
         lengths = batch.column("n_steps").to_pylist()
         inside = batch.column("steps").value_lengths().to_pylist()
-        for row, name in enumerate(names):
-            end = self._ends[name]
+        for row, name in enumerate(ids):
+            if name is None:
+                continue
+            end = self.ends[name]
             end["n_steps"], end["length"] = lengths[row], inside[row]
             for column in _ENDS.keys() & set(batch.schema.names):
                 end[column] = _digest(batch, digests, column, row)
@@ -134,137 +130,35 @@ def _parsed(trajectory_id: str) -> TrajectoryId | None:
 
 
 def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) -> str:
-    """What stands for a cell; nothing for a null."""
+    """Return a hash of a cell; an empty text for a null."""
     if column in digests:
         return digests[column][row] or ""
     text = batch.column(column)[row].as_py()
     return "" if text is None else image_digest(text.encode())
 
 
-class Facts:
-    """What all shards say, in a temporary database; ``with Facts() as facts``, then shards in their order."""
+@dataclass(slots=True)
+class _Sightings:
+    """A trajectory in all shards: where it is, and what each configuration says of its end."""
 
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("")  # a file of its own that goes when it is closed
-        self._database.executescript(_TABLES)
-        self._shards: list[Shard] = []
-        self.configurations: set[str] = set()
-        """Those that have rows with a trajectory's id."""
-
-    def __enter__(self) -> "Facts":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
-
-    def add(self, shard: Shard, tasks: Iterable[tuple[str, str, str]], rows: Iterable[Row]) -> None:
-        """Add what a shard says: of `ShardFacts` the tasks and the rows."""
-        self.count("seen", tasks)
-        place = (len(self._shards), shard.configuration, shard.split)
-        added = self._database.executemany(
-            "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ((*place, *row) for row in rows)
-        )
-        self._shards.append(shard)
-        if shard.configuration != "tasks" and added.rowcount > 0:
-            self.configurations.add(shard.configuration)
-
-    def check_duplicates(self, findings: Findings) -> None:
-        """Rows that an earlier shard of the configuration has too, in any spelling of the id."""
-        repeated = self._database.execute(
-            "SELECT shard, configuration, id, key, rest FROM facts WHERE (configuration, key) IN (SELECT "
-            "configuration, key FROM facts GROUP BY configuration, key HAVING count(DISTINCT shard) > 1) "
-            "ORDER BY configuration, key, shard, rowid"
-        )
-        for _, rows in groupby(repeated, key=lambda row: (row[1], row[3])):
-            met: set[str] = set()
-            for shard, _, trajectory_id, _, rest in rows:
-                for spelled in (f"{trajectory_id} {each}".rstrip(" ") for each in json.loads(rest)):
-                    if (key := reading_key(spelled)) in met:
-                        findings.add("duplicate_id", self._shards[shard].name, spelled)
-                    met.add(key)
-
-    def index_entries(self) -> Iterator[IndexEntry]:
-        """Each shard with the least and the greatest id in it."""
-        found = self._database.execute("SELECT shard, min(id), max(id) FROM facts GROUP BY shard")
-        ids = {shard: (first, last) for shard, first, last in found}
-        for number, shard in enumerate(self._shards):
-            place = (shard.configuration, shard.split, shard.name)
-            yield IndexEntry(*place, *ids.get(number, (None, None)))
-
-    def trajectories(self) -> Iterator[tuple[str, set[tuple[str, str]], dict[str, dict[str, Any]]]]:
-        """By id: each id with three parts, the configurations and splits that have it, and its ends in each
-        configuration.
-        """
-        self._database.execute("CREATE INDEX IF NOT EXISTS by_id ON facts (id)")
-        found = self._database.execute(
-            "SELECT id, configuration, split, ends FROM facts WHERE has_parts ORDER BY id, shard"
-        )
-        for trajectory_id, rows in groupby(found, key=lambda row: row[0]):
-            places: set[tuple[str, str]] = set()
-            ends: dict[str, dict[str, Any]] = defaultdict(dict)
-            for _, configuration, split, end in rows:
-                places.add((configuration, split))
-                _join(ends[configuration], json.loads(end))
-            yield trajectory_id, places, ends
-
-    def has(self, trajectory_id: str) -> bool:
-        """Whether the default configuration has the trajectory, in any split."""
-        question = "SELECT 1 FROM facts WHERE id = ? AND configuration = 'trajectories' LIMIT 1"
-        return self._database.execute(question, (trajectory_id,)).fetchone() is not None
-
-    def count(self, what: "TaskCount", tasks: Iterable[tuple[str, str, str]]) -> None:
-        """Count a run of each benchmark, task and split."""
-        self._database.executemany(
-            f"INSERT INTO tasks (benchmark, task, split, {what}) VALUES (?, ?, ?, 1) "
-            f"ON CONFLICT DO UPDATE SET {what} = {what} + 1",
-            tasks,
-        )
-
-    def tasks_in_both_splits(self) -> Iterator[str]:
-        query = "SELECT task FROM tasks WHERE seen GROUP BY benchmark, task HAVING count(*) > 1"
-        return (task for (task,) in self._database.execute(f"{query} ORDER BY benchmark, task"))
-
-    def runs_of_tasks(self) -> Iterator[tuple[str, str, int, int, int]]:
-        """Of each task and split how many runs are too many, missing, and missing as was allowed."""
-        return self._database.execute(
-            f"SELECT task, split, found - expected, {_LACKING} - {_ALLOWED_MISSING}, {_ALLOWED_MISSING} "
-            "FROM tasks ORDER BY benchmark, task, split"
-        )
-
-    def totals(self, number: str) -> tuple[Counter[str], Counter[str]]:
-        """The sums of an expression over the tasks, by split and by split and benchmark; by split how many
-        tasks it is positive of.
-        """
-        sums: Counter[str] = Counter()
-        tasks: Counter[str] = Counter()
-        for split, benchmark, total, count in self._database.execute(
-            f"SELECT split, benchmark, sum({number}), count(*) FROM tasks WHERE {number} > 0 "
-            "GROUP BY split, benchmark"
-        ):
-            sums[split] += total
-            sums[f"{split} {benchmark}"] += total
-            tasks[split] += count
-        return sums, tasks
+    places: set[tuple[str, str]] = field(default_factory=set)
+    ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
 
-TaskCount = Literal["seen", "found", "expected", "allowed"]
-"""Runs of a task in any configuration or row of `tasks`, in the default one, in the suite, and of these those
-that may be missing."""
-
-_TABLES: Final = """
-CREATE TABLE facts (shard, configuration, split, id, key, has_parts, rest, ends);
-CREATE TABLE tasks (benchmark, task, split, seen DEFAULT 0, found DEFAULT 0, expected DEFAULT 0,
-    allowed DEFAULT 0, PRIMARY KEY (benchmark, task, split)) WITHOUT ROWID;
-"""
-
-_LACKING: Final = "max(expected - found, 0)"
-_ALLOWED_MISSING: Final = f"min({_LACKING}, allowed)"
+def _runs(shards: Sequence[ShardFacts]) -> Iterator[tuple[str, _Sightings]]:
+    """Yield every trajectory id with what the shards say of it, sorted by id."""
+    runs: dict[str, _Sightings] = defaultdict(_Sightings)
+    for facts in shards:
+        configuration = facts.shard.configuration
+        for trajectory_id, end in facts.ends.items():
+            run = runs[trajectory_id]
+            run.places.add((configuration, facts.shard.split))
+            _join(run.ends[configuration], end)
+    yield from sorted(runs.items())
 
 
 def _join(ends: dict[str, Any], more: dict[str, Any]) -> None:
-    """Add what a further shard says: its steps are counted, and of two last steps the one with the higher
-    number stands.
-    """
+    """Add what a further shard says of a trajectory's steps; the last step has the highest number."""
     count = ends.get("steps", 0) + more.get("steps", 0)
     if "last" not in more or more["last"] >= ends.get("last", -1):
         ends |= more
@@ -272,75 +166,83 @@ def _join(ends: dict[str, Any], more: dict[str, Any]) -> None:
         ends["steps"] = count
 
 
-def disagreements(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Columns of one trajectory in which the configurations differ."""
+def _disagreements(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the columns of one trajectory in which the configurations differ."""
     groups = {"the number of steps": ("n_steps", "length", "steps")}
     groups |= {final: (final, step) for final, step in _ENDS.items()}
     found = []
     for what, columns in groups.items():
-        if len({value for end in ends.values() for name, value in end.items() if name in columns}) > 1:
+        values = {end[column] for end in ends.values() for column in columns if column in end}
+        if len(values) > 1:
             found.append(what)
     return found
 
 
-PUBLISHED_COUNTS: Final = MappingProxyType(
-    {
-        "dev": 196,
-        "test": 1106,
-        "test assistantbench": 108,
-        "test visualwebarena": 276,
-        "test webarena": 310,
-        "test workarena": 64,
-        "test workarena++": 348,
-    }
-)
-"""Trajectories of the official suite, by split and by benchmark (paper, sections 3.3 and 4)."""
+def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
+    """Find rows that their configuration has twice, in any spelling of the id."""
+    seen: dict[str, set[str]] = defaultdict(set)
+    for facts in shards:
+        of_configuration = seen[facts.shard.configuration]
+        for key in facts.keys:
+            if reading_key(key) in of_configuration:
+                findings.add("duplicate_id", facts.shard.name, key)
+            of_configuration.add(reading_key(key))
 
-PUBLISHED_TASKS: Final = MappingProxyType({"dev": 51, "test": 300})
 
 EVERY_TRAJECTORY: Final = ("trajectories", "trajectories_with_screenshot", "steps", "rewards")
-"""Configurations that speak of every trajectory; the others of some."""
+"""Configurations that have every trajectory; the others have some."""
 
 
 def check_agreement(
-    facts: Facts,
+    shards: Sequence[ShardFacts],
     suite: Suite | None,
     allowed: Collection[Trajectory],
     findings: Findings,
     *,
     is_blind: bool = False,
 ) -> None:
-    """Compare ids, splits, counts and ends; what is of no single file is found in "data".
+    """Compare ids, splits, counts and ends over all shards.
 
-    ``allowed`` are trajectories of the suite that may be missing.
+    ``allowed`` are trajectories of the suite that may be missing. A finding that belongs to no single file
+    names "data".
     """
-    facts.check_duplicates(findings)
-    for trajectory_id, places, ends in facts.trajectories():
+    _check_duplicates(shards, findings)
+    configurations = {facts.shard.configuration for facts in shards if facts.ends}
+    seen = {task for facts in shards for task in facts.tasks}
+    found: Counter[Task] = Counter()
+    present = set()
+    for trajectory_id, run in _runs(shards):
         name = TrajectoryId.parse(trajectory_id)
-        for what in disagreements(ends):
+        for what in _disagreements(run.ends):
             findings.add("configurations_disagree", "data", f"{trajectory_id}: {what}")
-        for configuration in facts.configurations.intersection(EVERY_TRAJECTORY):
+        for configuration in configurations.intersection(EVERY_TRAJECTORY):
             for split in SPLITS:
-                if ((configuration, split) in places) != (("trajectories", split) in places):
+                if ((configuration, split) in run.places) != (("trajectories", split) in run.places):
                     findings.add("configurations_disagree", f"data/{configuration}/{split}", trajectory_id)
-        task = name.benchmark, name.task
-        facts.count("seen", ((*task, split) for _, split in places))
-        facts.count("found", ((*task, split) for c, split in places if c == "trajectories"))
+        for configuration, split in run.places:
+            seen.add((name.benchmark, name.task, split))
+            if configuration == "trajectories":
+                found[name.benchmark, name.task, split] += 1
+                present.add(trajectory_id)
         if suite is not None and not is_blind:
-            _check_against_suite(trajectory_id, places, suite, findings)
-    for task in facts.tasks_in_both_splits():
-        findings.add("task_in_both_splits", "data", task)
+            _check_against_suite(trajectory_id, run.places, suite, findings)
+    splits_of_task = Counter((benchmark, task) for benchmark, task, _ in seen)
+    for (_, task), count in sorted(splits_of_task.items()):
+        if count > 1:
+            findings.add("task_in_both_splits", "data", task)
     if suite is None:
         findings.add("suite_unknown", "manifest.json")
         return
-    facts.count("expected", ((t.benchmark, t.task, t.split) for t in suite.trajectories))
-    facts.count("allowed", ((t.benchmark, t.task, t.split) for t in allowed))
+    expected = Counter((t.benchmark, t.task, t.split) for t in suite.trajectories)
+    allowed_of_task = Counter((t.benchmark, t.task, t.split) for t in allowed)
+    missing = (expected - found) & allowed_of_task
     if is_blind:
-        _check_blind_runs(facts, findings)
+        _check_blind_runs(found, expected, missing, findings)
     else:
-        _check_complete(facts, suite, allowed, findings)
-    if suite.name == OFFICIAL:
-        _check_published_counts(facts, findings)
+        for trajectory in suite.trajectories:
+            if trajectory.trajectory_id not in present:
+                code = "allowed_missing" if trajectory in allowed else "missing_trajectory"
+                findings.add(code, "data/trajectories", trajectory.trajectory_id)
 
 
 def _check_against_suite(
@@ -354,34 +256,17 @@ def _check_against_suite(
             findings.add("wrong_split", f"data/{configuration}/{split}", trajectory_id)
 
 
-def _check_blind_runs(facts: Facts, findings: Findings) -> None:
-    """Blind ids name no trajectory of the suite; but every task has as many runs as the suite says."""
-    for task, split, too_many, missing, allowed_missing in facts.runs_of_tasks():
-        for code, number, what in (
-            ("not_in_suite", too_many, "runs too many"),
-            ("missing_trajectory", missing, "runs"),
-            ("allowed_missing", allowed_missing, "runs"),
-        ):
-            if number > 0:
-                findings.add(code, f"data/trajectories/{split}", f"{task}: {number} {what}", number)
+def _check_blind_runs(
+    found: Counter[Task], expected: Counter[Task], missing: Counter[Task], findings: Findings
+) -> None:
+    """Check that every task has as many runs as in the suite: blind ids name no trajectory of it.
 
-
-def _check_complete(facts: Facts, suite: Suite, allowed: Collection[Trajectory], findings: Findings) -> None:
-    for trajectory in suite.trajectories:
-        if not facts.has(trajectory.trajectory_id):
-            code = "allowed_missing" if trajectory in allowed else "missing_trajectory"
-            findings.add(code, "data/trajectories", trajectory.trajectory_id)
-
-
-def _check_published_counts(facts: Facts, findings: Findings) -> None:
-    """The official suite has the published numbers, less what is missing as was allowed."""
-    found, tasks = facts.totals("found")
-    missing, _ = facts.totals(_ALLOWED_MISSING)
-    _, tasks_left = facts.totals(f"(expected - {_ALLOWED_MISSING})")
-    _, all_tasks = facts.totals("expected")
-    for what, published in PUBLISHED_COUNTS.items():
-        if found[what] != (expected := published - missing[what]):
-            findings.add("counts", "data/trajectories", f"{what}: {found[what]} trajectories, not {expected}")
-    for split, published in PUBLISHED_TASKS.items():
-        if tasks[split] != (expected := published - all_tasks[split] + tasks_left[split]):
-            findings.add("counts", "data/trajectories", f"{split}: {tasks[split]} tasks, not {expected}")
+    ``missing`` are runs that may be missing, and are.
+    """
+    for code, counts, what in (
+        ("not_in_suite", found - expected, "runs too many"),
+        ("missing_trajectory", expected - found - missing, "runs"),
+        ("allowed_missing", missing, "runs"),
+    ):
+        for (_, task, split), number in sorted(counts.items()):
+            findings.add(code, f"data/trajectories/{split}", f"{task}: {number} {what}", count=number)

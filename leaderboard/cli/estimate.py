@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from arb.core.predictions import Answer, Finding
+    from arb.core.predictions import Finding, ReadResult
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import Runs, Stratum
 
@@ -104,7 +104,7 @@ def read_runs(files: Sequence[Path]) -> Runs:
     return runs
 
 
-def _read(file: Path, reader: str) -> Answer:
+def _read(file: Path, reader: str) -> ReadResult:
     from arb.core.predictions import ReadingLimits, read_predictions
     from arb.core.predictions.findings import error
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from arb.core.ids import TrajectoryId, reading_key
-from arb.core.predictions import Answer, Finding, Predictions, ReadingLimits
+from arb.core.predictions import Finding, Predictions, ReadingLimits, ReadResult
 from arb.core.predictions.check import rows_by_id
 from arb.core.predictions.findings import error, quoted_id, row_finding, warning
 from arb.core.predictions.parser_pool import read_in_process
@@ -88,7 +88,7 @@ class Runs:
         return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
 
 
-def read_runs(files: Iterable[tuple[str, Answer]]) -> tuple[Runs | None, list[Finding]]:
+def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[Runs | None, list[Finding]]:
     """The runs and verdicts of prediction files, a judge each, named for its file; None where an error is.
 
     ``files`` are (name, what `read_predictions` gave). Every spelling of an id counts.
@@ -115,7 +115,7 @@ def read_runs(files: Iterable[tuple[str, Answer]]) -> tuple[Runs | None, list[Fi
     return runs, findings
 
 
-def read_labels(name: str, answer: Answer, runs: Runs | None) -> tuple[dict[str, bool], list[Finding]]:
+def read_labels(name: str, answer: ReadResult, runs: Runs | None) -> tuple[dict[str, bool], list[Finding]]:
     """Whether each labelled run succeeded, under the ids of ``runs`` where these name it, and errors.
 
     ``answer`` is what `leaderboard.labels.annotations.read_success_labels` gave.
@@ -274,7 +274,7 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
     codes = {"yes": 1, "no": 0}
     return Predictions(
         tuple(annotation.trajectory_id for _, annotation in first.values()),
-        np.array([codes.get(a.success or "", NO_VERDICT) for _, a in first.values()], dtype=np.int8),
+        {"success": np.array([codes.get(a.success or "", NO_VERDICT) for _, a in first.values()], np.int8)},
         row_numbers=np.array([number for number, _ in first.values()], dtype=np.int64),
     ), []
 

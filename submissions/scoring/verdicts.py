@@ -90,6 +90,7 @@ def verdict_cache() -> ByteCache[Predictions]:
 def _size(verdicts: Predictions) -> int:
     """Bytes, about: of the numbers, the texts, and a word for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
+    columns += verdicts.targets.values()
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
     words = 8 * sum(len(column) for column in columns if isinstance(column, tuple))
     return numbers + words + sum(len(text) for text in verdicts.reasoning or () if text)

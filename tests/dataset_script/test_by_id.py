@@ -1,7 +1,5 @@
 """One trajectory by its id: what is read of the rest, near and on the Hub."""
 
-import hashlib
-import io
 import json
 
 import pyarrow as pa
@@ -12,15 +10,7 @@ from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
 from dataset_script.__main__ import app
-from dataset_script.by_id import (
-    INDEX_OPTIONS,
-    IndexEntry,
-    index_table,
-    read_index,
-    reader_of_folder,
-    reader_of_repository,
-)
-from dataset_script.schema import arrow_schema
+from dataset_script.by_id import reader_of_folder, reader_of_repository
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.verify.check import verify
 from tests.support.hub_server.server import running_hub
@@ -126,55 +116,3 @@ def test_the_command_shows_a_trajectory_of_a_folder_and_of_a_repository(dataset,
     assert (absent.exit_code, no_repository.exit_code) == (2, 2)
     assert "there is no such trajectory in the-lab/agent-reward-bench" in absent.stderr
     assert "the-lab/absent: the Hub answered 401" in no_repository.stderr
-
-
-SHARDS = 20_000
-
-
-def test_one_of_a_million_costs_the_hub_at_most_five_megabytes(tmp_path, monkeypatch):
-    # 20,000 shards of 50 runs in each of two configurations, under ids that share little (a blind dataset's);
-    # the one that is wanted is there, with as many row groups in `steps` (250) as a shard may have.
-    digits = sorted(hashlib.sha256(b"%d" % n).hexdigest()[:16] for n in range(2 * SHARDS))
-    names = [f"webarena/run-{each}/webarena.{n % 812}" for n, each in enumerate(digits)]
-    entries = [
-        IndexEntry(
-            configuration,
-            "test",
-            f"data/{configuration}/test-{n:05d}-of-{SHARDS:05d}.parquet",
-            names[2 * n],
-            names[2 * n + 1],
-        )
-        for configuration in ("steps", "trajectories")
-        for n in range(SHARDS)
-    ]
-    wanted = names[31_110]
-    ids = [wanted, *(f"{wanted}{n:02d}" for n in range(48)), names[31_111]]
-    files = {entry.configuration: entry.file for entry in entries if entry.may_have(wanted)}
-    text = pa.array([f"{n} {'tree ' * 200}" for n in range(250)])
-
-    def column(field: pa.Field, values: list[str]) -> pa.Array:
-        if field.name == "trajectory_id":
-            return pa.array(values)
-        if pa.types.is_string(field.type):
-            return text.take(pa.array([n % 250 for n in range(len(values))]))
-        return pa.nulls(len(values), field.type)
-
-    for configuration, file in files.items():
-        path = tmp_path / file
-        path.parent.mkdir(parents=True)
-        schema = arrow_schema(configuration)
-        groups = [[each] for each in ids * 5] if configuration == "steps" else [ids]
-        with pq.ParquetWriter(path, schema, write_statistics=["trajectory_id"]) as writer:
-            for group in groups:
-                writer.write_table(pa.table([column(field, group) for field in schema], schema=schema))
-    pq.write_table(index_table(entries), tmp_path / "index.parquet", **INDEX_OPTIONS)
-    assert len(read_index(io.BytesIO((tmp_path / "index.parquet").read_bytes()))) == 2 * SHARDS
-    with running_hub(monkeypatch) as hub:
-        hub.add_folder(REPO, tmp_path)
-        reader = reader_of_repository(HfApi(endpoint=hub.url, token=False), REPO)
-        goal = reader.rows("trajectories", wanted, ["trajectory_id", "goal", "model"])
-        steps = reader.rows("steps", wanted)
-        served = dict(hub.served)
-    assert [row["trajectory_id"] for row in goal] == [wanted] and len(steps) == 5
-    print(f"\n{sum(served.values()):,} bytes: {served}")
-    assert sum(served.values()) <= 5_000_000

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-from arb.core.hub import PAUSES, CommitRateLimiter, HubError, PublishError
+from arb.core.hub import PAUSES, HubError, PublishError
 from dataset_script import hub as hub_module
 from dataset_script.__main__ import app
 from dataset_script.hub import LABELS_IN_REPO, Publisher
@@ -85,7 +85,7 @@ def publish(hub, pauses):
 
 
 def passed():
-    return SimpleNamespace(ok=True, findings=(), to_accept=())
+    return SimpleNamespace(ok=True, findings=())
 
 
 def content(hub, repo=REPO) -> dict[str, bytes]:
@@ -162,11 +162,12 @@ def test_what_verify_rejects_is_not_sent(hub, publish, folder):
     assert hub.seen == []
 
 
-def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, folder):
-    names = tuple(f"reward_words:a/b/{number}" for number in range(22))
-    with pytest.raises(PublishError, match=r"--accept reward_words:a/b/19 and 2 more that it names$"):
-        publish(folder, verify=lambda _folder: SimpleNamespace(ok=True, findings=(), to_accept=names))
-    assert hub.seen == []
+def test_warnings_about_words_are_named_and_sent(hub, publish, folder):
+    words = SimpleNamespace(level="warning", file="a/b/c", message="a page speaks of rewards", count=2)
+    lines = []
+    publish(folder, verify=lambda _folder: SimpleNamespace(ok=True, findings=(words,)), say=lines.append)
+    assert lines == ["warning: a/b/c: a page speaks of rewards (2)"]
+    assert commits(hub) == 1
 
 
 @pytest.mark.parametrize(
@@ -367,104 +368,11 @@ def test_the_token_is_in_no_message_and_goes_to_the_hub_only(
     assert {seen.token for seen in hub.seen if seen.place == "cdn"} == {None}
 
 
-# more files than a commit takes
-
-
-@pytest.fixture
-def small_commits(hub, monkeypatch):
-    """A Hub that takes 4 files a commit, and a program that sends 3 at a time."""
+def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, folder, monkeypatch):
     monkeypatch.setattr(hub_module, "MOST_FILES", 4)
-    monkeypatch.setattr(hub_module, "FILES_A_COMMIT", 3)
-    hub.api.most_files = 4
-
-
-MANY = {f"data/trajectories/test-{n:05d}-of-00010.parquet": b"rows %d" % n * 100 for n in range(10)}
-
-
-def pulls(hub):
-    return [(pull.status, len(pull.commits) - 1) for pull in hub.api.repositories[REPO].pulls]
-
-
-def test_many_files_become_visible_at_once(hub, publish, built, small_commits):
-    folder = built(MANY)
-    seen = []
-    hub.fail("POST", "commit/refs", first=lambda: seen.append(content(hub)), times=100)
-    (done,) = publish(folder)
-    assert seen == [{}] * 5  # 13 files, 3 at a time: until the end a reader of main sees nothing of them
-    assert set(content(hub)) == {*MANY, "README.md", "eval.yaml", "manifest.json"} == set(done.written)
-    assert done.commit == hub.api.repositories[REPO].head.oid
-    assert (commits(hub), pulls(hub)) == (1, [("merged", 5)])
-    (again,) = publish(folder)
-    assert not again.committed and (commits(hub), len(pulls(hub))) == (1, 1)
-
-
-def test_a_publication_in_batches_that_was_stopped_goes_on_where_it_was(hub, publish, built, small_commits):
-    folder = built(MANY)
-    said = []
-
-    def say(line):
-        said.append(line)
-        if line.startswith("6 of"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        publish(folder, say=say)
-    assert (commits(hub), pulls(hub)) == (0, [("draft", 2)])
-    uploads = len(hub.requests("PUT", "/upload/"))
-    publish(folder, say=said.append)
-    assert said[-3:] == [
-        "3 of 7 files are on the Hub",
-        "6 of 7 files are on the Hub",
-        "7 of 7 files are on the Hub",
-    ]
-    assert (commits(hub), pulls(hub)) == (1, [("merged", 5)])
-    assert len(hub.requests("PUT", "/upload/")) <= len(MANY)
-    assert uploads < len(MANY)
-
-
-def test_a_new_build_closes_what_was_left_of_the_one_before(hub, publish, built, small_commits):
-    def stop(line):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        publish(built(MANY), say=stop)
-    other = {name.replace("00010", "00009"): data for name, data in list(MANY.items())[:9]}
-    publish(built(other))
-    assert [status for status, _ in pulls(hub)] == ["closed", "merged"]
-    assert {name for name in content(hub) if name.startswith("data/")} == set(other)
-    publish(built(MANY))  # 9 go and 10 come
-    assert {name for name in content(hub) if name.startswith("data/")} == set(MANY)
-
-
-def test_files_that_somebody_changed_meanwhile_are_not_overwritten_by_a_merge(
-    hub, publish, built, small_commits
-):
-    hub.fail("POST", "/merge$", first=lambda: hub.commit(REPO, {"README.md": b"theirs"}))
-    with pytest.raises(PublishError, match="its files changed while this was published"):
-        publish(built(MANY))
-    assert content(hub) == {"README.md": b"theirs"}
-    publish(built(MANY))  # asked again, knowing
-    assert content(hub)["README.md"] == CARD
-
-
-@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 500, "after": True}, {"cut": 5}])
-def test_a_merge_that_fails_is_tried_again_and_made_once(hub, publish, built, small_commits, fault):
-    hub.fail("POST", "/merge$", **fault)
-    publish(built(MANY))
-    assert (commits(hub), [status for status, _ in pulls(hub)]) == (1, ["merged"])
-
-
-def test_commits_wait_for_the_rate_that_the_hub_allows(hub, built, small_commits, pauses):
-    api, now = HfApi(endpoint=hub.url, token="hf_maintainer"), [0.0]
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        now[0] += seconds
-
-    limiter = CommitRateLimiter(most_an_hour=4, burst=2, clock=lambda: now[0])
-    publisher = Publisher(api, print, sleep, limiter)
-    publisher.publish(built(MANY), REPO, verify=lambda _folder: passed())
-    assert pauses == [1800.0] * 3  # five commits: two at once, then one every 3600 / (4 - 2) seconds
+    with pytest.raises(PublishError, match="has 5 files; the Hub takes 4 in a commit"):
+        publish(folder)
+    assert hub.seen == []
 
 
 # the command
@@ -501,7 +409,7 @@ def test_the_command_verifies_against_the_suite_that_is_named(run, folder, monke
     assert run("--suite", "localshop", "--accept", "reward_words:a/b/c").exit_code == 0
     ((where, options),) = asked
     assert (where, options["suite"].name) == (folder, "localshop")
-    assert (options["accept"], options["allow_missing"]) == (["reward_words:a/b/c"], ())
+    assert options["allow_missing"] == ()
     assert "no suite 'absent'" in run("--suite", "absent").stderr
 
 

@@ -321,7 +321,7 @@ def split_by_share(ids, share, seed, always_dev=()):
     """The split of each trajectory id."""
     named = [TrajectoryId.parse(text) for text in ids]
     of_runs = [(each.benchmark, each.task) for each in named]
-    dev = draw_dev_tasks(lambda: dict.fromkeys(of_runs), share, seed, always_dev)
+    dev = draw_dev_tasks(dict.fromkeys(of_runs), share, seed, always_dev)
     return ["dev" if task in dev else "test" for task in of_runs]
 
 

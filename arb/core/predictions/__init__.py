@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.predictions.findings import Finding, error
-from arb.core.predictions.raw import UTF8_MARK, ReadingLimits, footer_finding, recognise, too_large
+from arb.core.predictions.raw import UTF8_MARK, ReadingLimits, recognise, too_large
 
 if TYPE_CHECKING:
-    from arb.core.predictions.parser_pool import Answer, ParserPool
+    from arb.core.predictions.parser_pool import ParserPool, ReadResult
     from arb.core.predictions.table import Predictions
 
-__all__ = ["Answer", "Finding", "ParserPool", "Predictions", "ReadingLimits", "read_predictions"]
+__all__ = ["Finding", "ParserPool", "Predictions", "ReadResult", "ReadingLimits", "read_predictions"]
 
 SMALL_BYTES: Final = 250_000
 """Text up to here is read in this process, in some hundredths of a second; verdicts of a split without
@@ -24,7 +24,7 @@ reasoning take 150 kB."""
 
 def __getattr__(name: str) -> Any:
     """What needs numpy is imported as it is asked for: a run of a judge, which only writes, does without."""
-    places = {"Answer": "parser_pool", "ParserPool": "parser_pool", "Predictions": "table"}
+    places = {"ReadResult": "parser_pool", "ParserPool": "parser_pool", "Predictions": "table"}
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{places[name]}"), name)
@@ -35,15 +35,15 @@ def read_predictions(
     file_name: str = "",
     limits: ReadingLimits | None = None,
     parsers: ParserPool | None = None,
-    apart: bool = False,
+    isolated: bool = False,
     reader: str | None = None,
-) -> Answer:
+) -> ReadResult:
     """Read a prediction file by what it holds; `file_name` is not trusted and decides nothing.
 
-    Returns the rows that could be read (None when there are none to speak of) and everything found wrong with
-    the file itself. Whether its ids are the right ones is `check.check`. Parquet is always read by a process
-    of its own, and with `parsers` so is large text, or any with `apart`: a server goes on answering then.
-    `reader` names another function of bytes and limits, as ``module:function``, for files of another form.
+    Returns the rows that could be read, or None, and everything that is wrong with the file itself.
+    `check.check` compares its ids with a suite. Parquet is always read in another process. With `parsers` so
+    is large text, and any text if `isolated`, so that a server can answer meanwhile. `reader` names another
+    function of bytes and limits, as ``module:function``, for files of another form.
     """
     from arb.core.predictions.parser_pool import PREDICTIONS, ParserPool, call_reader
 
@@ -52,10 +52,8 @@ def read_predictions(
         return None, [too_large(len(content), limits.max_bytes)]
     if not content.removeprefix(UTF8_MARK).strip(b" \t\r\n"):
         return None, [error("empty_file", "the file is empty. Write one row per trajectory of the split.")]
-    if recognise(content) == "parquet":
-        if (problem := footer_finding(content, limits)) is not None:
-            return None, [problem]
-    elif parsers is None or (len(content) <= SMALL_BYTES and not apart):
+    is_parquet = recognise(content) == "parquet"
+    if not is_parquet and (parsers is None or (len(content) <= SMALL_BYTES and not isolated)):
         return call_reader(reader, content, limits)
     if parsers is not None:
         return parsers.read(content, limits, reader)

@@ -5,6 +5,7 @@ Reads no label. `row_texts` gives what stands in single rows, for a finding's ro
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -27,7 +28,7 @@ from arb.core.predictions.findings import (
 )
 from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.table import Codes, Predictions
-from arb.core.predictions.text_files import numbered_records
+from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
 from arb.core.suite import Suite, Trajectory
 from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT
 
@@ -62,9 +63,7 @@ def id_findings(
         kinds[spelled].append(row)
     findings = _malformed(table, malformed) + _unknown(table, unknown, suite, split, expected)
     findings += _elsewhere(table, elsewhere, suite, split) + _duplicates(table, positions, len(expected))
-    if table.complete:
-        findings += _missing(positions, expected, split, earlier)
-    return findings
+    return findings + _missing(positions, expected, split, earlier)
 
 
 def _is_malformed(spelled: str) -> bool:
@@ -269,8 +268,7 @@ def _verdicts(
     if table is None:
         return np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
     positions = positions_in(table, trajectories)
-    success = table.success if table.success is not None else np.full(table.rows, NO_VERDICT, dtype=np.int8)
-    return success, positions
+    return table.codes("success"), positions
 
 
 def _by_benchmark(
@@ -299,14 +297,15 @@ def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.
 def _verdict_findings(
     table: Predictions, positions: NDArray[np.int64], expected: int, earlier: Sequence[Finding]
 ) -> list[Finding]:
-    if not table.complete:
-        return []
-    findings = [finding for label in LABELS for finding in _constant(label, getattr(table, label), positions)]
+    findings = [
+        finding for label in LABELS for finding in _constant(label, table.targets.get(label), positions)
+    ]
+    success = table.success
     unreadable = any(finding.level == "error" and finding.column == "success" for finding in earlier)
-    if table.success is None or unreadable:
-        return findings  # what is wrong with the column has been said
-    covered = np.unique(positions[(positions != NOWHERE) & (table.success != NO_VERDICT)]).size
-    if not (table.success != NO_VERDICT).any():
+    if success is None or unreadable:
+        return findings  # the reader has named what is wrong with the column
+    covered = np.unique(positions[(positions != NOWHERE) & (success != NO_VERDICT)]).size
+    if not (success != NO_VERDICT).any():
         message = "success: no row has a verdict. Fill in true or false where the judge has one."
         findings.append(error("no_verdicts", message, count=table.rows, column="success"))
     elif covered < LOW_COVERAGE * expected:
@@ -356,12 +355,13 @@ def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) ->
         return {
             number: line.rstrip("\r") for number, line in enumerate(text.split("\n"), 1) if number in rows
         }
-    found, last = {}, max(rows)
-    for number, record in numbered_records(text):
-        if number in rows:
-            found[number] = csv_text(record, ()).removesuffix("\n")
-        if number >= last:
-            break
+    found = {}
+    with suppress(BrokenQuotesError):
+        for number, record in numbered_records(text):
+            if number in rows:
+                found[number] = csv_text(record, ()).removesuffix("\n")
+            if number >= max(rows):
+                break
     return found
 
 

@@ -1,43 +1,41 @@
-"""Warm processes that read strangers' files: a hostile file ends or fills one of them and nothing else.
+"""Warm processes that read uploaded files, so that a hostile file can only end or fill one of them.
 
-A worker is a Python with the readers imported. It forks for each file: the child reads that one file, within
-bounds of memory and time, and ends. So no file sees what another left, a file that makes the library abort
-costs its child only, and reading takes milliseconds where a new Python takes a quarter of a second. Answers
-are JSON: nothing that such a process says is unpickled.
+A worker is a Python process with the readers imported. It forks for each file: the child reads that one file
+within bounds of memory and time, and ends. So a file cannot see another one, a file that makes a library
+abort only ends its child, and reading takes milliseconds where a new Python process takes a quarter of a
+second. Answers are JSON, because the server must not unpickle what such a process sends.
 """
 
-import base64
 import json
 import logging
 import os
-import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
 from arb.core.predictions.findings import Finding, error
 from arb.core.predictions.raw import ReadingLimits, damaged_parquet, recognise, to_text
-from arb.core.predictions.table import Predictions, to_table
+from arb.core.predictions.table import NUMBER_COLUMNS, TEXT_COLUMNS, Predictions, to_table
 from arb.core.predictions.text_files import read_csv, read_jsonl
 
-Answer = tuple[Predictions | None, list[Finding]]
+ReadResult = tuple[Predictions | None, list[Finding]]
 
 WORKERS: Final = 2
-MOST_FILES: Final = 500
-"""Of one worker, which is then replaced by another."""
 NICENESS: Final = 5
-"""Reading files takes what answering pages leaves of the processors."""
+"""Reading files must not slow down answering pages."""
 IDLE_SECONDS: Final = 300.0
-"""A worker that is not asked for so long ends, and its memory is free again."""
+"""A worker without work for this long ends and frees its memory."""
 MAX_MEMORY_BYTES: Final = 1 << 30
 """Of address space; a file at the limits takes 330 MB of it, and less than 600 MB with its reasoning."""
 SMALL_MEMORY_BYTES: Final = 400 << 20
@@ -46,26 +44,24 @@ _KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from arb.core.predictions.parser_pool import serve; serve(int(sys.argv[2]))"
+    "from arb.core.predictions.parser_pool import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
-_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT", "TMPDIR")
-"""Of the environment; tokens and addresses of databases are none of that process's business."""
-_SMALL: Final = {
+_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
+"""The variables of the environment that a worker gets; tokens and database addresses are not among them."""
+_SINGLE_THREADED: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "ARROW_IO_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""A worker has one thread: a process that forks with several may leave its child a lock that nobody opens."""
+"""A process that forks with several threads may leave a lock closed forever in its child."""
 PREDICTIONS: Final = "arb.core.predictions.parser_pool:read_in_process"
-_CAN_FORK: Final = hasattr(os, "fork")
-"""Without it (Windows) a worker reads files itself, and one that breaks down is replaced."""
 
 logger = logging.getLogger(__name__)
 
 
-def read_in_process(content: bytes, limits: ReadingLimits) -> Answer:
+def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
     """Read a file of a known format in this process."""
     file_format, findings = recognise(content), []
     if isinstance(file_format, Finding):
@@ -86,16 +82,17 @@ def read_in_process(content: bytes, limits: ReadingLimits) -> Answer:
     return table, findings + found
 
 
-def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> Answer:
-    """What the function named ``module:function`` gives."""
+def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> ReadResult:
+    """Call the function named ``module:function``."""
     module, _, function = reader.partition(":")
     return getattr(import_module(module), function)(content, limits)
 
 
-def _unreadable(content: bytes, why: str) -> Finding:
+def _unreadable(content: bytes, why: str) -> ReadResult:
     if recognise(content) == "parquet":
-        return damaged_parquet(why)
-    return error("unreadable", f"the file cannot be read ({why}). Send a smaller one, or write it again.")
+        return None, [damaged_parquet(why)]
+    message = f"the file cannot be read ({why}). Send a smaller one, or write it again."
+    return None, [error("unreadable", message)]
 
 
 class ParserPool:
@@ -113,9 +110,7 @@ class ParserPool:
     def __init__(self, size: int = WORKERS, most_bytes: int = MAX_MEMORY_BYTES) -> None:
         self._most_bytes = most_bytes
         self._room = threading.BoundedSemaphore(size)
-        self._lock = threading.Lock()
-        self._idle: list[_Worker] = []
-        self._owner = os.getpid()
+        self._idle: list[_Worker] = []  # append and pop are atomic
 
     def __enter__(self) -> Self:
         return self
@@ -124,123 +119,94 @@ class ParserPool:
         self.close()
 
     def close(self) -> None:
-        """End the workers that read nothing now; the pool can be used again."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for worker in idle:
-            worker.end()
+        """End the idle workers; the pool can be used again."""
+        while self._idle:
+            self._idle.pop().end()
 
-    def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> Answer:
-        """What `read_in_process` gives, from a process that may die of the file.
+    def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
+        """Return what ``reader`` gives, from a process that may die of the file.
 
-        ``reader`` names another function of the same form, see `call_reader`.
+        ``reader`` names a function like `read_in_process`, see `call_reader`.
         """
         with self._room:
             try:
-                return self._ask(content, limits, reader)
+                answer = self._ask(content, limits, reader)
+            except TimeoutError:
+                return _unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")
             except OSError as problem:
                 logger.error("no process to read files in: %s", problem)
-                return None, [_unreadable(content, "the server has no room to read it now; try again later")]
-
-    def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> Answer:
-        worker = self._take()
+                return _unreadable(content, "the server has no room to read it now; try again later")
         try:
-            status, answer = worker.ask(content, limits, reader)
-        except _WorkerEnded:  # it was idle for too long just now, or the system ended it
+            return _unpack(json.loads(answer))
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            # The answer may quote the file, so it is not logged.
+            logger.warning("the process that reads a file broke down")
+            return _unreadable(content, "the reader broke down over it")
+
+    def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
+        """Return a worker's answer, empty if it broke down. Raises TimeoutError, OSError."""
+        worker = self._idle.pop() if self._idle else _Worker(self._most_bytes)
+        try:
+            answer = worker.ask(content, limits, reader)
+        except EOFError:  # it had just been idle for too long, or the system ended it
             worker.end()
             worker = _Worker(self._most_bytes)
             try:
-                status, answer = worker.ask(content, limits, reader)
-            except _WorkerEnded:
-                status, answer = 1, b""
-        if worker.is_alive and worker.files < MOST_FILES:
-            with self._lock:
-                self._idle.append(worker)
-        else:
+                answer = worker.ask(content, limits, reader)
+            except EOFError:
+                worker.end()
+                return b""
+        except TimeoutError:
             worker.end()
-        if worker.timed_out:
-            return None, [_unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")]
-        try:
-            if status == 0:
-                return _unpack(json.loads(answer))
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-            status = "an answer that cannot be read"
-        # What it wrote to its standard error may quote the file, which is nothing for a log.
-        logger.warning("the process that reads a file ended with %s", status)
-        return None, [_unreadable(content, "the reader broke down over it")]
-
-    def _take(self) -> "_Worker":
-        with self._lock:
-            if self._owner != os.getpid():  # after a fork the workers are the other process's
-                self._idle, self._owner = [], os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        return _Worker(self._most_bytes)
-
-
-class _WorkerEnded(Exception):
-    """The worker closed its pipes before it answered."""
+            raise
+        self._idle.append(worker)
+        return answer
 
 
 class _Worker:
-    """One process, at the other end of two pipes; used by one thread at a time."""
+    """A process and the connection to it; used by one thread at a time."""
 
     def __init__(self, most_bytes: int = MAX_MEMORY_BYTES) -> None:
-        environment = _SMALL | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), str(most_bytes)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
-            start_new_session=True,  # Ctrl-C is for the server, which ends its workers
-        )  # fmt: skip
-        self.files, self.timed_out = 0, False
+        environment = _SINGLE_THREADED | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            place = theirs.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), str(place), str(most_bytes)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=environment, pass_fds=[place],
+                start_new_session=True,  # Ctrl-C is for the server, which ends its workers
+            )  # fmt: skip
+            self._connection = Connection(ours.detach())
 
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None and not self.timed_out
+    def ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
+        """Return the answer about a file, empty if its child failed.
 
-    def ask(self, content: bytes, limits: ReadingLimits, reader: str) -> tuple[int, bytes]:
-        """The status with which reading ended (0 is success) and the answer. Raises _WorkerEnded."""
-        self.files += 1
-        watchdog = threading.Timer(_MAX_SECONDS, self._time_out)
-        watchdog.daemon = True
-        watchdog.start()
+        Raises:
+            EOFError: The worker ended.
+            TimeoutError: There was no answer in time.
+        """
         try:
-            _send(self._process.stdin, json.dumps({"reader": reader, "limits": asdict(limits)}).encode())
-            _send(self._process.stdin, content)
-            return int(_receive(self._process.stdout)), _receive(self._process.stdout)
-        except (OSError, EOFError, ValueError):
-            if self.timed_out:
-                return 1, b""
-            raise _WorkerEnded from None
-        finally:
-            watchdog.cancel()
-
-    def _time_out(self) -> None:
-        self.timed_out = True
-        self._kill()
+            self._connection.send_bytes(json.dumps({"reader": reader, "limits": asdict(limits)}).encode())
+            self._connection.send_bytes(content)
+            if not self._connection.poll(_MAX_SECONDS):
+                raise TimeoutError
+            return self._connection.recv_bytes(2 * limits.max_unpacked_bytes)
+        except TimeoutError:
+            raise
+        except OSError as problem:  # the connection broke
+            raise EOFError from problem
 
     def end(self) -> None:
-        """End it and the child that reads, whatever they do."""
-        self._kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            try:
-                pipe.close()
-            except OSError:  # what was left in the buffer goes nowhere
-                continue
+        """Kill the worker and the child that reads."""
+        with suppress(OSError):  # it has ended
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._connection.close()
         self._process.wait()
 
-    def _kill(self) -> None:
-        try:
-            if _CAN_FORK:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
-        except OSError:  # it has ended
-            return
 
-
-def serve(most_bytes: int = MAX_MEMORY_BYTES) -> None:
-    """Work: take limits and bytes on standard input, write status and JSON to standard output, until it ends.
+def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
+    """Read the files that come over a socket, each in a child, until the other side closes it.
 
     If memory runs out, the kernel ends this process and not the server.
     """
@@ -248,29 +214,27 @@ def serve(most_bytes: int = MAX_MEMORY_BYTES) -> None:
 
     _bound("RLIMIT_AS", most_bytes)
     _bound("RLIMIT_CORE", 0)
-    if _CAN_FORK:
-        os.nice(NICENESS)
+    os.nice(NICENESS)
     with suppress(OSError):  # Linux only
         Path("/proc/self/oom_score_adj").write_text(_KILLED_FIRST)
-    requests, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(1, "wb", buffering=0)
-    while not _CAN_FORK or select.select([requests], [], [], IDLE_SECONDS)[0]:
+    connection = Connection(descriptor)
+    while connection.poll(IDLE_SECONDS):
         try:
-            request, content = json.loads(_receive(requests)), _receive(requests)
+            request, content = json.loads(connection.recv_bytes()), connection.recv_bytes()
         except EOFError:
             return
-        asked = content, ReadingLimits(**request["limits"]), request["reader"]
-        status, answer = _in_child(*asked) if _CAN_FORK else (0, _answer(*asked))
-        _send(answers, str(status).encode())
-        _send(answers, answer)
+        limits = ReadingLimits(**request["limits"])
+        connection.send_bytes(_read_in_child(connection, content, limits, request["reader"]))
 
 
-def _in_child(content: bytes, limits: ReadingLimits, reader: str) -> tuple[int, bytes]:
-    """Status and answer of a child that reads the one file."""
-    answers_in, writer = os.pipe()
+def _read_in_child(connection: Connection, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
+    """Return the answer of a child that reads the file; empty if it failed."""
+    answers, writer = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
+            connection.close()
             _bound("RLIMIT_CPU", _MAX_SECONDS)
             with os.fdopen(writer, "wb") as out:
                 out.write(_answer(content, limits, reader))
@@ -278,93 +242,64 @@ def _in_child(content: bytes, limits: ReadingLimits, reader: str) -> tuple[int, 
         finally:
             os._exit(status)
     os.close(writer)
-    with os.fdopen(answers_in, "rb") as answers:
-        answer = answers.read()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answer
+    with os.fdopen(answers, "rb") as file:
+        answer = file.read()
+    _, status = os.waitpid(child, 0)
+    return answer if status == 0 else b""
 
 
 def _answer(content: bytes, limits: ReadingLimits, reader: str) -> bytes:
     table, findings = call_reader(reader, content, limits)
     answer = json.dumps(_pack(table, findings))
     if len(answer) > 2 * limits.max_unpacked_bytes:
-        answer = json.dumps(_pack(None, [*findings, _unreadable(content, "it holds too much text")]))
+        _, too_long = _unreadable(content, "it holds too much text")
+        answer = json.dumps(_pack(None, [*findings, *too_long]))
     return answer.encode()
 
 
 def _bound(what: str, bound: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows has no such bounds
-        return
-    try:
+    import resource
+
+    # A lower bound may be in force already, or the system may not know this one.
+    with suppress(AttributeError, ValueError, OSError):
         resource.setrlimit(getattr(resource, what), (bound, bound))
-    except (AttributeError, ValueError, OSError):  # a lower one is in force, or the system knows no such one
-        return
-
-
-_LENGTH_BYTES: Final = 8
-
-
-def _send(pipe: IO[bytes], content: bytes) -> None:
-    """The bytes with their length before them."""
-    left = memoryview(len(content).to_bytes(_LENGTH_BYTES, "big") + content)
-    while left:
-        left = left[pipe.write(left) :]
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> bytes:
-    """What `_send` sent. Raises EOFError where the pipe was closed before its end."""
-    return _exactly(pipe, int.from_bytes(_exactly(pipe, _LENGTH_BYTES), "big"))
-
-
-def _exactly(pipe: IO[bytes], length: int) -> bytes:
-    parts = []
-    while length:
-        part = pipe.read(min(length, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
 
 
 def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, object]:
-    """Numbers as their bytes; each distinct text once, so that a long one that every row has is sent once."""
-    columns: dict[str, object] = {}
-    for name in (field.name for field in fields(Predictions)) if table is not None else ():
-        value = getattr(table, name)
-        if isinstance(value, np.ndarray):
-            columns[name] = {"type": value.dtype.str, "bytes": base64.b64encode(value.tobytes()).decode()}
-        elif isinstance(value, tuple):
-            places: dict[str | None, int] = {}
-            index = [places.setdefault(text, len(places)) for text in value]
-            columns[name] = {"distinct": list(places), "index": index}
-        elif value is not None:
-            columns[name] = value
-    found = [asdict(finding) for finding in findings]
-    return {"columns": None if table is None else columns, "findings": found}
+    """Return a JSON value, with each distinct text once: a long one may be in every row."""
+    answer: dict[str, object] = {"findings": [asdict(finding) for finding in findings]}
+    if table is not None:
+        answer["texts"] = {
+            name: _distinct(getattr(table, name)) for name in TEXT_COLUMNS if getattr(table, name) is not None
+        }
+        answer["numbers"] = {
+            name: getattr(table, name).tolist() for name in NUMBER_COLUMNS if getattr(table, name) is not None
+        }
+        answer["targets"] = {name: codes.tolist() for name, codes in table.targets.items()}
+    return answer
 
 
-def _unpack(answer: dict) -> Answer:
-    """The table and findings; raises a ValueError, KeyError, IndexError or the like for anything else."""
+def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
+    places: dict[str | None, int] = {}
+    index = [places.setdefault(text, len(places)) for text in texts]
+    return {"distinct": list(places), "index": index}
+
+
+def _unpack(answer: dict[str, Any]) -> ReadResult:
+    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like for anything else."""
     findings = [
         Finding(**(found | {name: tuple(found.get(name, ())) for name in ("rows", "names")}))
         for found in answer["findings"]
     ]
-    if answer["columns"] is None:
+    if "texts" not in answer:
         return None, findings
-    columns: dict[str, object] = {}
-    for name, column in answer["columns"].items():
-        if not isinstance(column, dict):
-            columns[name] = bool(column)
-        elif "type" in column:
-            columns[name] = np.frombuffer(
-                bytearray(base64.b64decode(column["bytes"])), np.dtype(column["type"])
-            )
-        else:
-            columns[name] = tuple(column["distinct"][place] for place in column["index"])
-    table = Predictions(**columns)
-    if any(len(column) != table.rows for column in columns.values() if not isinstance(column, bool)):
+    columns: dict[str, Any] = {}
+    for name, packed in answer["texts"].items():
+        columns[name] = tuple(packed["distinct"][place] for place in packed["index"])
+    for name, numbers in answer["numbers"].items():
+        columns[name] = np.array(numbers, NUMBER_COLUMNS[name])
+    targets = {name: np.array(codes, np.int8) for name, codes in answer["targets"].items()}
+    table = Predictions(**columns, targets=targets)
+    if any(len(column) != table.rows for column in (*columns.values(), *targets.values())):
         raise ValueError("columns of different lengths")
     return table, findings

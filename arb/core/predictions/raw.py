@@ -41,14 +41,10 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class RawTable:
-    """Columns of Python values (str, bool, int, float, None, MISSING; bytes for text that is not UTF-8).
-
-    `complete` is False when reading stopped before the file's end, so that absent ids mean nothing.
-    """
+    """Columns of Python values (str, bool, int, float, None, MISSING; bytes for text that is not UTF-8)."""
 
     row_numbers: Sequence[int]
     columns: Mapping[str, Sequence[object]]
-    complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -258,108 +254,3 @@ def too_large(size: int, max_bytes: int) -> Finding:
 
 def damaged_parquet(why: str) -> Finding:
     return error("invalid_parquet", f"the Parquet file cannot be read ({why}). Write it again.")
-
-
-_MAGIC: Final = b"PAR1"
-_LEAST_BYTES: Final = 12
-"""Of a Parquet file: its magic at both ends, and the length of its footer."""
-_MOST_VALUES: Final = 5_000
-"""Of a footer that are looked at here; the reader judges a longer one."""
-_MOST_LEVELS: Final = 30
-_FILE_METADATA: Final = {1: 5, 2: 9, 3: 6, 4: 9}
-"""Its required fields and their types: version (i32), schema (list), num_rows (i64), row_groups (list)."""
-
-
-def footer_finding(content: bytes, limits: ReadingLimits) -> Finding | None:
-    """The error that the end of a Parquet file shows; None where only its reader can say.
-
-    A footer is a Thrift struct in the compact protocol
-    (https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md), `FileMetaData` of
-    https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
-    """
-    length = int.from_bytes(content[-8:-4], "little")
-    if len(content) < _LEAST_BYTES or not content.endswith(_MAGIC) or length > len(content) - _LEAST_BYTES:
-        return damaged_parquet("it has no footer: it was cut off, or is something else")
-    footer = _Thrift(content[-8 - length : -8])
-    try:
-        footer.struct()
-    except _FooterTooLong:
-        return None
-    except (IndexError, ValueError):
-        return damaged_parquet("its footer is damaged")
-    if any(footer.types.get(name) != expected for name, expected in _FILE_METADATA.items()):
-        return damaged_parquet("its footer is damaged")
-    return too_many_rows(limits) if footer.rows > limits.max_rows else None
-
-
-class _FooterTooLong(Exception):
-    """More values than are looked at, or more levels."""
-
-
-class _Thrift:
-    """Walks through one struct and notes the types of its own fields, and the number of rows (field 3)."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at, self._left = data, 0, _MOST_VALUES
-        self.types: dict[int, int] = {}
-        self.rows = 0
-
-    def struct(self, level: int = 0) -> None:
-        """Raises IndexError or ValueError where the bytes are no struct, _FooterTooLong."""
-        name = 0
-        while head := self._byte():
-            kind = head & 15
-            name = name + (head >> 4) if head >> 4 else self._integer()
-            value = self._value(kind, level)
-            if level == 0:
-                self.types[name] = kind
-                self.rows = value if name == 3 else self.rows
-
-    def _value(self, kind: int, level: int, in_list: bool = False) -> int:
-        """Pass over one value; gives an integer's, else 0."""
-        self._left -= 1
-        if self._left < 0 or level > _MOST_LEVELS:
-            raise _FooterTooLong
-        match kind:
-            case 1 | 2:  # true and false stand in the field's own head
-                self._skip(1 if in_list else 0)
-            case 3:
-                self._skip(1)
-            case 4 | 5 | 6:
-                return self._integer()
-            case 7:
-                self._skip(8)
-            case 8:
-                self._skip(self._varint())
-            case 9 | 10:
-                head = self._byte()
-                for _ in range(self._varint() if head >> 4 == 15 else head >> 4):
-                    self._value(head & 15, level + 1, in_list=True)
-            case 12:
-                self.struct(level + 1)
-            case _:  # a map, which no footer has, or nothing that is known
-                raise _FooterTooLong
-        return 0
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def _skip(self, length: int) -> None:
-        self._at += length
-        if self._at > len(self._data):
-            raise ValueError("a value that goes on behind the end")
-
-    def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-        raise ValueError("an integer of more than 64 bits")
-
-    def _integer(self) -> int:
-        """A zigzag integer."""
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)

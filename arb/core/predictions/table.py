@@ -1,49 +1,49 @@
-"""The typed columns of a prediction file, and what the cells mean that they are made of.
+"""The typed columns of a prediction file, and what their cells mean.
 
-A table holds whole columns, small codes, nothing of the file's spelling. The words that people write for a
-verdict, a grade, a number, a state are understood whole, in any case, with space around them or not. Every
-function of a cell takes its value (text, bool, number, None, MISSING) and gives its meaning, or the Problem
-that says why it has none. A column has one finding for each kind of bad cell.
+The words that people write for an answer, a number or a state are understood in any case, with or without
+space around them. Every function of a cell takes its value (text, bool, number, None, MISSING) and returns
+its meaning, or the Problem that says why it has none. A column has one finding for each kind of bad cell.
 """
 
 import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arb.core.ids import Trajectory
 from arb.core.predictions.findings import Finding, quoted, row_finding
 from arb.core.predictions.raw import Missing, RawTable, ReadingLimits
-from arb.core.suite import Trajectory
-from arb.core.vocabulary import LABELS, NO_VERDICT, PREDICTION_COLUMNS, STATES, ColumnKind
+from arb.core.vocabulary import LABELS, NO_VERDICT, PREDICTION_COLUMNS, STATES, TARGETS, ColumnKind, Target
 
 Codes = NDArray[np.int8]
 Numbers = NDArray[np.float64]
 
-_NO_COLUMNS: Final = ("complete",)
+NUMBER_COLUMNS: Final[Mapping[str, type]] = MappingProxyType(
+    dict.fromkeys(("score", "cost_usd", "input_tokens", "output_tokens", "latency_s"), np.float64)
+    | {"row_numbers": np.int64}
+)
+TEXT_COLUMNS: Final = ("trajectory_ids", "state", "reasoning")
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """The rows that could be read, in the file's order or in that of a split; an absent column is None.
 
-    Verdicts (`success`, `side_effect`, `repetition`): 1 true, 0 false, -1 no verdict. `optimality`: 1 to 4,
-    0 none. `score` (a probability), `cost_usd`, `input_tokens`, `output_tokens`, `latency_s` (seconds): nan
-    where there is none. A cell with an error reads as none. `trajectory_ids` are as written ("" stands for an
-    id that was no text, which a finding has named), and after `align` the released spellings. `complete` is
-    False when the end of the file was not read. `reasoning` is there only where the limits asked to keep it.
+    A row is about an item: a trajectory. `targets` has a column for each target that the file answers, with
+    the numbers that `Target` describes. `score` (a probability), `cost_usd`, `input_tokens`, `output_tokens`,
+    `latency_s` (seconds): nan if there is none. A cell with an error reads as none. `trajectory_ids` are as
+    written ("" stands for an id that was no text, which a finding has named), and after `align` the released
+    spellings. `reasoning` is there only if the limits asked to keep it.
     """
 
     trajectory_ids: tuple[str, ...]
-    success: Codes | None = None
-    side_effect: Codes | None = None
-    repetition: Codes | None = None
-    optimality: Codes | None = None
+    targets: Mapping[str, Codes] = field(default_factory=dict)
     score: Numbers | None = None
     state: tuple[str | None, ...] | None = None
     cost_usd: Numbers | None = None
@@ -52,21 +52,39 @@ class Predictions:
     latency_s: Numbers | None = None
     reasoning: tuple[str | None, ...] | None = None
     row_numbers: NDArray[np.int64] | None = None
-    complete: bool = True
 
     @property
     def rows(self) -> int:
         return len(self.trajectory_ids)
 
+    @property
+    def success(self) -> Codes | None:
+        return self.targets.get("success")
+
+    @property
+    def side_effect(self) -> Codes | None:
+        return self.targets.get("side_effect")
+
+    @property
+    def repetition(self) -> Codes | None:
+        return self.targets.get("repetition")
+
+    def codes(self, target: str) -> Codes:
+        """Return the answers for a target; without its column every row has no answer."""
+        absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
+        return self.targets.get(target, absent)
+
     def take(self, rows: NDArray[np.int64]) -> "Predictions":
-        """Some of the rows, by their indexes, with every column that the file has."""
-        changes = {}
-        for name in (field.name for field in fields(self) if field.name not in _NO_COLUMNS):
-            column = getattr(self, name)
-            if isinstance(column, tuple):
-                changes[name] = tuple(column[row] for row in rows)
-            elif column is not None:
-                changes[name] = column[rows]
+        """Return some of the rows, by their indexes, with every column that the file has."""
+        changes: dict[str, Any] = {
+            "targets": {name: codes[rows] for name, codes in self.targets.items()},
+        }
+        for name in TEXT_COLUMNS:
+            if (texts := getattr(self, name)) is not None:
+                changes[name] = tuple(texts[row] for row in rows)
+        for name in NUMBER_COLUMNS:
+            if (numbers := getattr(self, name)) is not None:
+                changes[name] = numbers[rows]
         return replace(self, **changes)
 
     def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
@@ -83,11 +101,8 @@ class Predictions:
         """
         digest = hashlib.sha256("\n".join(self.trajectory_ids).encode())
         for label in LABELS:
-            verdicts = getattr(self, label)
-            if verdicts is None:
-                verdicts = np.full(self.rows, NO_VERDICT, dtype=np.int8)
             digest.update(f"\n{label}\n".encode())
-            digest.update(verdicts.astype(np.int8).tobytes())
+            digest.update(self.codes(label).tobytes())
         return digest.hexdigest()
 
 
@@ -109,22 +124,10 @@ TOO_LONG: Final = Problem("cell_too_long", "a text that is too long")
 EMPTY_ID: Final = Problem("empty_id", "no id")
 ABSENT: Final = Problem("missing_key", "no such key")
 
-NO_GRADE: Final = 0
 NO_NUMBER: Final = math.nan
 
 _EMPTY_WORDS: Final = frozenset({"", "null", "none", "n/a", "na"})
-_VERDICT_WORDS: Final[Mapping[str, int]] = MappingProxyType(
-    {"true": 1, "false": 0, "yes": 1, "no": 0, "unsure": NO_VERDICT} | dict.fromkeys(_EMPTY_WORDS, NO_VERDICT)
-)
-_SUCCESS_WORDS: Final[Mapping[str, int]] = MappingProxyType(
-    {**_VERDICT_WORDS, "successful": 1, "unsuccessful": 0, "success": 1, "failure": 0}
-)
-_GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "completely optimal")
-_GRADE_WORDS: Final[Mapping[str, int]] = MappingProxyType(
-    dict.fromkeys([*_EMPTY_WORDS, "unsure"], NO_GRADE)
-    | {word: grade for grade, word in enumerate(_GRADES, 1)}
-    | {f"{grade}. {word}": grade for grade, word in enumerate(_GRADES, 1)}
-)
+_NO_ANSWER_WORDS: Final = _EMPTY_WORDS | {"unsure"}
 # A digit can be matched in one way only: else a cell of 400 digits and a letter takes milliseconds.
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
@@ -135,26 +138,20 @@ _LARGEST_WHOLE: Final = 2.0**53
 """Up to here a float64 holds every whole number exactly."""
 
 
-def success(value: object) -> int | Problem:
-    """1, 0 or -1; besides the words of `verdict` those of the annotations: Successful, Unsuccessful.
-
-    It may be null but it must be written: MISSING is a Problem.
-    """
-    if isinstance(value, Missing):
-        return ABSENT
-    return _coded(value, _SUCCESS_WORDS, {0.0: 0, 1.0: 1}, NO_VERDICT)
-
-
-def verdict(value: object) -> int | Problem:
-    """1 for true, 1, yes; 0 for false, 0, no; -1 for null, an empty cell, n/a, unsure."""
-    return _coded(value, _VERDICT_WORDS, {0.0: 0, 1.0: 1}, NO_VERDICT)
-
-
-def optimality(value: object) -> int | Problem:
-    """1 to 4, also as `4. Completely Optimal`; 0 for none."""
-    if isinstance(value, bool):
+def target_code(value: object, target: Target) -> int | Problem:
+    """Return the number to store for an answer: `target.no_answer` for null, an empty cell or unsure."""
+    if isinstance(value, bool) and target.type != "binary":
         return WRONG_TYPE
-    return _coded(value, _GRADE_WORDS, {1.0: 1, 2.0: 2, 3.0: 3, 4.0: 4}, NO_GRADE)
+    word = _word(value)
+    if word is None or word in _NO_ANSWER_WORDS:
+        return target.no_answer
+    if isinstance(word, str):
+        if word in target.words:
+            return target.words[word]
+        word = _number_of(word, UNKNOWN_WORD)
+    if isinstance(word, Problem):
+        return word
+    return int(word) if word in target.words.values() else OUT_OF_RANGE
 
 
 def probability(value: object) -> float | Problem:
@@ -231,19 +228,6 @@ def _finite(value: float) -> float | Problem:
     return INFINITE if math.isinf(number) else number
 
 
-def _coded(
-    value: object, words: Mapping[str, int], numbers: Mapping[float, int], empty: int
-) -> int | Problem:
-    word = _word(value)
-    if word is None:
-        return empty
-    if isinstance(word, str):
-        if word in words:
-            return words[word]
-        word = _number_of(word, UNKNOWN_WORD)
-    return word if isinstance(word, Problem) else numbers.get(word, OUT_OF_RANGE)
-
-
 def _bounded(value: object, largest: float) -> float | Problem:
     if isinstance(value, bool):
         return WRONG_TYPE
@@ -263,8 +247,8 @@ def _number_of(word: str, otherwise: Problem) -> float | Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """How a kind of column is read: what a cell means, what an empty one is, and the numpy type.
+class _Reading:
+    """How a column is read: what a cell means, what an empty one is, and the numpy type.
 
     Without a type the values stay Python's.
     """
@@ -274,19 +258,33 @@ class _Kind:
     dtype: type | None
 
 
-_KINDS: Final[Mapping[ColumnKind, _Kind]] = MappingProxyType(
+_READINGS: Final[Mapping[ColumnKind, _Reading]] = MappingProxyType(
     {
-        "id": _Kind(trajectory_id, "", None),
-        "success": _Kind(success, NO_VERDICT, np.int8),
-        "verdict": _Kind(verdict, NO_VERDICT, np.int8),
-        "grade": _Kind(optimality, NO_GRADE, np.int8),
-        "probability": _Kind(probability, NO_NUMBER, np.float64),
-        "state": _Kind(state, None, None),
-        "text": _Kind(free_text, None, None),
-        "amount": _Kind(amount, NO_NUMBER, np.float64),
-        "tokens": _Kind(tokens, NO_NUMBER, np.float64),
+        "id": _Reading(trajectory_id, "", None),
+        "probability": _Reading(probability, NO_NUMBER, np.float64),
+        "state": _Reading(state, None, None),
+        "text": _Reading(free_text, None, None),
+        "amount": _Reading(amount, NO_NUMBER, np.float64),
+        "tokens": _Reading(tokens, NO_NUMBER, np.float64),
     }
 )
+
+
+def _reading(name: str) -> _Reading:
+    """Return how a prediction file's column is read."""
+    column = PREDICTION_COLUMNS[name]
+    if column.kind != "target":
+        return _READINGS[column.kind]
+    target = TARGETS[name]
+
+    def code(value: object) -> int | Problem:
+        if column.required and isinstance(value, Missing):
+            return ABSENT
+        return target_code(value, target)
+
+    return _Reading(code, target.no_answer, np.int8)
+
+
 _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
 
 
@@ -304,20 +302,21 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
     ids = typed.pop("trajectory_id", None)
     if ids is None:
         return None, findings
+    targets = {name: typed.pop(name) for name in TARGETS if name in typed}
     numbers = np.asarray(raw.row_numbers, dtype=np.int64)
-    return Predictions(ids, **typed, row_numbers=numbers, complete=raw.complete), findings
+    return Predictions(ids, targets, **typed, row_numbers=numbers), findings
 
 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
     column, values = PREDICTION_COLUMNS[name], raw.columns[name]
-    kind = _KINDS[column.kind]
-    meanings = _meanings(values, kind.meaning)
+    reading = _reading(name)
+    meanings = _meanings(values, reading.meaning)
     bad: dict[Problem, list[int]] = {}
     for position, meaning in enumerate(meanings):
         if meaning.__class__ is Problem:
             bad.setdefault(meaning, []).append(position)
-            meanings[position] = kind.empty
-    if kind.dtype is None:  # in the others a long text is no word anyway
+            meanings[position] = reading.empty
+    if reading.dtype is None:  # in the others a long text is no word anyway
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
@@ -333,7 +332,7 @@ def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, 
         )
         for problem, positions in bad.items()
     ]
-    return (tuple(meanings) if kind.dtype is None else np.array(meanings, dtype=kind.dtype)), findings
+    return (tuple(meanings) if reading.dtype is None else np.array(meanings, dtype=reading.dtype)), findings
 
 
 def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> list[Any]:
@@ -364,7 +363,7 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
     silent = [
         i
         for i in np.flatnonzero(is_ok & (verdicts == NO_VERDICT))
-        if success(raw.columns["success"][i]) == NO_VERDICT
+        if target_code(raw.columns["success"][i], TARGETS["success"]) == NO_VERDICT
     ]
     findings = []
     if contradicting.size:

@@ -8,8 +8,8 @@ JSON Lines: one object a line, numbered as lines; a bad line is named and does n
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from arb.core.predictions.findings import Finding, error, quoted, row_finding
@@ -28,66 +28,61 @@ from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS
 _DELIMITERS: Final = (",", ";", "\t")
 
 
-def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read text without a byte order mark. None when there is no row, or too many.
+class BrokenQuotesError(ValueError):
+    """The quotes of a CSV file cannot be followed."""
 
-    Quotes that cannot be followed end the reading at their row; what came before is still checked.
-    """
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
+    """Read text without a byte order mark. None when there is no row, or too many, or quotes are broken."""
     _allow_long_cells(limits.max_cell_chars)
-    reader = _Records(text, _delimiter(text))
     header: Header | None = None
     width = 0
     kept: list[list[str]] = []  # of the known columns only: the others may be many
     numbers: list[int] = []
     blank: list[int] = []
     uneven: list[tuple[int, int]] = []
-    for number, record in reader:
-        if number > limits.max_rows + 1:
-            return None, [too_many_rows(limits)]
-        if not any(map(str.strip, record)):
-            blank.append(number)
-        elif header is None:
-            header, width = settle_header(record, limits), len(record)
-        elif len(record) != width:
-            uneven.append((number, len(record)))
-        else:
-            kept.append([record[position] for position in header.known.values()])
-            numbers.append(number)
+    try:
+        for number, record in numbered_records(text):
+            if number > limits.max_rows + 1:
+                return None, [too_many_rows(limits)]
+            if not any(map(str.strip, record)):
+                blank.append(number)
+            elif header is None:
+                header, width = settle_header(record, limits), len(record)
+            elif len(record) != width:
+                uneven.append((number, len(record)))
+            else:
+                kept.append([record[position] for position in header.known.values()])
+                numbers.append(number)
+    except BrokenQuotesError as problem:
+        return None, [problem.finding]
     # Spreadsheets leave empty records at the end; only those between rows may have lost something.
     last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
-    findings = reader.findings + _uneven(uneven, width)
-    findings += blank_rows([number for number in blank if number < last])
+    findings = _uneven(uneven, width) + blank_rows([number for number in blank if number < last])
     header = header or settle_header([], limits)
     if not kept:
         return None, without_rows(header.findings + findings)
     columns = dict(zip(header.known, zip(*kept, strict=True), strict=True))
-    return RawTable(numbers, columns, complete=not reader.findings), header.findings + findings
+    return RawTable(numbers, columns), header.findings + findings
 
 
 def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Every record with its number, the header's too, as far as the quotes can be followed."""
-    return iter(_Records(text, _delimiter(text)))
-
-
-class _Records:
-    """Numbers the records of a CSV text; ends with a finding where the quotes break."""
-
-    def __init__(self, text: str, delimiter: str) -> None:
-        self.findings: list[Finding] = []
-        self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-
-    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        number, line = 0, 1
-        while True:
-            number, line = number + 1, self._reader.line_num + 1
-            try:
-                record = next(self._reader)
-            except StopIteration:
-                return
-            except csv.Error as problem:
-                self.findings.append(_broken(number, line, problem))
-                return
-            yield number, record
+    """Yield every record with its number, the header's too. Raises BrokenQuotesError."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
+    number, line = 1, 1
+    while True:
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as problem:
+            raise BrokenQuotesError(_broken(number, line, problem)) from problem
+        yield number, record
+        number, line = number + 1, reader.line_num + 1
 
 
 def _delimiter(text: str) -> str:
@@ -116,7 +111,7 @@ def _broken(number: int, line: int, problem: csv.Error) -> Finding:
     else:
         what = "a quote inside a cell is not doubled, or one is opened and not closed"
     message = (
-        f"{what} in row {number}, which starts on line {line}; nothing after it was read. "
+        f"{what} in row {number}, which starts on line {line}, so no row was read. "
         'Quote the whole cell and write a quote inside it twice ("").'
     )
     return Finding("error", "broken_quotes", message, (number,), 1)
@@ -135,12 +130,6 @@ def _uneven(uneven: Sequence[tuple[int, int]], expected: int) -> list[Finding]:
             show=lambda i: f"{uneven[i][1]:,}",
         )
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _BadLine:
-    code: str
-    detail: str
 
 
 _BAD_LINES = {
@@ -163,60 +152,51 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     body = text.rstrip()
     if body.count("\n") >= limits.max_rows:
         return None, [too_many_rows(limits)]
-    lines = body.split("\n")
-    decoder = _RowDecoder()
     rows: list[Mapping[str, object]] = []
     numbers: list[int] = []
     blank: list[int] = []
-    bad: list[tuple[int, _BadLine]] = []
-    for number, line in enumerate(lines, 1):
+    bad: dict[str, dict[int, str]] = {code: {} for code in _BAD_LINES}  # line number -> what is wrong in it
+    repeated: list[str] = []  # keys that one line has twice
+
+    def to_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        repeated.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        return dict(pairs)
+
+    decoder = json.JSONDecoder(object_pairs_hook=to_object)
+    for number, line in enumerate(body.split("\n"), 1):
         if not line.strip():
             blank.append(number)
             continue
-        row, problem = decoder.decode(line)
-        if problem is not None:
-            bad.append((number, problem))
-        if row is not None:
-            rows.append(row)
-            numbers.append(number)
-    findings = _line_findings(bad) + blank_rows(blank)
+        repeated.clear()
+        try:
+            row = decoder.decode(line)
+        except json.JSONDecodeError as problem:
+            bad["invalid_json"][number] = f"{quoted(problem.msg)[1:-1]} at character {problem.colno:,}"
+            continue
+        except RecursionError:
+            bad["invalid_json"][number] = "nested too deeply"
+            continue
+        except ValueError:  # the interpreter's bound on the digits of a whole number
+            bad["invalid_json"][number] = "a whole number with thousands of digits"
+            continue
+        if not isinstance(row, dict):
+            bad["not_an_object"][number] = quoted(row)
+            continue
+        if repeated:
+            bad["duplicate_key"][number] = quoted(repeated[0])
+        rows.append(row)
+        numbers.append(number)
+    findings = []
+    for code, (problem, advice) in _BAD_LINES.items():
+        if found := bad[code]:
+            details = list(found.values())
+            findings.append(
+                row_finding("error", code, problem, list(found), advice, show=details.__getitem__)
+            )
+    findings += blank_rows(blank)
     if not rows:
         return None, without_rows(findings)
     return _to_columns(rows, numbers, findings, limits)
-
-
-class _RowDecoder:
-    """Decodes lines with the json module, seeing keys that are written twice."""
-
-    def __init__(self) -> None:
-        self._twice: list[str] = []
-        self._decoder = json.JSONDecoder(object_pairs_hook=self._object)
-
-    def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
-        row = dict(pairs)
-        if len(row) != len(pairs):
-            seen: set[str] = set()
-            self._twice += [key for key, _ in pairs if key in seen or seen.add(key)]
-        return row
-
-    def decode(self, line: str) -> tuple[dict[str, object] | None, _BadLine | None]:
-        """The row and its problem; NaN and Infinity come as floats, for the columns to judge."""
-        self._twice.clear()
-        try:
-            row = self._decoder.decode(line)
-        except json.JSONDecodeError as problem:
-            return None, _BadLine(
-                "invalid_json", f"{quoted(problem.msg)[1:-1]} at character {problem.colno:,}"
-            )
-        except RecursionError:
-            return None, _BadLine("invalid_json", "nested too deeply")
-        except ValueError:  # the interpreter's bound on the digits of a whole number
-            return None, _BadLine("invalid_json", "a whole number with thousands of digits")
-        if not isinstance(row, dict):
-            return None, _BadLine("not_an_object", quoted(row))
-        if self._twice:
-            return row, _BadLine("duplicate_key", quoted(self._twice[0]))
-        return row, None
 
 
 def _to_columns(
@@ -230,18 +210,6 @@ def _to_columns(
         name = names[position]
         columns[column] = [row.get(name, MISSING) for row in rows]
     return RawTable(numbers, columns), findings + header.findings
-
-
-def _line_findings(bad: Sequence[tuple[int, _BadLine]]) -> list[Finding]:
-    findings = []
-    for code, (problem, advice) in _BAD_LINES.items():
-        found = {number: line.detail for number, line in bad if line.code == code}
-        if found:
-            details = list(found.values())
-            findings.append(
-                row_finding("error", code, problem, list(found), advice, show=details.__getitem__)
-            )
-    return findings
 
 
 def _array() -> Finding:

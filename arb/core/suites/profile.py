@@ -131,30 +131,6 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
                 yield f"pages.{name}: leads to the page {page}; write {name} = false too"
 
 
-COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "files_a_day": "Test files of an account that are scored in 24 hours, over all its judges.",
-        "files_a_year": "The same in 365 days, over all versions of the labels.",
-        "accounts_a_year": "What all accounts together are shown in 365 days: at most what so many may at\n"
-        "# their limits; beyond it files are refused, with the day from which they are taken again.",
-        "reserved_share": "The share of it, from 0 to 1, that is kept for accounts which a maintainer\n"
-        "# confirmed: other accounts, however many, cannot use it up.",
-        "account_age_days": "How many days old an account has to be before it submits to test.",
-        "age_exempt": 'Accounts that need not be that old, such as ["ada", "bob"].',
-        "private_noise": "Noise on the true positives that a submitter sees: its standard deviation.\n"
-        "# With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
-        "# and with them whoever submits often enough can work test labels out.",
-        "public_noise": "The same on the overall figures of public rows.",
-        "public_rows_a_year": "Rows that an account may make public in 365 days.",
-        "round_days": "Public rows appear together, every so many days.",
-        "fewest_positives": "A file that calls fewer test trajectories successful waits for a maintainer:\n"
-        "# a tenth of them, and 30 where they are many.",
-        "ranking_half": "true: rank by a fixed hidden half of the tasks and show figures of the other half,\n"
-        "# so that no figure helps anybody to a better rank; intervals widen by a factor of 1.4.",
-    }
-)
-"""What each rule says, as comments of TOML; a line that follows brings its own ``#``."""
-
 PAGE_COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "compare": "Two or more judges side by side.",
@@ -207,11 +183,15 @@ def render_suite_toml(made: str, title: str, rules: Any) -> str:
     """A new suite's file, with its `SuiteRules`; ``made`` is a line that says how it came about."""
     pages = [f"# {PAGE_COMMENTS[name]}\n{name} = {_toml(is_on)}\n" for name, is_on in OPTIONAL_PAGES.items()]
     parts = [
-        f"# {COMMENTS[field.name]}\n{field.name} = {_toml(getattr(rules, field.name))}\n"
+        f"{_comment(field.metadata['comment'])}{field.name} = {_toml(getattr(rules, field.name))}\n"
         for field in fields(rules)
     ]
     profile = _PROFILE.format(title=_toml(title))
     return "".join([f"# {made}\n\n", profile, _HEAD, _LINKS, *pages, _RULES, *parts])
+
+
+def _comment(text: str) -> str:
+    return "".join(f"# {line}\n" for line in text.split("\n"))
 
 
 def _toml(value: Any) -> str:

@@ -70,7 +70,7 @@ class QuestionsInvalid(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerChoice:
     """An answer: how files and records write it, how pages do, and the key that chooses it there."""
 
     value: str
@@ -88,7 +88,7 @@ class Question:
     name: str
     title: str
     text: str
-    answers: tuple[Answer, ...]
+    answers: tuple[AnswerChoice, ...]
     guide: str = ""
     ordered: bool = False
 
@@ -104,9 +104,9 @@ class Question:
         return ("no", "yes") if set(values) == {"yes", "no"} else values
 
     @property
-    def choices(self) -> tuple[Answer, ...]:
+    def choices(self) -> tuple[AnswerChoice, ...]:
         """Everything that may be answered, in the order of the page: Unsure comes last."""
-        return (*self.answers, Answer(UNSURE, "Unsure", str(len(self.answers) + 1)))
+        return (*self.answers, AnswerChoice(UNSURE, "Unsure", str(len(self.answers) + 1)))
 
     def answer_title(self, value: str | None) -> str:
         """An answer for people: a dash where there is none, its value where it is no longer offered."""
@@ -199,7 +199,7 @@ def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -
     return Question(name, title, text, answers, guide.strip() if isinstance(guide, str) else "", ordered)
 
 
-def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> tuple[Answer, ...]:
+def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> tuple[AnswerChoice, ...]:
     if (
         not isinstance(tables, list)
         or not all(isinstance(table, Mapping) for table in tables)
@@ -234,7 +234,7 @@ def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> t
             problems.append(f"{where}, key: {key} is the key of {keys[key]}; use another one")
         else:
             keys[key] = f"answer {number}"
-        found.append(Answer(value, title, key))
+        found.append(AnswerChoice(value, title, key))
     fixed = RELEASED_ANSWERS.get(name)
     if fixed and {answer.value for answer in found} != set(fixed):
         problems.append(f"{place}, answers: the values are {', '.join(fixed)}, as in the released format")

@@ -115,7 +115,7 @@ class SubmittedJudges:
             inputs=row.inputs,
             trajectory_ids=verdicts.trajectory_ids,
             places={name: place for place, name in enumerate(verdicts.trajectory_ids)},
-            answers={name: found for name in ANSWERS if (found := getattr(verdicts, name)) is not None},
+            answers={name: verdicts.targets[name] for name in ANSWERS if name in verdicts.targets},
             states=verdicts.state,
             has_reasoning=verdicts.reasoning is not None and any(verdicts.reasoning),
         )

@@ -204,6 +204,13 @@ def test_what_ended_a_reply_early_is_its_state():
     assert read_reply("aer", None, "stop", "I cannot help with that.").state == "refused"
 
 
+def test_a_verdict_in_the_finished_thoughts_of_a_reply_that_was_cut_off_does_not_count():
+    thoughts = "<think>It ended well.\n<success>Successful</success></think>"
+    assert read_verdict("tags", thoughts).success is True  # the last that the model said
+    assert read_verdict("tags", f"{thoughts}\nThe agent", "length") == Verdict("truncated")
+    assert read_verdict("tags", thoughts, "length") == Verdict("truncated")
+
+
 @pytest.mark.parametrize(
     ("text", "rating"),
     [

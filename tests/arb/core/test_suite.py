@@ -4,15 +4,12 @@ The rules in a suite's suite.toml: read, defaulted, and refused with every probl
 """
 
 import csv
-import re
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arb.core import suite
-from arb.core.ids import TrajectoryTable
 from arb.core.suite import (
     SHIPPED,
     DevLabels,
@@ -85,31 +82,6 @@ def test_a_suite_has_the_rules_of_its_file(tmp_path):
 
 
 OFFICIAL = load_suite()
-
-
-def test_a_large_suites_trajectories_are_the_same_made_when_asked_for(monkeypatch):
-    monkeypatch.setattr(suite, "MOST_BYTES_AS_OBJECTS", 0)
-    large = load_suite()
-    assert isinstance(large.trajectories, TrajectoryTable)
-    assert tuple(large.trajectories) == OFFICIAL.trajectories
-    assert large.trajectories[-2:] == OFFICIAL.trajectories[-2:]
-    assert all(large.find(each.trajectory_id) == each for each in OFFICIAL.trajectories)
-    other = "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.resized.220"
-    assert large.find(f" {other}") == OFFICIAL.find(other) is not None
-    assert [large.find(name) for name in ("a/b/c", "zz/b/c", other + "0")] == [None] * 3
-    assert large.split("dev") == OFFICIAL.split("dev")
-
-
-@pytest.mark.parametrize("most_bytes", [0, 1_000_000])
-def test_every_bad_row_is_named_in_its_place_whatever_the_size(most_bytes, monkeypatch, tmp_path):
-    monkeypatch.setattr(suite, "MOST_BYTES_AS_OBJECTS", most_bytes)
-    rows = ("s/a/s.1,dev", "s/a,dev", "s/b/s.1,test", "s/a/s.1,dev", "s/a/s.resized.1,dev", "s/a/s.3,train")
-    (tmp_path / "trajectories.csv").write_text("\n".join(["trajectory_id,split", *rows]))
-    with pytest.raises(SuiteError) as refused:
-        load_suite(tmp_path)
-    told = str(refused.value)
-    assert re.findall(r"row \d", told) == ["row 3", "row 5", "row 6", "row 7"]
-    assert told.endswith("; task s.1: in dev and in test; a task belongs to one split")
 
 
 def test_the_official_suite_has_the_papers_trajectories():

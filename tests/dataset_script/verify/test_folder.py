@@ -8,18 +8,7 @@ import pytest
 
 from dataset_script.schema import arrow_schema
 from dataset_script.verify.check import verify
-
-DEV = "shop/Agent-a/shop.1"
-TEST = "shop/Agent-a/shop.2"
-
-
-def found(report):
-    """Codes with the file and the names in it."""
-    return {(finding.code, finding.file): finding.names for finding in report.findings}
-
-
-def codes(report):
-    return {finding.code for finding in report.findings}
+from tests.support.verify_reports import codes, found
 
 
 def test_a_file_that_no_build_wrote_is_caught(published, own_suite):

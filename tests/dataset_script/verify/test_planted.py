@@ -12,19 +12,7 @@ from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.verify.check import verify
 from dataset_script.verify.manifest import lines
 from dataset_script.verify.rows import Forbidden
-
-DEV = "shop/Agent-a/shop.1"
-TEST = "shop/Agent-a/shop.2"
-
-
-def found(report):
-    """Codes with the file and the names in it."""
-    return {(finding.code, finding.file): finding.names for finding in report.findings}
-
-
-def codes(report):
-    return {finding.code for finding in report.findings}
-
+from tests.support.verify_reports import DEV, TEST, codes, found
 
 STRUCTURES = [
     '{"cum_reward": 1.0}',
@@ -118,7 +106,6 @@ def test_words_of_a_page_or_a_model_are_a_warning_with_trajectory_and_step(
     names = found(report)["reward_words", DEV]
     assert names == (f"{configuration}, {step}{column}",)
     assert "reward" not in codes(report)
-    assert report.to_accept == (f"reward_words:{DEV}",)
     assert report.ok or column.startswith("final_")  # which has to be that of the last step
 
 
@@ -169,46 +156,6 @@ def test_a_judges_own_reward_in_json_is_words(published, own_suite):
 
     places = ("judgments, reply",)
     assert found(report) == {("reward_words", DEV): places, ("reward_words", TEST): places}
-
-
-def test_warnings_about_words_are_accepted_by_name(published, own_suite):
-    for row in (0, 1):
-        published.rows["steps", "dev"][row]["axtree"] = "StaticText 'cum_reward += reward'"
-    published.rows["steps", "test"][0]["axtree"] = "StaticText 'cum_reward'"
-    folder = published.write()
-
-    one, other = f"reward_words:{DEV}", f"reward_words:{TEST}"
-    report = verify(folder, suite=own_suite, accept=[one, f"reward_words:{DEV}x"])
-
-    assert (report.accepted, report.to_accept) == ((one,), (other,))
-    assert found(report)["reward_words", DEV] == ("steps, step 0: axtree", "steps, step 1: axtree")
-    assert found(report)["unused_acceptance", f"reward_words:{DEV}x"] == ()
-    text = list(lines(report))
-    assert f"accepted: {DEV}: a page or a model speaks of rewards as a program does (2)" in text
-    assert f"to publish, look at it and add: --accept {other}" in text
-    assert verify(folder, suite=own_suite, accept=[one, other]).to_accept == ()
-    assert report.as_json()["accepted"] == (one,)
-
-
-@pytest.mark.parametrize(
-    "name", [f"reward:{DEV}", f"canary:{DEV}", f"test_label:{DEV}", "reward_words", "reward_words:", DEV]
-)
-def test_nothing_but_words_can_be_accepted(published, own_suite, name):
-    with pytest.raises(ValueError, match="an error has to be mended"):
-        verify(published.write(), suite=own_suite, accept=[name])
-
-
-def test_an_acceptance_does_not_cover_a_field_or_a_canary_of_the_same_trajectory(published, own_suite):
-    published.rows["steps", "dev"][0]["axtree"] = "StaticText 'cum_reward'"
-    published.rows["steps", "dev"][1]["reasoning"] = '{"cum_reward": 1.0}'
-    published.rows["steps", "dev"][1]["axtree"] = "StaticText 'canary 7c1f'"
-
-    report = verify(
-        published.write(), suite=own_suite, canaries=["canary 7c1f"], accept=[f"reward_words:{DEV}"]
-    )
-
-    assert codes(report) == {"reward_words", "reward", "canary"}
-    assert not report.ok
 
 
 @pytest.mark.parametrize("key", ["cum_reward", "trajectory_success", "chat_messages"])

@@ -1,32 +1,14 @@
 """A clean folder passes; ids, splits and counts are held to the suite; a blind one to its tasks."""
 
 import json
-from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from arb.core.ids import TrajectoryId, reading_key
-from arb.core.suite import load_suite
-from arb.core.vocabulary import SPLITS
-from dataset_script.schema import arrow_schema
-from dataset_script.sources.published import Shard
+from arb.core.ids import TrajectoryId
 from dataset_script.verify.check import verify
-from dataset_script.verify.manifest import Findings, lines
-from dataset_script.verify.totals import Facts, check_agreement
-
-DEV = "shop/Agent-a/shop.1"
-TEST = "shop/Agent-a/shop.2"
-
-
-def found(report):
-    """Codes with the file and the names in it."""
-    return {(finding.code, finding.file): finding.names for finding in report.findings}
-
-
-def codes(report):
-    return {finding.code for finding in report.findings}
+from dataset_script.verify.manifest import lines
+from tests.support.verify_reports import DEV, TEST, codes, found
 
 
 def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
@@ -37,12 +19,6 @@ def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
     assert report.rows["trajectories"] == {"dev": 2, "test": 1}
     assert report.rows["steps"] == {"dev": 6, "test": 3}  # 3 steps each
     assert report.files == 13  # 6 configurations with two splits, annotations with one
-
-
-def test_a_folder_built_before_there_was_observation_text_passes_too(published, own_suite):
-    folder = published.write(partial(arrow_schema, is_older=True))
-    assert "text" not in pq.read_schema(folder / "data/steps/dev-00000-of-00001.parquet").names
-    assert verify(folder, suite=own_suite).findings == ()
 
 
 def test_a_suite_that_is_not_at_hand_is_a_warning(published):
@@ -80,28 +56,6 @@ def test_a_number_of_steps_that_does_not_fit_is_caught(published, own_suite):
     }
 
 
-def test_the_official_suite_is_held_to_the_published_numbers(published):
-    report = verify(published.write(), suite=load_suite())
-
-    names = found(report)["counts", "data/trajectories"]
-    assert names[0] == "dev: 2 trajectories, not 196"
-    assert "test: 1 tasks, not 300" in names
-
-
-def test_the_shipped_official_suite_has_the_published_numbers():
-    from collections import Counter
-
-    from dataset_script.verify.totals import PUBLISHED_COUNTS, PUBLISHED_TASKS
-
-    suite = load_suite()
-    counts = Counter(t.split for t in suite.trajectories)
-    counts.update(f"{t.split} {t.benchmark}" for t in suite.trajectories)
-    assert {name: counts[name] for name in PUBLISHED_COUNTS} == dict(PUBLISHED_COUNTS)
-    assert {s: len({(t.benchmark, t.task) for t in suite.split(s)}) for s in PUBLISHED_TASKS} == dict(
-        PUBLISHED_TASKS
-    )
-
-
 def without_test(published):
     for (_, split), rows in published.rows.items():
         if split == "test":
@@ -128,30 +82,6 @@ def test_a_trajectory_that_may_be_missing_is_one_of_the_suite(published, own_sui
         verify(folder, suite=own_suite, allow_missing=[TEST, "shop/Agent-z/shop.9"])
     with pytest.raises(ValueError, match="name the suite"):
         verify(folder, allow_missing=[TEST])
-
-
-def test_the_published_numbers_are_less_what_may_be_missing():
-    suite = load_suite()
-    task = {(t.benchmark, t.task) for t in suite.split("dev")}.pop()
-    gone = [t for t in suite.trajectories if (t.benchmark, t.task) == task]
-    gone.append(next(t for t in suite.split("test") if t.benchmark == "webarena"))
-
-    def counted(allowed):
-        findings = Findings()
-        with Facts() as facts:
-            for split in SPLITS:
-                left = [t.trajectory_id for t in suite.split(split) if t not in gone]
-                rows = [(name, reading_key(name), True, '[""]', "{}") for name in left]
-                shard = Shard("a file", "trajectories", split, "", 0, len(rows))
-                facts.add(shard, (), rows)
-            check_agreement(facts, suite, allowed, findings)
-        return {finding.code: finding.names for finding in findings.listed()}
-
-    assert counted(gone).keys() == {"allowed_missing"}
-    assert counted(gone[1:])["counts"] == (
-        f"dev: {196 - len(gone) + 1} trajectories, not {196 - len(gone) + 2}",
-        "dev: 50 tasks, not 51",
-    )
 
 
 def make_blind(published):

@@ -205,7 +205,7 @@ def table_of(**verdicts: bool) -> Predictions:
     """The table of a file whose first row is 2, ids with ``_`` for ``/``."""
     ids = tuple(name.replace("_", "/") for name in verdicts)
     numbers = np.arange(2, len(ids) + 2)
-    return Predictions(ids, np.array(list(verdicts.values()), dtype=np.int8), row_numbers=numbers)
+    return Predictions(ids, {"success": np.array(list(verdicts.values()), np.int8)}, row_numbers=numbers)
 
 
 def test_every_problem_of_every_file_is_named_with_its_rows():
@@ -222,23 +222,30 @@ def test_every_problem_of_every_file_is_named_with_its_rows():
     assert (finding.file, finding.code) == ("j.jsonl", "duplicate_file")
 
 
+def predictions(*ids: str, success: list[int]) -> Predictions:
+    return Predictions(ids, {"success": np.array(success, np.int8)})
+
+
 def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts():
     runs, _ = read_runs(
         [
-            ("one.jsonl", (Predictions(("v/a/v.resized.7", "v/a/v.8"), np.array([1, 0], dtype=np.int8)), [])),
-            ("two.jsonl", (Predictions(("v/a/v.7",), np.array([1], dtype=np.int8)), [])),
+            (
+                "one.jsonl",
+                (Predictions(("v/a/v.resized.7", "v/a/v.8"), {"success": np.array([1, 0], np.int8)}), []),
+            ),
+            ("two.jsonl", (Predictions(("v/a/v.7",), {"success": np.array([1], np.int8)}), [])),
         ]
     )
     assert runs.ids == ("v/a/v.resized.7", "v/a/v.8")
-    labels = Predictions(("v/a/v.improved.7",), np.array([1], dtype=np.int8))
+    labels = Predictions(("v/a/v.improved.7",), {"success": np.array([1], np.int8)})
     assert read_labels("labels.csv", (labels, []), runs) == ({"v/a/v.resized.7": True}, [])
 
 
 def test_a_file_of_very_many_agents_or_very_long_ids_is_refused_at_once():
-    many = Predictions(tuple(f"own/{agent}/1" for agent in range(101)), np.ones(101, dtype=np.int8))
+    many = Predictions(tuple(f"own/{agent}/1" for agent in range(101)), {"success": np.ones(101, np.int8)})
     _, (finding,) = read_runs([("many.csv", (many, []))])
     assert finding.message == "101 agents (the second part of ids); at most 100 are taken."
-    long = Predictions(("own/a/" + "x" * 500,), np.ones(1, dtype=np.int8), row_numbers=np.array([2]))
+    long = Predictions(("own/a/" + "x" * 500,), {"success": np.ones(1, np.int8)}, row_numbers=np.array([2]))
     _, (finding,) = read_runs([("long.csv", (long, []))])
     assert finding.code == "malformed_id" and len(finding.message) < 400
 

@@ -71,7 +71,7 @@ TWICE = [
 def test_of_several_annotations_of_a_run_the_first_is_its_label_of_success(form):
     content = write_parquet(TWICE) if form == "parquet" else write_released(TWICE).encode()
     with ParserPool(1) as parsers:
-        table, findings = read_predictions(content, parsers=parsers, apart=True, reader=SUCCESS_LABELS)
+        table, findings = read_predictions(content, parsers=parsers, isolated=True, reader=SUCCESS_LABELS)
     assert findings == []
     assert (table.trajectory_ids, table.success.tolist()) == (IDS[:3], [1, -1, 0])
     first = 1 if form == "parquet" else 2  # rows of Parquet count from 1, a CSV's header is row 1

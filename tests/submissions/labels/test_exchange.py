@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import load_suite
-from arb.core.suites.questions import Answer, Question, default_questions
+from arb.core.suites.questions import AnswerChoice, Question, default_questions
 from dataset_script import sample
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.labels.annotations import AnnotationsInvalid
@@ -38,7 +38,10 @@ QUESTIONS = default_questions()
 IDS = [t.trajectory_id for t in SUITE.trajectories if t.task == SUITE.trajectories[0].task]
 TOKENS = {item_token(KEY, name): name for name in IDS}
 OWN = Question(
-    "tone", "Tone & <b>", "$5 & <i>polite</i>?", (Answer("ok", "Fine", "1"), Answer("rude", '"R"', "2"))
+    "tone",
+    "Tone & <b>",
+    "$5 & <i>polite</i>?",
+    (AnswerChoice("ok", "Fine", "1"), AnswerChoice("rude", '"R"', "2")),
 )
 ANSWERS = {"success": "yes", "side_effect": "no", "repetition": "No", "optimality": "Somewhat optimal"}
 

@@ -51,9 +51,8 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(ranked):
     truth = (generator.random(len(TEST)) < 0.3).astype(np.int8)
     called = (generator.random(len(TEST)) < 0.3).astype(np.int8)
     aligned = Predictions(
-        tuple(t.trajectory_id for t in TEST), called, None, None, None, None, tuple("ok" for _ in TEST),
-        None, None, None, None, None,
-    )  # fmt: skip
+        tuple(t.trajectory_id for t in TEST), {"success": called}, state=tuple("ok" for _ in TEST)
+    )
     flipped = np.where(ranked, 1 - truth, truth)
     reports = {}
     for name, rows in (("shown", ~ranked), ("ranked", ranked)):

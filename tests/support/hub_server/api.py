@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote
 
 import yaml
 
-from tests.support.hub_server import discussions, openid, spaces
+from tests.support.hub_server import openid, spaces
 from tests.support.hub_server.answers import Account, Answer, Refused, Request, as_json, front_matter, refusal
 from tests.support.hub_server.repository import (
     Commit,
@@ -39,7 +39,6 @@ class HubApi:
         self._committing = threading.Lock()
         self.openid = openid.OpenId()
         self.page_size = 1_000
-        self.most_files = 25_000
         self.hub_url = self.cdn_url = ""
 
     def answer(self, request: Request) -> Answer:
@@ -268,8 +267,6 @@ class HubApi:
                 changes[value["path"]] = None
             else:
                 raise refusal(400, f"an operation this server does not know: {key}")
-        if len(changes) > self.most_files:
-            raise refusal(413, f"a commit has at most {self.most_files} files")
         try:
             with self._committing:
                 made = found.commit(
@@ -277,7 +274,6 @@ class HubApi:
                     header["summary"],
                     account.name,
                     header.get("parentCommit"),
-                    found.pull(revision),
                 )
         except MovedHead as moved:
             raise refusal(
@@ -314,7 +310,6 @@ REVISION = r"(?P<revision>refs/[\w.-]+/[\w.-]+|[^/]+)"
 _ROUTES = (
     *openid.ROUTES,
     *spaces.ROUTES,
-    *discussions.ROUTES,
     (("GET",), "/api/whoami-v2", HubApi.whoami),
     (("POST",), "/api/repos/create", HubApi.create),
     (("POST",), "/api/validate-yaml", HubApi.validate_yaml),

@@ -63,29 +63,13 @@ class MovedHead(Exception):
     """The branch is not where the commit's author thinks it is."""
 
 
-class MergeConflict(Exception):
-    """``main`` changed the same files since the pull request was opened."""
-
-
-@dataclass
-class PullRequest:
-    """Commits beside ``main``, from the commit that it was opened on."""
-
-    number: int
-    title: str
-    author: str
-    commits: list[Commit]
-    status: str = "draft"
-
-
 @dataclass
 class Repository:
-    """One repository with its whole history on ``main``, and its pull requests."""
+    """One repository with its whole history on ``main``."""
 
     repo_id: str
     private: bool = False
     commits: list[Commit] = field(default_factory=list)
-    pulls: list[PullRequest] = field(default_factory=list)
 
     def __post_init__(self):
         attributes = content_of(".gitattributes", GIT_ATTRIBUTES.encode())
@@ -100,28 +84,10 @@ class Repository:
         return self.commits[-1]
 
     def at(self, revision: str) -> Commit | None:
-        """The commit that ``main``, a pull request's branch or a commit's name means."""
-        branches = {f"refs/pr/{pull.number}": pull.commits for pull in self.pulls}
-        if found := branches.get(revision, self.commits if revision in ("main", "refs/heads/main") else None):
-            return found[-1]
-        every = [commit for commits in (self.commits, *branches.values()) for commit in commits]
-        return next((commit for commit in every if commit.oid == revision), None)
-
-    def pull(self, revision: str) -> PullRequest | None:
-        return next((pull for pull in self.pulls if revision == f"refs/pr/{pull.number}"), None)
-
-    def open_pull(self, title: str, author: str) -> PullRequest:
-        self.pulls.append(PullRequest(len(self.pulls) + 1, title, author, [self.head]))
-        return self.pulls[-1]
-
-    def merge(self, pull: PullRequest) -> None:
-        """Bring a pull request's changes to ``main``, in one commit. Raises MergeConflict."""
-        base, ours = pull.commits[0].files, pull.commits[-1].files
-        paths = [path for path in base.keys() | ours.keys() if base.get(path) != ours.get(path)]
-        if any(self.head.files.get(path) != base.get(path) for path in paths):
-            raise MergeConflict
-        self.commit({path: ours.get(path) for path in paths}, pull.title, pull.author)
-        pull.status = "merged"
+        """The commit that ``main`` or a commit's name means."""
+        if revision in ("main", "refs/heads/main"):
+            return self.head
+        return next((commit for commit in self.commits if commit.oid == revision), None)
 
     def commit(
         self,
@@ -129,27 +95,22 @@ class Repository:
         title: str = "a commit",
         author: str = "maintainer",
         parent: str | None = None,
-        pull: PullRequest | None = None,
     ) -> Commit:
         """Add, replace and (None) remove files; raises MovedHead when ``parent`` is not the head."""
-        commits = self.commits if pull is None else pull.commits
-        if parent is not None and not commits[-1].oid.startswith(parent):
-            raise MovedHead(commits[-1].oid)
-        files = {**commits[-1].files, **{path: content for path, content in changes.items() if content}}
+        if parent is not None and not self.head.oid.startswith(parent):
+            raise MovedHead(self.head.oid)
+        files = {**self.head.files, **{path: content for path, content in changes.items() if content}}
         for path in [path for path, content in changes.items() if content is None]:
             files.pop(path, None)
-        return self._append(files, title, author, commits)
+        return self._append(files, title, author)
 
-    def _append(
-        self, files: dict[str, Content], title: str, author: str, commits: list[Commit] | None = None
-    ) -> Commit:
-        commits = self.commits if commits is None else commits
-        parent = commits[-1].oid if commits else None
-        date = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=len(commits))
+    def _append(self, files: dict[str, Content], title: str, author: str) -> Commit:
+        parent = self.head.oid if self.commits else None
+        date = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=len(self.commits))
         tree = repr((self.repo_id, parent, title, date, sorted((p, c.git_oid) for p, c in files.items())))
         oid = hashlib.sha1(tree.encode()).hexdigest()
-        commits.append(Commit(oid, parent, title, author, date, dict(sorted(files.items()))))
-        return commits[-1]
+        self.commits.append(Commit(oid, parent, title, author, date, dict(sorted(files.items()))))
+        return self.head
 
 
 def tree(commit: Commit, folder: str, recursive: bool) -> list[dict] | None:

@@ -38,12 +38,11 @@ def test_a_row_with_another_number_of_fields_is_named_and_left_out():
     assert table.trajectory_ids == ("a/b/c", "a/b/f")
 
 
-def test_a_quote_that_is_not_closed_is_named_and_what_came_before_is_checked():
+def test_a_quote_that_is_not_closed_is_named_and_no_row_is_read():
     table, found = read('trajectory_id,success\na/b/c,what\na/b/d,"1\na/b/e,1\n')
+    assert (table, list(found)) == (None, ["broken_quotes"])
     assert found["broken_quotes"].rows == (3,)
-    assert "line 3" in found["broken_quotes"].message
-    assert found["unknown_word"].rows == (2,)
-    assert not table.complete
+    assert "row 3, which starts on line 3" in found["broken_quotes"].message
 
 
 def test_a_cell_over_the_limit_is_named():

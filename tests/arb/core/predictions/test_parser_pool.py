@@ -4,10 +4,9 @@ import io
 import os
 import signal
 import sys
-import threading
+from multiprocessing.connection import Connection
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from arb.core.predictions import ParserPool, parser_pool, read_predictions
 from arb.core.predictions.parser_pool import read_in_process
 from arb.core.predictions.raw import ReadingLimits
+from arb.core.predictions.table import NUMBER_COLUMNS
 from tests.support.waiting import eventually
 
 LIMITS = ReadingLimits()
@@ -52,13 +52,12 @@ def worker_of(pool: ParserPool) -> int:
 
 
 def instead(monkeypatch, program: str) -> ParserPool:
-    """A pool whose workers run another program, with `answer` to send one."""
+    """A pool whose workers run another program after they got a file; ``answer`` sends bytes."""
     setup = (
         "import json, os, sys, time; sys.path[:] = json.loads(sys.argv[1]); "
         "from arb.core.predictions import parser_pool; "
-        "requests, answers = os.fdopen(0, 'rb'), os.fdopen(1, 'wb'); "
-        "answer = lambda *parts: [parser_pool._send(answers, part) for part in parts]; "
-        "parser_pool._receive(requests); parser_pool._receive(requests); "
+        "connection = parser_pool.Connection(int(sys.argv[2])); answer = connection.send_bytes; "
+        "connection.recv_bytes(); connection.recv_bytes(); "
     )
     monkeypatch.setattr(parser_pool, "_PROGRAM", setup + program)
     return ParserPool(1)
@@ -87,15 +86,12 @@ def test_what_comes_back_is_what_was_read(pool):
             assert findings == found
             assert repr(table) == repr(expected)  # nan is not equal to itself, its spelling is
             if table is not None:
-                types = [
-                    {
-                        name: column.dtype
-                        for name, column in vars(each).items()
-                        if isinstance(column, np.ndarray)
-                    }
+                dtypes = [
+                    {name: codes.dtype for name, codes in each.targets.items()}
+                    | {name: getattr(getattr(each, name), "dtype", None) for name in NUMBER_COLUMNS}
                     for each in (table, expected)
                 ]
-                assert types[0] == types[1]
+                assert dtypes[0] == dtypes[1]
 
 
 def test_the_limits_go_along(pool):
@@ -142,14 +138,14 @@ def test_a_reader_that_takes_too_long_is_stopped_with_what_it_started(monkeypatc
         f"open('{told}.part', 'w').write(str(child)); os.rename('{told}.part', '{told}'); time.sleep(600)"
     )
 
-    class OnceItHasAChild(threading.Timer):
-        """The time is over as soon as the reader has started what is to be stopped with it."""
+    class OnceItHasAChild(Connection):
+        """Its time is over as soon as the reader has started what has to be stopped with it."""
 
-        def run(self) -> None:
+        def poll(self, _seconds):
             eventually(told.exists)
-            self.function()
+            return False
 
-    monkeypatch.setattr(threading, "Timer", OnceItHasAChild)
+    monkeypatch.setattr(parser_pool, "Connection", OnceItHasAChild)
     with instead(monkeypatch, program) as pool:
         for content, code in ((b"PAR1", "invalid_parquet"), (b"{", "unreadable")):
             assert codes(pool.read(content, LIMITS)) == [code]
@@ -176,33 +172,45 @@ def test_a_worker_is_bounded_in_memory_and_forks_without_threads(pool):
 
 
 def test_what_the_other_process_says_of_a_file_is_not_logged(monkeypatch, caplog):
-    with instead(monkeypatch, "answer(b'1', b'Traceback: a cell'); sys.exit('a cell of the file')") as pool:
+    with instead(monkeypatch, "answer(b'Traceback: a cell'); sys.exit('a cell of the file')") as pool:
         assert codes(pool.read(b"PAR1", LIMITS)) == ["invalid_parquet"]
-    assert "the process that reads a file ended with 1" in caplog.text
+    assert "the process that reads a file broke down" in caplog.text
     assert "a cell" not in caplog.text
+
+
+ONE_ROW = (
+    '{"texts": {"trajectory_ids": {"distinct": ["a"], "index": %s}}, "numbers": {%s}, "targets": {%s}, '
+    '"findings": []}'
+)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "", "[]", "{}", "null", "9" * 5_000, '{"columns": null, "findings": [{"level": "error"}]}',
-        '{"columns": {"trajectory_ids": {"distinct": ["a"], "index": [7]}}, "findings": []}',
-        '{"columns": {"trajectory_ids": {"distinct": ["a"], "index": [0]}, "no": true}, "findings": []}',
-        '{"columns": {"trajectory_ids": {"distinct": ["a"], "index": [0]}, '
-        '"success": {"type": "|i1", "bytes": "AAA="}}, "findings": []}',
-        '{"columns": {"trajectory_ids": {"distinct": ["a"], "index": [0]}, '
-        '"success": {"type": "O", "bytes": "AAAAAAAAAAA="}}, "findings": []}',
+        "", "[]", "{}", "null", "9" * 5_000, "[" * 100_000,
+        '{"texts": null, "findings": [{"level": "error"}]}',
+        ONE_ROW % ("[7]", "", ""),
+        ONE_ROW % ("[0]", '"no": [1]', ""),
+        ONE_ROW % ("[0]", "", '"success": [1, 1]'),
+        ONE_ROW % ("[0]", "", '"success": ["x"]'),
     ],
 )  # fmt: skip
-def test_an_answer_that_no_reader_of_ours_gives_is_a_finding(answer):
-    class Lying(parser_pool._Worker):
-        def ask(self, content, limits, reader):
-            return 0, answer.encode()
+def test_an_answer_that_no_reader_of_ours_gives_is_a_finding(monkeypatch, answer):
+    class Lying:
+        def __init__(self, _most_bytes): ...
 
-    with pytest.MonkeyPatch.context() as patched, ParserPool(1) as pool:
-        patched.setattr(parser_pool, "_PROGRAM", "pass")
-        patched.setattr(parser_pool, "_Worker", Lying)
-        assert codes(pool.read(b"PAR1", LIMITS)) == ["invalid_parquet"]
+        def ask(self, content, limits, reader):
+            return answer.encode()
+
+        def end(self): ...
+
+    monkeypatch.setattr(parser_pool, "_Worker", Lying)
+    assert codes(ParserPool(1).read(b"PAR1", LIMITS)) == ["invalid_parquet"]
+
+
+def test_an_answer_larger_than_a_file_can_have_is_not_taken(monkeypatch):
+    with instead(monkeypatch, "answer(bytes(5_000))") as pool:
+        assert codes(pool.read(b"PAR1", ReadingLimits(max_unpacked_bytes=2_000))) == ["invalid_parquet"]
 
 
 def test_the_other_process_gets_no_secrets(monkeypatch):
@@ -210,7 +218,7 @@ def test_the_other_process_gets_no_secrets(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:secret@host/db")
     telltale = (
         "found = {'level': 'error', 'code': 'x', 'message': json.dumps(dict(os.environ))}; "
-        "answer(b'0', json.dumps({'columns': None, 'findings': [found]}).encode())"
+        "answer(json.dumps({'findings': [found]}).encode())"
     )
     with instead(monkeypatch, telltale) as pool:
         _, (finding,) = pool.read(b"PAR1", LIMITS)
@@ -218,24 +226,20 @@ def test_the_other_process_gets_no_secrets(monkeypatch):
     assert "secret" not in finding.message
 
 
-def test_a_worker_is_replaced_after_its_files_and_when_it_has_ended(monkeypatch):
-    monkeypatch.setattr(parser_pool, "MOST_FILES", 2)
+def test_a_worker_that_has_ended_is_replaced():
     with ParserPool(1) as pool:
         pool.read(GOOD, LIMITS)
         first = worker_of(pool)
-        pool.read(GOOD, LIMITS)
-        assert pool._idle == []
-        pool.read(GOOD, LIMITS)
-        second = worker_of(pool)
-        assert second != first
-        os.kill(second, signal.SIGKILL)  # as the system does where memory is short
+        os.kill(first, signal.SIGKILL)  # as the system does where memory is short
         assert pool.read(GOOD, LIMITS)[0].rows == 1
-        assert worker_of(pool) != second
+        assert worker_of(pool) != first
 
 
 def test_a_worker_that_is_idle_ends_and_the_pool_goes_on(monkeypatch):
-    program = parser_pool._PROGRAM.replace("serve(int(sys.argv[2]))", "")
-    program += "import arb.core.predictions.parser_pool as p; p.IDLE_SECONDS = 0.01; p.serve()"
+    program = parser_pool._PROGRAM.partition("serve(")[0]
+    program += (
+        "import arb.core.predictions.parser_pool as p; p.IDLE_SECONDS = 0.01; p.serve(int(sys.argv[2]))"
+    )
     monkeypatch.setattr(parser_pool, "_PROGRAM", program)
     with ParserPool(1) as pool:
         pool._idle.append(parser_pool._Worker())

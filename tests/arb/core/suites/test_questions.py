@@ -13,7 +13,7 @@ from arb.core.suites.questions import (
     RELEASED_ANSWERS,
     RESERVED_NAMES,
     UNSURE,
-    Answer,
+    AnswerChoice,
     Question,
     QuestionsInvalid,
     default_guidelines,
@@ -56,9 +56,12 @@ def test_a_suite_that_writes_none_has_the_four_questions_of_the_paper():
 def test_titles_and_keys_have_defaults_and_unsure_is_always_offered():
     success, tone = parse_questions([SUCCESS, TONE])
     assert tone == Question(
-        "tone", "Tone", "Was it polite?", (Answer("polite", "Polite", "1"), Answer("rude", "Rude", "2"))
+        "tone",
+        "Tone",
+        "Was it polite?",
+        (AnswerChoice("polite", "Polite", "1"), AnswerChoice("rude", "Rude", "2")),
     )
-    assert tone.choices[-1] == Answer(UNSURE, "Unsure", "3")
+    assert tone.choices[-1] == AnswerChoice(UNSURE, "Unsure", "3")
     assert (tone.is_own, success.is_own) == (True, False)
     # yes is code 1, whatever the page shows first; other answers keep their order
     assert success.values == ("no", "yes") and tone.values == ("polite", "rude")
