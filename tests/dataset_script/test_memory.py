@@ -1,4 +1,4 @@
-"""What the processes that build, verify and make a suite hold for each trajectory, counted with tracemalloc.
+"""What the processes that verify and make a suite hold for each trajectory, counted with tracemalloc.
 
 What worker processes do, a bounded number at a time, is stood in for. Ids are as long as the released ones,
 four runs have a task, and a sixth of them have dev labels.
@@ -17,9 +17,6 @@ from arb.core import suite
 from arb.core.ids import reading_key
 from arb.core.vocabulary import SPLITS
 from dataset_script import new_suite
-from dataset_script.build import build as building
-from dataset_script.build import shards
-from dataset_script.build.parts import Part
 from dataset_script.new_suite import UsableRun
 from dataset_script.sources import open_source
 from dataset_script.sources.published import Shard
@@ -29,14 +26,6 @@ from dataset_script.verify.totals import Facts
 
 AGENTS = tuple(f"GenericAgent-anthropic_claude-3.7-sonnet-{letter}" for letter in "abcd")
 MOST_BYTES = 200
-SIZES = {
-    "trajectories": 100_000,
-    "trajectories_with_screenshot": 2_500_000,
-    "steps": 3_000_000,
-    "rewards": 100_000,
-}
-"""Bytes of a part's tables: about 80 trajectories a shard, whose parts are held while it is written (of
-`rewards` it is 8,000)."""
 
 
 def an_id(number: int) -> str:
@@ -119,40 +108,6 @@ def looking(function: Callable, every: int = 1) -> Callable:
 @pytest.fixture(autouse=True)
 def large_suites(monkeypatch):
     monkeypatch.setattr(suite, "MOST_BYTES_AS_OBJECTS", 0)
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """A build whose parts and shards are stood in for, and a look at what is held in each of its phases."""
-
-    def make_part(task):
-        return Part(f"{task.folder}/{64 * 'x'}", task.published_id, SIZES)
-
-    def write_shard(task):
-        return Shard(task.name, task.configuration, task.split, "0" * 64, 1, len(task.parts))
-
-    monkeypatch.setattr(shards, "ROWS_AT_ONCE", 20)
-    monkeypatch.setattr(building, "make_part", looking(make_part, 190))
-    monkeypatch.setattr(building, "write_shard", looking(write_shard, 100))
-    monkeypatch.setattr(building, "write_index", looking(lambda _task: None))
-    monkeypatch.setattr(building, "write_rows", looking(building.write_rows))
-    for name in ("annotation_row", "task_row"):
-        monkeypatch.setattr(building, name, looking(getattr(building, name), 100))
-    monkeypatch.setattr(suite, "_dev_labels", looking(suite._dev_labels, 100))
-    insert = building.Runs._insert
-    monkeypatch.setattr(
-        building.Runs,
-        "_insert",
-        lambda runs, table, rows: insert(runs, table, map(looking(tuple, 190), rows)),
-    )
-
-
-def test_a_build_holds_at_most_200_bytes_of_a_trajectory(quick, tmp_path):
-    def build(place):
-        report = building.build(place / "source", place / "out" / "built", suite.load_suite(place / "suite"))
-        assert report.published
-
-    assert bytes_a_run(build, tmp_path) <= MOST_BYTES
 
 
 def test_a_verification_holds_at_most_200_bytes_of_a_trajectory(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from arb.core.suite import Trajectory
 from dataset_script.build import shards
 from dataset_script.build.parts import PartTask, make_part
-from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.build.shards import plan_shards, render_manifest, write_rows, write_shard
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.sources.released import ReleasedSource
@@ -210,6 +210,6 @@ def test_the_same_parts_make_the_same_bytes(parts, tmp_path):
 
 def test_rows_of_the_suite_make_one_shard(tmp_path):
     row = dict.fromkeys(arrow_schema("tasks").names) | {"task": "shop.1", "sites": ["a", "b"]}
-    shard = write_rows(RowsTask(tmp_path, "tasks", "dev", (row,), None))
+    shard = write_rows(tmp_path, "tasks", "dev", (row,))
     assert (shard.name, shard.rows) == ("data/tasks/dev-00000-of-00001.parquet", 1)
     assert pq.read_table(tmp_path / shard.name).to_pylist() == [row]
