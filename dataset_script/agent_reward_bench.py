@@ -129,7 +129,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     source = open_source(folder)
     if isinstance(source, PublishedSource):
         return _published(PublishedDataset(folder), configuration)
-    listing = source.list()
+    listing = source.list_runs()
     suite = load_suite(suite_name) if suite_name else choose_suite(listing.files)
     found: dict[str, list[Item]] = {}
     if configuration == "tasks":

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from arb.core.ids import TrajectoryId, reading_key
 from arb.core.suite import Suite
+from arb.core.trajectory import Recording, Step
 from arb.judges.prompting import (
     ImageOptions,
     UnreadableImageError,
@@ -32,9 +33,7 @@ from arb.judges.wrappers import JudgeWrapper
 from dataset_script.schema import STEP_FIELDS
 from dataset_script.sources import open_source
 from dataset_script.sources.base import (
-    Recording,
     SourceFile,
-    Step,
     UnusableFileError,
 )
 from dataset_script.sources.published import (
@@ -370,7 +369,7 @@ class Views:
         """The files of each trajectory by reading key; the suite's spelling first, as `build` takes them."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
-        for file in self._source.list().files:
+        for file in self._source.list_runs().files:
             found.setdefault(reading_key(file.trajectory_id), []).append(file)
         for group in found.values():
             group.sort(key=lambda file: (file.trajectory_id not in released, file.name))

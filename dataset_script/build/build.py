@@ -81,7 +81,7 @@ def build(
     restore_replaced(out)
     check_replaceable(out, source)
     runs = open_source(source, options.also_allowed)
-    listing = runs.list()
+    listing = runs.list_runs()
     suite = suite or choose_suite(listing.files)
     if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
         raise SuiteError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")

@@ -13,10 +13,11 @@ from typing import Any, Final
 from arb.core.ids import TrajectoryId
 from arb.core.suite import DevLabels, Trajectory
 from arb.core.suites.questions import Question
+from arb.core.trajectory import Recording
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
-from dataset_script.sources.base import Judgment, Note, Recording
+from dataset_script.sources.base import Judgment, Note
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 from dataset_script.task_selection import Task
 

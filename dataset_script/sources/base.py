@@ -22,48 +22,7 @@ from stat import S_ISREG
 from typing import Any, Final, Protocol, runtime_checkable
 
 from arb.core.replies import Verdict
-
-Box = tuple[float, float, float, float]
-"""Left, top, width, height in pixels of the screenshot."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An observation and the action chosen from it; None where nothing was recorded.
-
-    ``box`` is that of the element the action names; ``screenshot`` is an image's bytes or where it lies;
-    ``text`` is what was observed in words where it is no web page: a tool's result, a terminal's output.
-    """
-
-    num: int
-    url: str | None = None
-    action: str | None = None
-    reasoning: str | None = None
-    last_action_error: str | None = None
-    focused_element: str | None = None
-    axtree: str | None = None
-    axtree_pruned: str | None = None
-    box: Box | None = None
-    screenshot: bytes | Path | None = None
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A run of an agent on a task. ``cum_reward`` is the rule-based reward: never for judges.
-
-    ``answer`` is what the agent said at the end, where that is no action; ``state`` how the run ended, in the
-    words of its format (``completed``, ``limit: messages``), never whether it succeeded.
-    """
-
-    trajectory_id: str
-    model: str | None
-    goal: str
-    goal_images: tuple[bytes, ...]
-    cum_reward: float | None
-    steps: tuple[Step, ...]
-    answer: str | None = None
-    state: str | None = None
+from arb.core.trajectory import Recording, Step
 
 
 class SourceError(ValueError):
@@ -133,7 +92,7 @@ class TrajectorySource(Protocol):
     kind: str
     """One word for the manifest: ``released``, ``agentlab``, ``published``, ``inspect``, ``atif``, …"""
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the runs without reading them. Raises SourceError when the folder is no such source."""
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
@@ -211,11 +170,6 @@ def is_inside(path: Path, folder: Path) -> bool:
     return _is_in(path, _boundary(folder))
 
 
-def root_of(folder: Path) -> Path:
-    """What no picture and no link of a source may lead out of: its folder, or that of a log in one file."""
-    return folder.parent if folder.is_file() else folder
-
-
 def find_links_out(folder: Path) -> frozenset[Path]:
     """The links under a source's folder that lead out of it. One that stays inside is none of them."""
     boundary, found = _boundary(folder), []
@@ -280,6 +234,47 @@ def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
         times[task] += 1
         ids[place] = task if times[task] == 1 else f"{task}~{times[task]}"
     return ids
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """What the sources share whose runs are logs in a folder, or one log in a file."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """The folder that no picture and no link of the source may lead out of."""
+        return self.folder.parent if self.folder.is_file() else self.folder
+
+    def name_of(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def listing(
+        self,
+        runs: Mapping[Path, tuple[str, Any]],
+        links: Iterable[Path],
+        problem: str,
+        others: Iterable[Path] = (),
+        notes: tuple[Note, ...] = (),
+    ) -> SourceListing:
+        """List runs by their paths, each with its id and the sort key of repeats.
+
+        Raises:
+            SourceError: There is no run; the message is ``problem``.
+        """
+        names = link_names(links, self.root)
+        if not runs:
+            raise no_runs(self.folder, problem, names)
+        ids = zip(runs, numbered_ids(list(runs.values())), strict=True)
+        files = tuple(SourceFile(path, self.name_of(path), each) for path, each in ids)
+        return SourceListing(files, tuple(map(self.name_of, others)), notes, names)
+
+
+def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
+    """Return a note that names the steps without a screenshot, or nothing if all have one."""
+    missing = [str(step.num) for step in steps if step.screenshot is None]
+    return [Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}")] if missing else []
 
 
 def file_inside(name: str, folder: Path, root: Path) -> Path:

@@ -30,14 +30,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
     MOST_JSON_BYTES,
+    LogSource,
     Note,
-    Recording,
     SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     call_text,
     data_image,
@@ -45,10 +45,8 @@ from dataset_script.sources.base import (
     file_stamp,
     find_links_out,
     id_part,
-    link_names,
-    numbered_ids,
+    missing_screenshots,
     read_json_object,
-    root_of,
     valid_text,
 )
 
@@ -75,10 +73,9 @@ _FOLLOW_UP_TAGS: Final = re.compile(r"</?(?:initial|follow_up)_user_request>")
 
 
 @dataclass(frozen=True, slots=True)
-class BrowserUseSource:
+class BrowserUseSource(LogSource):
     """The histories under a folder, or the one of a file."""
 
-    folder: Path
     kind: ClassVar[str] = "browser-use"
 
     @staticmethod
@@ -86,25 +83,21 @@ class BrowserUseSource:
         """Whether there is a history with at least one step: an empty one could be anything's."""
         return any(found[1] for path in _json_files(folder) if (found := _begins(path)))
 
-    @property
-    def root(self) -> Path:
-        return root_of(self.folder)
+    def list_runs(self) -> SourceListing:
+        """List the runs, by name; only the beginning of each file is read. Raises SourceError.
 
-    def list(self) -> SourceListing:
-        """List the runs, by name; only the beginning of each file is looked at. Raises SourceError."""
+        Repeats are ordered by the time that their last step ended, then by name.
+        """
         links = find_links_out(self.folder)
-        names = link_names(links, self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
-        runs = [path for path in paths if _begins(path)]
-        if not runs:
-            raise SourceError(
-                f"{self.folder}: no history of browser-use in it; name the folder of the files that "
-                "save_to_file wrote" + "".join(f"; {name} is a link out of it" for name in names)
-            )
-        _goals(self.root)  # a tasks.json that cannot be read is said before any run is
-        known = {*runs, self.root / TASKS}
-        others = tuple(self._name(path) for path in paths if path not in known)
-        return SourceListing(self._numbered(runs), others, links_out=names)
+        tasks = {path: _task_folder(path) for path in paths if _begins(path)}
+        ids = {path: f"{BENCHMARK}/{id_part(t.parent.name)}/{id_part(t.name)}" for path, t in tasks.items()}
+        times = Counter(ids.values())
+        runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
+        _goals(self.root)  # a tasks.json that cannot be read is reported before any run is
+        others = [path for path in paths if path not in runs and path != self.root / TASKS]
+        problem = "no history of browser-use in it; name the folder of the files that save_to_file wrote"
+        return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError; SourceError for a tasks.json that cannot be read."""
@@ -119,14 +112,10 @@ class BrowserUseSource:
         if not goal:
             notes.append(Note("no_goal", f"{TASKS} in the source's folder can say it: task ids and goals"))
         steps = self._steps(file.path, items, notes)
-        if missing := [str(step.num) for step in steps if step.screenshot is None]:
-            notes.append(Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}"))
+        notes += missing_screenshots(steps)
         recording = Recording(
             trajectory_id=file.trajectory_id,
-            model=None,
             goal=goal,
-            goal_images=(),
-            cum_reward=None,
             steps=steps,
             answer=_answer(items[-1]),
             state=_state(items[-1]),
@@ -151,16 +140,6 @@ class BrowserUseSource:
             for picture in sorted(pictures[folder])
         ]
         return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *places)))
-
-    def _numbered(self, runs: Sequence[Path]) -> tuple[SourceFile, ...]:
-        """The runs with their ids; repeats by the time that their last step ended, then by name."""
-        tasks = [_task_folder(path) for path in runs]
-        ids = [f"{BENCHMARK}/{id_part(task.parent.name)}/{id_part(task.name)}" for task in tasks]
-        times = Counter(ids)
-        named = list(zip(runs, ids, strict=True))
-        ids = numbered_ids([(each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in named])
-        files = (SourceFile(path, self._name(path), each) for path, each in zip(runs, ids, strict=True))
-        return tuple(files)
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
         """A step for each state that the agent saw, and a last one for what came of its last actions.
@@ -234,9 +213,6 @@ class BrowserUseSource:
             above = (folder for folder in path.parents if folder.is_relative_to(self.root))
             folders += [folder.joinpath(*names[-2:]) for folder in above]
         return folders
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -15,17 +15,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Judgment,
     Note,
-    Recording,
     SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     find_links_out,
     link_names,
@@ -258,7 +257,7 @@ class PublishedSource:
     def recognises(folder: Path) -> bool:
         return (folder / MANIFEST).is_file()
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the trajectories, in the order of the tables. Raises SourceError for another folder."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(

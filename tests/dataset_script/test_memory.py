@@ -1,4 +1,4 @@
-"""What the processes that verify and make a suite hold for each trajectory, counted with tracemalloc.
+"""What the process that verifies holds for each trajectory, counted with tracemalloc.
 
 What worker processes do, a bounded number at a time, is stood in for. Ids are as long as the released ones,
 four runs have a task, and a sixth of them have dev labels.
@@ -16,9 +16,6 @@ import pytest
 from arb.core import suite
 from arb.core.ids import reading_key
 from arb.core.vocabulary import SPLITS
-from dataset_script import new_suite
-from dataset_script.new_suite import UsableRun
-from dataset_script.sources import open_source
 from dataset_script.sources.published import Shard
 from dataset_script.verify import totals
 from dataset_script.verify.manifest import Findings
@@ -129,25 +126,3 @@ def test_a_verification_holds_at_most_200_bytes_of_a_trajectory(tmp_path, monkey
         assert not findings.listed()
 
     assert bytes_a_run(verify, tmp_path) <= MOST_BYTES
-
-
-def test_new_suite_holds_at_most_200_bytes_of_a_run(tmp_path, monkeypatch):
-    def usable_run(candidate):
-        (file,) = candidate.files
-        return UsableRun(file.trajectory_id, f"Do what {file.trajectory_id} says."), ()
-
-    monkeypatch.setattr(new_suite, "load_suite", looking(new_suite.load_suite))
-    monkeypatch.setattr(new_suite, "_usable_run", looking(usable_run, 190))
-    monkeypatch.setattr(new_suite, "csv_text", looking(new_suite.csv_text, 100))
-
-    def make(place):
-        found = new_suite.find_runs(open_source(place / "source"))
-        look()
-        texts = new_suite.suite_texts(found, new_suite.SplitChoice(0.15), "Ours")
-        new_suite.write_new(place / "ours", texts)
-        look()
-        made = new_suite.suite_report(place / "ours", found)
-        look()
-        assert made.built() == int(place.name)
-
-    assert bytes_a_run(make, tmp_path) <= MOST_BYTES

@@ -7,11 +7,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
 
+from arb.core.trajectory import Step
 from dataset_script.sources.base import (
     MOST_IMAGE_BYTES,
     MOST_JSON_BYTES,
     Note,
-    Step,
     UnusableFileError,
     call_text,
     file_inside,

@@ -117,7 +117,7 @@ def task(source, suite, tmp_path):
 
     def task_of(trajectory_id=DEV_1, is_judgments=False):
         released = ReleasedSource(source.path)
-        listed = released.list_judgments() if is_judgments else released.list()
+        listed = released.list_judgments() if is_judgments else released.list_runs()
         files = tuple(f for f in listed.files if f.trajectory_id == trajectory_id)
         folder = tmp_path / "parts"
         folder.mkdir(exist_ok=True)

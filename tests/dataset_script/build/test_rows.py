@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from arb.core.suite import DevLabels
+from arb.core.trajectory import Recording, Step
 from dataset_script.build.pictures import BrokenImageError, check_picture
 from dataset_script.build.rows import (
     ROWS_OF_A_RUN,
@@ -22,7 +23,7 @@ from dataset_script.build.rows import (
     with_images,
 )
 from dataset_script.schema import CONFIGURATIONS
-from dataset_script.sources.base import Judgment, Note, Recording, Step
+from dataset_script.sources.base import Judgment, Note
 from dataset_script.task_selection import Task
 
 DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"

@@ -53,7 +53,7 @@ def parts(source, make_step, make_png, tmp_path):
         folder.mkdir(exist_ok=True)
         return [
             make_part(PartTask(folder, released, Trajectory(f.trajectory_id, "shop", "a", "t", "test"), (f,)))
-            for f in released.list().files
+            for f in released.list_runs().files
         ]
 
     return make
