@@ -121,7 +121,7 @@ def test_each_judge_is_there_with_its_best_file_in_the_order_of_the_board(folder
     best = send(service, verdicts(service.suite, side_effect=True, optimality=3), judge="First").submission_id
     found = SubmittedJudges(service).of_suite("small")
     assert [judge.row.judge for judge in found] == ["First", "Second"]
-    assert found[0].submission_id == best
+    assert found[0].row.id == best
     assert found[0].answers["success"].sum() == 10  # the suite's successes: every one was told
     assert set(found[0].answers) == {"success", "side_effect", "optimality"}
 
