@@ -16,7 +16,6 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Any, Final, Protocol, runtime_checkable
@@ -144,6 +143,16 @@ def valid_text(value: Any) -> str | None:
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object as it is, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> Sequence[Any]:
+    """Return a JSON array as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else ()
+
+
 def id_part(name: str) -> str:
     """A name as a part of a trajectory id: no slash, white space or control character; never empty."""
     return _NOT_IN_IDS.sub("_", (valid_text(name) or "").strip()).strip("_") or "unknown"
@@ -171,25 +180,11 @@ def is_inside(path: Path, folder: Path) -> bool:
 
 
 def find_links_out(folder: Path) -> frozenset[Path]:
-    """The links under a source's folder that lead out of it. One that stays inside is none of them."""
+    """Return the links under a source's folder that lead out of it."""
     boundary, found = _boundary(folder), []
-    waiting = [iter([os.fspath(folder)])]  # folders of each depth: names, the paths are made as they are due
-    while waiting:
-        if (place := next(waiting[-1], None)) is None:
-            waiting.pop()
-            continue
-        try:
-            entries = os.scandir(place)
-        except OSError:  # a log that is a file, a folder that may not be read
-            continue
-        with entries:
-            names = []
-            for entry in entries:
-                if entry.is_symlink():
-                    found.append(Path(entry.path))
-                elif entry.is_dir():
-                    names.append(entry.name)
-        waiting.append(map(partial(os.path.join, place), names))
+    for place, folders, names in os.walk(folder):
+        paths = (Path(place, name) for name in (*folders, *names))
+        found += [path for path in paths if path.is_symlink()]
     return frozenset(path for path in found if not _is_in(path, boundary))
 
 

@@ -45,8 +45,10 @@ from dataset_script.sources.base import (
     file_stamp,
     find_links_out,
     id_part,
+    mapping,
     missing_screenshots,
     read_json_object,
+    sequence,
     valid_text,
 )
 
@@ -166,9 +168,9 @@ class BrowserUseSource(LogSource):
     def _step(
         self, path: Path, num: int, item: Mapping[str, Any], before: Mapping[str, Any], notes: list[Note]
     ) -> Step:
-        state, message = _object(item.get("state")), item.get("state_message")
+        state, message = mapping(item.get("state")), item.get("state_message")
         title = valid_text(state.get("title"))
-        elements = [text for each in _list(state.get("interacted_element")) if (text := _element(each))]
+        elements = [text for each in sequence(state.get("interacted_element")) if (text := _element(each))]
         observed = [
             _results(before),
             f"Page title: {title}" if title else None,
@@ -215,21 +217,13 @@ class BrowserUseSource(LogSource):
         return folders
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
 def _texts(values: Iterator[Any]) -> str | None:
     """Those that are texts and not empty, a line each."""
     return "\n".join(text for value in values if (text := valid_text(value))) or None
 
 
 def _result_list(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [_object(result) for result in _list(item.get("result"))]
+    return [mapping(result) for result in sequence(item.get("result"))]
 
 
 def _results(item: Mapping[str, Any]) -> str | None:
@@ -244,8 +238,8 @@ def _errors(item: Mapping[str, Any]) -> str | None:
 
 def _actions(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The calls of a step: an action is an object of one name; ``{}`` and names with null are none."""
-    for action in _list(_object(item.get("model_output")).get("action")):
-        yield from (call for call in _object(action).items() if call[1] is not None)
+    for action in sequence(mapping(item.get("model_output")).get("action")):
+        yield from (call for call in mapping(action).items() if call[1] is not None)
 
 
 def _calls(item: Mapping[str, Any], without_done: bool = False) -> str | None:
@@ -254,8 +248,8 @@ def _calls(item: Mapping[str, Any], without_done: bool = False) -> str | None:
 
 
 def _reasoning(item: Mapping[str, Any]) -> str | None:
-    output = _object(item.get("model_output"))
-    thoughts = {**_object(output.get("current_state")), **output}
+    output = mapping(item.get("model_output"))
+    thoughts = {**mapping(output.get("current_state")), **output}
     return _texts(
         f"{label}: {text}" for name, label in _THOUGHTS.items() if (text := valid_text(thoughts.get(name)))
     )
@@ -263,11 +257,11 @@ def _reasoning(item: Mapping[str, Any]) -> str | None:
 
 def _element(element: Any) -> str | None:
     """An element that was acted on, as the beginning of its HTML and its name."""
-    values = _object(element)
+    values = mapping(element)
     tag = valid_text(values.get("tag_name") or values.get("node_name"))
     if not tag:
         return None
-    attributes = _object(values.get("attributes")).items()
+    attributes = mapping(values.get("attributes")).items()
     written = "".join(f" {key}={_short(value)}" for key, value in attributes if isinstance(value, str))
     return f"<{tag.lower()}{valid_text(written)}> {valid_text(values.get('ax_name')) or ''}".rstrip()
 
@@ -281,7 +275,7 @@ def _answer(item: Mapping[str, Any]) -> str | None:
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text
-    ends = [_object(arguments) for name, arguments in _actions(item) if name == "done"]
+    ends = [mapping(arguments) for name, arguments in _actions(item) if name == "done"]
     return (valid_text(ends[-1].get("text")) if ends else None) or None
 
 
@@ -295,7 +289,7 @@ def _state(item: Mapping[str, Any]) -> str | None:
 
 def _is_empty(item: Mapping[str, Any]) -> bool:
     """Whether an item has neither state nor output: newer versions end with one, for its error."""
-    state = _object(item.get("state"))
+    state = mapping(item.get("state"))
     recorded = (state.get("url"), state.get("screenshot_path"), state.get("screenshot"))
     return not item.get("model_output") and not any(recorded)
 

@@ -14,7 +14,6 @@ from dataset_script.sources.atif.trajectory import (
     RunReader,
     content_of,
     files_named,
-    mapping,
     objects,
     read_document,
     references,
@@ -28,6 +27,7 @@ from dataset_script.sources.base import (
     file_stamp,
     id_part,
     is_inside,
+    mapping,
     read_json_object,
     valid_text,
 )

@@ -15,7 +15,9 @@ from dataset_script.sources.base import (
     UnusableFileError,
     call_text,
     file_inside,
+    mapping,
     read_json_object,
+    sequence,
     valid_text,
 )
 
@@ -44,16 +46,8 @@ def content_of(path: Path, size: int = -1) -> bytes:
         return b""
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
 def objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    return map(mapping, _sequence(value))
+    return map(mapping, sequence(value))
 
 
 def read_document(path: Path) -> Mapping[str, Any]:

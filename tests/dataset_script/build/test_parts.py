@@ -34,14 +34,6 @@ def die(_number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_results_come_in_the_order_of_the_tasks_and_each_is_reported():
-    for number in (1, 2):
-        told = []
-        with Workers(number) as workers:
-            assert workers.run_all(square, [3, 1, 2], [0, 9, 5], told.append) == [9, 1, 4]
-        assert sorted(told) == [1, 2, 3]
-
-
 def test_one_worker_is_this_process_and_several_are_others():
     with Workers(1) as workers:
         assert set(workers.run_all(where, [1, 2], [0, 0])) == {os.getpid()}
