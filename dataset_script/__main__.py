@@ -242,7 +242,7 @@ def inspect_source(
     try:
         with stopped_like_ctrl_c():
             source = open_source(path, tuple(allow_class or ()))
-            listing = source.list()
+            listing = source.list_runs()
             left_out += [finding("link_out", name) for name in listing.links_out]
             left_out += [finding("misplaced", name) for name in listing.others if name.endswith(".json")]
             notes += [finding(note.code, source.kind, note.detail) for note in listing.notes]

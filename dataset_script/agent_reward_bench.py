@@ -10,7 +10,6 @@ parts that `build` makes, so both give the same of a folder.
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,12 @@ import datasets
 
 from arb.core.suite import load_dev_labels, load_suite
 from arb.core.suites.questions import Question
-from dataset_script.build.build import Runs
-from dataset_script.build.parts import PartTask, choose_suite, make_tables
-from dataset_script.build.pictures import read_pictures
+from dataset_script.build.parts import PartTask, choose_suite, group_files, make_tables
+from dataset_script.build.report import BuildReport
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
-from dataset_script.sources.base import JudgmentSource
+from dataset_script.sources.base import JudgmentSource, SourceListing
 from dataset_script.sources.published import (
     MANIFEST,
     PublishedDataset,
@@ -131,7 +129,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     source = open_source(folder)
     if isinstance(source, PublishedSource):
         return _published(PublishedDataset(folder), configuration)
-    listing = source.list()
+    listing = source.list_runs()
     suite = load_suite(suite_name) if suite_name else choose_suite(listing.files)
     found: dict[str, list[Item]] = {}
     if configuration == "tasks":
@@ -140,13 +138,14 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
         return found
     labels = load_dev_labels(suite)
     is_judgments = configuration == "judgments"
-    with closing(Runs(suite, source)) as runs:
-        runs.add_labels(labels)
-        if not is_judgments:
-            runs.add_files(listing)
-        elif isinstance(source, JudgmentSource):
-            runs.add_files(source.list_judgments(), is_judgments=True)
-        tasks = sorted((task for task, _ in runs.tasks(is_judgments)), key=lambda task: task.published_id)
+    if is_judgments:
+        listing = source.list_judgments() if isinstance(source, JudgmentSource) else SourceListing((), ())
+    primary = {each.trajectory_id: each for each in labels if each.is_primary}
+    tasks = [
+        PartTask(Path(), source, trajectory, files, primary.get(trajectory.trajectory_id), None, is_judgments)
+        for trajectory, files in group_files(suite, listing, BuildReport(suite.name)).items()
+    ]
+    tasks.sort(key=lambda task: task.published_id)
     for task in tasks:
         item = PartRows(task, configuration)
         if configuration not in ("judgments", *ROWS_OF_A_RUN):
@@ -195,4 +194,4 @@ def _rows(item: Item) -> Iterator[Row]:
         if item.annotations:
             yield from item.annotations if tables else ()
         elif item.configuration in tables:
-            yield from read_pictures(tables[item.configuration]).to_pylist()
+            yield from tables[item.configuration].to_pylist()

@@ -78,7 +78,7 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     Several files of one trajectory, in any spelling, are one; the first by name that can be used counts.
     Raises SourceError, and WorkerError when a process was killed.
     """
-    listing = source.list()
+    listing = source.list_runs()
     files: dict[str, list[SourceFile]] = defaultdict(list)
     for file in listing.files:
         files[reading_key(file.trajectory_id)].append(file)
@@ -261,7 +261,7 @@ def build_source(
     no run can be used; OutputError, WorkerError, OSError.
     """
     runs = open_source(source)
-    listing = runs.list()
+    listing = runs.list_runs()
     facts = SourceFacts(source.resolve().name, runs.kind, _hash_of(runs, listing))
     made_by = hashlib.sha256(f"{facts.sha256} {code_version()} {facts.name}".encode()).hexdigest()
     place = cache / made_by[:32]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from arb.core.ids import TrajectoryId, reading_key
+from arb.core.ids import reading_key
 from arb.core.suite import Suite
+from arb.core.trajectory import Recording, Step
 from arb.judges.prompting import (
     ImageOptions,
     UnreadableImageError,
@@ -29,29 +29,10 @@ from arb.judges.prompting import (
 from arb.judges.traits import traits_of
 from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, is_reward_judge, models_of
 from arb.judges.wrappers import JudgeWrapper
-from dataset_script.schema import STEP_FIELDS
 from dataset_script.sources import open_source
-from dataset_script.sources.base import (
-    Recording,
-    SourceFile,
-    Step,
-    UnusableFileError,
-)
-from dataset_script.sources.published import (
-    Observed,
-    PublishedDataset,
-    PublishedRun,
-    PublishedSource,
-    RowGroup,
-    read_row_group,
-)
+from dataset_script.sources.base import SourceFile, UnusableFileError
+from dataset_script.sources.published import Observed, PublishedDataset, PublishedSource
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_TREES = ("axtree", "axtree_pruned")
-_FINAL_TREES = ("final_axtree", "final_axtree_pruned")
-_WITH_SCREENSHOT = "trajectories_with_screenshot"
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()
 _MOST_NAMES: Final = 5
@@ -117,114 +98,6 @@ def first_view_hash(wants: Wants) -> str:
 def _hash_of_texts() -> str:
     shown = with_bounded_texts(_TEXT_EXAMPLE)
     return prompts_hash(steps_text(shown.steps, shown.answer), observation_apart(shown)[1] or "")
-
-
-class PublishedRuns:
-    """Reads runs of a published folder. Trajectories are mostly asked for in the order of the tables, so the
-    row group read last stays in memory, one for each configuration. Not for several threads at once.
-    """
-
-    def __init__(self, folder: Path):
-        self._folder = folder
-        self._row_groups: dict[str, tuple[tuple[RowGroup, tuple[str, ...]], pa.Table]] = {}
-
-    def read(self, file: SourceFile, wants: Wants) -> Recording:
-        """One run with the trees and pictures that are wanted, as far as the folder has them, and no reward.
-
-        A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
-        when the folder was changed meanwhile.
-        """
-        if not isinstance(file, PublishedRun):
-            raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
-        with _unreadable_when_changed():
-            return self._read(file, wants)
-
-    def reward(self, file: SourceFile) -> float | None:
-        """The run's reward; None where the dataset has none. Raises UnusableFileError."""
-        with _unreadable_when_changed():
-            row = self._row(file, "rewards", ("cum_reward",)) if isinstance(file, PublishedRun) else None
-        return row["cum_reward"] if row else None
-
-    def _read(self, run: PublishedRun, wants: Wants) -> Recording:
-        text = self._row(run, "trajectories", ("goal", "answer", "steps", *_wanted_final_trees(run, wants)))
-        if text is None:
-            raise UnusableFileError("not_a_trajectory", "the dataset has no text of it")
-        pictures = self._pictures(run, wants)
-        every_step = self._every_step(run, wants)
-        last = len(text["steps"]) - 1
-        steps = []
-        for place, row in enumerate(text["steps"]):
-            heavy = every_step.get(row["num"], {})
-            is_last = place == last
-            final = [text.get(name) if is_last else None for name in _FINAL_TREES]
-            screenshot = heavy.get("screenshot") or (pictures.get("final_screenshot") if is_last else None)
-            steps.append(
-                Step(
-                    **{field.name: row.get(field.name) for field in STEP_FIELDS},
-                    axtree=heavy.get("axtree", final[0]),
-                    axtree_pruned=heavy.get("axtree_pruned", final[1]),
-                    box=None,
-                    screenshot=screenshot["bytes"] if screenshot else None,
-                )
-            )
-        place = TrajectoryId.parse(run.trajectory_id)
-        return Recording(
-            trajectory_id=run.trajectory_id,
-            model=None,
-            goal=text["goal"] or "",
-            goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
-            cum_reward=None,
-            steps=tuple(steps),
-            answer=text.get("answer"),
-        )
-
-    def _pictures(self, run: PublishedRun, wants: Wants) -> Mapping[str, Any]:
-        """The final screenshot and the goal's pictures, where they are wanted and there."""
-        columns = ("goal_images",) if wants.goal_images else ()
-        if wants.screenshots != "none" and not _reads_every_screenshot(run, wants):
-            columns += ("final_screenshot",)
-        return (self._row(run, _WITH_SCREENSHOT, columns) if columns else None) or {}
-
-    def _every_step(self, run: PublishedRun, wants: Wants) -> Mapping[int, Mapping[str, Any]]:
-        """By the step's number, the heavy columns that are wanted of every step; empty when none is."""
-        columns = _TREES if wants.axtrees == "all" else ()
-        if _reads_every_screenshot(run, wants):
-            columns += ("screenshot",)
-        if not columns:
-            return {}
-        tables = (read_row_group(self._folder, group, ("num", *columns)) for group in run.steps)
-        return {row["num"]: row for table in tables for row in table.to_pylist()}
-
-    def _row(self, run: PublishedRun, configuration: str, columns: tuple[str, ...]) -> dict[str, Any] | None:
-        row = dict(run.rows).get(configuration)
-        if row is None:
-            return None
-        wanted = (row.group, columns)
-        if configuration not in self._row_groups or self._row_groups[configuration][0] != wanted:
-            self._row_groups[configuration] = (wanted, read_row_group(self._folder, row.group, columns))
-        return self._row_groups[configuration][1].slice(row.place, 1).to_pylist()[0]
-
-
-@contextmanager
-def _unreadable_when_changed() -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except (OSError, KeyError, IndexError, pa.ArrowException) as error:
-        raise UnusableFileError("unreadable", f"the dataset has changed, or is damaged ({error})") from error
-
-
-def _wanted_final_trees(run: PublishedRun, wants: Wants) -> tuple[str, ...]:
-    is_wanted = wants.axtrees == "last" or (wants.axtrees == "all" and not run.steps)
-    return _FINAL_TREES if is_wanted else ()
-
-
-def _reads_every_screenshot(run: PublishedRun, wants: Wants) -> bool:
-    """All screenshots are wanted; or the last is, and is nowhere else."""
-    has_final = any(name == _WITH_SCREENSHOT for name, _ in run.rows)
-    is_wanted = wants.screenshots == "all" or (wants.screenshots == "last" and not has_final)
-    return bool(run.steps) and is_wanted
 
 
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
@@ -360,15 +233,11 @@ class Views:
         """The files of each trajectory by reading key; the suite's spelling first, as `build` takes them."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
-        for file in self._source.list().files:
+        for file in self._source.list_runs().files:
             found.setdefault(reading_key(file.trajectory_id), []).append(file)
         for group in found.values():
             group.sort(key=lambda file: (file.trajectory_id not in released, file.name))
         return found
-
-    @cached_property
-    def _published(self) -> PublishedRuns:
-        return PublishedRuns(self._source.folder)
 
     def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
         """What ``read`` gives of the first of a trajectory's files that can be read."""
@@ -383,12 +252,12 @@ class Views:
 
     def _recording(self, file: SourceFile, wants: Wants) -> Recording:
         if isinstance(self._source, PublishedSource):
-            return self._published.read(file, wants)
+            return self._source.read_parts(file, wants.axtrees, wants.screenshots, wants.goal_images)
         return self._source.read(file)[0]
 
     def _reward(self, file: SourceFile) -> float | None:
         if isinstance(self._source, PublishedSource):
-            return self._published.reward(file)
+            return self._source.reward(file)
         return self._source.read(file)[0].cum_reward
 
     def _step(self, step: Step, number: int, wants: Wants, is_last: bool) -> ViewStep:

@@ -62,17 +62,10 @@ def code_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """Where a build works, beside its place and on its disk: parts to be found again, a new folder, and the
-    database of its runs.
-    """
+    """Where a build works, next to its place and on its disk: parts to be found again, and a new folder."""
 
-    path: Path
     parts: Path
     staged: Path
-
-    @property
-    def runs(self) -> Path:
-        return self.path / "runs.sqlite"
 
 
 @contextmanager
@@ -85,7 +78,7 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
     target = out.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     path = target.parent / f".{target.name}.work"
-    work = WorkFolder(path, path / "parts", path / "staged")
+    work = WorkFolder(path / "parts", path / "staged")
     work.parts.mkdir(parents=True, exist_ok=True)
     with (path / "lock").open("w") as lock:
         try:

@@ -1,23 +1,22 @@
-"""One trajectory's tables, made once: a file named by what it was made from, so that a build can go on.
+"""One trajectory's tables, made once and kept in a folder of plain files, so that a stopped build can resume.
 
-A part is written under another name and renamed when it is whole; a build that was killed finds the parts
-that it has, and makes the others. A part's name is a hash of the source file's identity, of everything else
-that goes into it, and of the code that makes it. Pictures that are files of the source are not copied into
-it (`PictureFile`), so that a build writes hardly more than the dataset. `Workers` shares the work out to
-processes, a bounded amount of it at a time.
+A part's folder is named by a hash of everything that goes into it: the source file's identity, labels,
+blinding and the code. Its ``part.json`` is written last, so a part without it is not whole and is made again.
+`Workers` shares the work out to processes, a bounded amount of it at a time.
 """
 
 import hashlib
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
@@ -26,18 +25,19 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from arb.core.ids import Trajectory
 from arb.core.predictions.findings import Finding
-from arb.core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from arb.core.suite import DevLabels, Suite, SuiteError, load_suite, shipped_suites
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
-from dataset_script.build.pictures import picture_files, read_pictures
-from dataset_script.build.report import finding
+from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import (
     Judgment,
     SourceFile,
+    SourceListing,
     TrajectorySource,
     UnusableFileError,
 )
@@ -63,26 +63,49 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
     )
 
 
+def group_files(
+    suite: Suite, listing: SourceListing, report: BuildReport
+) -> dict[Trajectory, tuple[SourceFile, ...]]:
+    """Return the files of each trajectory of the suite, the one in the suite's spelling of the id first.
+
+    ``report`` gets what lies in the source and belongs to no trajectory.
+    """
+    report.left_out += [finding("link_out", name) for name in listing.links_out]
+    for name in listing.others:
+        if name.endswith(".json"):
+            report.left_out.append(finding("misplaced", name))
+        else:
+            report.notes.append(finding("not_json_file", name))
+    found: dict[Trajectory, list[SourceFile]] = {}
+    for file in listing.files:
+        trajectory = suite.find(file.trajectory_id)
+        if trajectory is None:
+            report.left_out.append(finding("not_in_suite", file.name))
+        else:
+            found.setdefault(trajectory, []).append(file)
+
+    def preference(trajectory: Trajectory, file: SourceFile) -> tuple[bool, bytes]:
+        is_other_spelling = file.trajectory_id != trajectory.trajectory_id
+        return is_other_spelling, file.name.encode("utf-8", "surrogatepass")
+
+    return {
+        trajectory: tuple(sorted(files, key=lambda file: preference(trajectory, file)))
+        for trajectory, files in found.items()
+    }
+
+
 Result = TypeVar("Result")
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 """Parts are written once and read once, so they are packed quickly rather than well."""
 
-_BEGINS_WITH: Final = {"trajectories_with_screenshot": "trajectories"}
-"""A configuration whose first columns are another one's; a part has those once."""
-
-_BYTES_AT_A_TIME: Final = 1_000_000
-"""Arrow writes each buffer of each column by a call of its own, a hundred for a trajectory, unless they are
-gathered.
-"""
-
-_MOST_PICTURE_BYTES: Final = 2**31 - 1
-"""Of one trajectory: what a column of Arrow's `binary` holds."""
-
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """A trajectory to make a part of: its files, the one to prefer first, and what goes with them."""
+    """A trajectory to make a part of: its files, the preferred one first, and what goes with them.
+
+    ``is_judgments`` asks for the published judgments, not the run; ``for_judges`` leaves out the reward.
+    """
 
     folder: Path
     source: TrajectorySource
@@ -91,6 +114,7 @@ class PartTask:
     labels: DevLabels | None = None
     blinding: Blinding | None = None
     is_judgments: bool = False
+    for_judges: bool = False
 
     @property
     def published_id(self) -> str:
@@ -100,15 +124,13 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that was made: its published id, the sizes of its tables by configuration, and what there is to
-    say.
+    """A part that was made: its published id, and the sizes of its tables by configuration.
 
-    A trajectory whose files give nothing has a part without tables. ``sizes`` are about what the tables take
-    in a shard, pictures included. ``earlier`` is the number of the shard that it has in the dataset that is
-    added to; None where it is new.
+    A trajectory whose files give nothing has a part without tables. ``earlier`` is the number of the shard
+    that holds it in the dataset that is added to, or None if it is new.
     """
 
-    file: str
+    folder: str
     trajectory_id: str
     sizes: Mapping[str, int]
     left_out: tuple[Finding, ...] = ()
@@ -116,85 +138,52 @@ class Part:
     earlier: int | None = None
 
     def table(self, configuration: str) -> pa.Table:
-        """One table of the part. Raises SourceError when a picture in it was changed since."""
-        with pa.memory_map(self.file) as file:
-            return read_pictures(_stored_table(file, _contents(file)["places"], configuration))
+        with pa.memory_map(str(_table_path(self.folder, configuration))) as file:
+            return pa.ipc.open_stream(file).read_all()
+
+
+def _table_path(folder: str | Path, configuration: str) -> Path:
+    return Path(folder) / f"{configuration}.arrow"
 
 
 def make_part(task: PartTask) -> Part:
-    """The part of a task: the one that is there, or a new one. Raises OSError when the disk is full.
-
-    The file has the tables one after the other, each as a stream of Arrow's, then as JSON where they begin
-    (``places``), their ``sizes`` and the findings, then the length of that in 8 bytes.
-    """
-    path = task.folder / _name(task)
-    if path.is_file() and (part := _read(path, task.published_id)) is not None:
+    """Return the part of a task, made only if it is not there. Raises OSError when the disk is full."""
+    folder = task.folder / _name(task)
+    if (part := _stored_part(folder, task.published_id)) is not None:
         return part
-    unfinished = path.with_name(f"{path.name}.unfinished")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     tables, left_out, notes = make_tables(task)
-    places: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    with pa.output_stream(str(unfinished), compression=None, buffer_size=_BYTES_AT_A_TIME) as file:
-        for name, table in tables.items():
-            base = _BEGINS_WITH.get(name)
-            own = table.select(table.column_names[tables[base].num_columns :]) if base else table
-            places[name] = file.tell()
-            with pa.ipc.new_stream(file, own.schema, options=_OPTIONS) as writer:
-                writer.write_table(own)
-            sizes[name] = file.tell() - places[name] + sum(each.size for each in picture_files(own))
-            sizes[name] += sizes[base] if base else 0
-        found = {"left_out": left_out, "notes": notes}
-        stored = {name: [(f.code, f.file, f.message) for f in findings] for name, findings in found.items()}
-        content = json.dumps({"places": places, "sizes": sizes, **stored}).encode()
-        file.write(content)
-        file.write(len(content).to_bytes(8))
-    unfinished.rename(path)
-    return Part(str(path), task.published_id, sizes, tuple(left_out), tuple(notes))
+    sizes = {}
+    for name, table in tables.items():
+        path = _table_path(folder, name)
+        with path.open("wb") as file, pa.ipc.new_stream(file, table.schema, options=_OPTIONS) as writer:
+            writer.write_table(table)
+        sizes[name] = path.stat().st_size
+    findings = {"left_out": left_out, "notes": notes}
+    stored = {name: [(f.code, f.file, f.message) for f in found] for name, found in findings.items()}
+    (folder / "part.json").write_text(json.dumps({"sizes": sizes, **stored}))
+    return Part(str(folder), task.published_id, sizes, tuple(left_out), tuple(notes))
 
 
-def _contents(file: pa.NativeFile) -> dict[str, Any]:
-    """What stands at the end of a part. Raises ValueError for a file that was cut off."""
-    end = file.size() - 8
-    length = int.from_bytes(file.read_at(8, max(0, end)))
-    return json.loads(file.read_at(length, end - length) if 0 < length <= end else b"")
-
-
-def _stored_table(file: pa.NativeFile, places: Mapping[str, int], configuration: str) -> pa.Table:
-    """A table as it was stored: pictures that are files are still to be read."""
-    file.seek(places[configuration])
-    own = pa.ipc.open_stream(file).read_all()
-    if configuration not in _BEGINS_WITH:
-        return own
-    base = _stored_table(file, places, _BEGINS_WITH[configuration])
-    return pa.Table.from_arrays([*base.columns, *own.columns], schema=pa.schema([*base.schema, *own.schema]))
-
-
-def _read(path: Path, trajectory_id: str) -> Part | None:
-    """A part that is there; None where its pictures, or it, are not as they were."""
+def _stored_part(folder: Path, trajectory_id: str) -> Part | None:
+    """Return the part in a folder, or None if it is not there or not whole."""
     try:
-        with pa.memory_map(str(path)) as file:
-            content = _contents(file)
-            tables = [_stored_table(file, content["places"], name) for name in content["places"]]
-    except (ValueError, pa.ArrowException):
+        stored = json.loads((folder / "part.json").read_bytes())
+        sizes = {name: _table_path(folder, name).stat().st_size for name in stored["sizes"]}
+    except (OSError, ValueError):
         return None
-    if not all(picture.is_unchanged() for table in tables for picture in picture_files(table)):
+    if sizes != stored["sizes"]:
         return None
-    return Part(
-        str(path),
-        trajectory_id,
-        content["sizes"],
-        tuple(finding(*stored) for stored in content["left_out"]),
-        tuple(finding(*stored) for stored in content["notes"]),
-    )
+    left_out, notes = (tuple(finding(*each) for each in stored[name]) for name in ("left_out", "notes"))
+    return Part(str(folder), trajectory_id, sizes, left_out, notes)
 
 
 Tables = dict[str, pa.Table]
 
 
 def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """The tables of a task by configuration, what was left out, and the notes. Pictures that are files are
-    still to be read: `read_pictures`.
-    """
+    """Return the tables of a task by configuration, what was left out, and the notes."""
     return _judgments(task) if task.is_judgments else _run(task)
 
 
@@ -204,11 +193,11 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     for position, file in enumerate(task.files):
         try:
             recording, read_notes = guarded(task.source.read, file)
+            if task.for_judges:
+                recording = replace(recording, cum_reward=None)
             recording, broken = with_images(recording)
             run = Run(task.trajectory, recording, task.labels)
             tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
-            if sum(each.size for each in picture_files(tables["steps"])) > _MOST_PICTURE_BYTES:
-                raise UnusableFileError("not_a_trajectory", "steps: more than 2 GB of pictures")
         except UnusableFileError as error:
             left_out.append(finding(error.code, file.name, error.detail))
             continue
@@ -280,6 +269,7 @@ def _name(task: PartTask) -> str:
         code_version(),
         task.source.kind,
         task.is_judgments,
+        task.for_judges,
         asdict(task.trajectory),
         asdict(task.labels) if task.labels else None,
         hashlib.sha256(task.blinding.key).hexdigest() if task.blinding else None,
@@ -289,11 +279,9 @@ def _name(task: PartTask) -> str:
 
 
 Task = TypeVar("Task")
-Key = TypeVar("Key")
 
 BYTES_AT_ONCE: Final = 400_000_000
 """Size of the files that are being read at the same time, whatever the number of processes."""
-
 
 MOST_WORKERS: Final = 4
 """By default: each takes 75 MB before it reads anything, and all together are to stay under 1 GB."""
@@ -336,56 +324,50 @@ class Workers:
         sizes: Sequence[int],
         done: Callable[[Task], None] = lambda task: None,
     ) -> list[Result]:
-        """The results in the order of the tasks; ``done`` is called with each task as it ends.
+        """Return the results in the order of the tasks, the large ones begun first; `run_each` with a list.
 
-        Large tasks are begun first, and no more at once than `BYTES_AT_ONCE`, but always one. An exception
-        of a task ends the rest. Raises WorkerError when a process was killed.
+        ``done`` is called with each task as it ends.
         """
         order = sorted(range(len(tasks)), key=lambda index: (-sizes[index], index))
+        numbered = (((function, index, tasks[index]), sizes[index]) for index in order)
         results: dict[int, Result] = {}
-        for index, result in self._run(function, ((index, tasks[index], sizes[index]) for index in order)):
+        for (_, index, task), result in self.run_each(_call, numbered):
             results[index] = result
-            done(tasks[index])
+            done(task)
         return [results[index] for index in range(len(tasks))]
 
     def run_each(
         self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
     ) -> Iterator[tuple[Task, Result]]:
-        """Each task with its result, as they end. ``tasks`` come with their sizes, and are asked for as there
-        is room for them: however many there are, few are held. Raises what `run_all` does.
-        """
-        return self._run(function, ((task, task, size) for task, size in tasks))
+        """Yield each task with its result, as they end. ``tasks`` come with the bytes that each reads.
 
-    def _run(
-        self, function: Callable[[Task], Result], tasks: Iterable[tuple[Key, Task, int]]
-    ) -> Iterator[tuple[Key, Result]]:
+        No more than `BYTES_AT_ONCE` are read at a time, but always one task. An exception of a task ends the
+        rest. Raises WorkerError when a process was killed.
+        """
         if self._number <= 1:
-            yield from ((key, function(task)) for key, task, _ in tasks)
+            yield from ((task, function(task)) for task, _ in tasks)
             return
         waiting = iter(tasks)
         following = next(waiting, None)
-        running: dict[Future[Result], tuple[Key, int]] = {}
+        running: dict[Future[Result], tuple[Task, int]] = {}
         try:
             while following is not None or running:
-                while following is not None and self._has_room(
-                    following[2], [s for _, s in running.values()]
-                ):
-                    key, task, size = following
-                    running[self._processes().submit(function, task)] = key, size
+                while following is not None and self._has_room(following[1], running.values()):
+                    running[self._processes().submit(function, following[0])] = following
                     following = next(waiting, None)
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    key, _ = running.pop(future)
-                    yield key, future.result()
+                    yield running.pop(future)[0], future.result()
         except BrokenProcessPool as error:
             raise WorkerError(
                 "a worker process was ended from outside, perhaps for want of memory; "
                 "run again, it goes on from here (--workers 1 takes the least memory)"
             ) from error
 
-    def _has_room(self, size: int, running: Sequence[int]) -> bool:
+    def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:
         """Whether one more task may be handed out: one is kept ready for each process, within the memory."""
-        return not running or (len(running) < 2 * self._number and sum(running) + size <= BYTES_AT_ONCE)
+        bytes_at_once = size + sum(each for _, each in running)
+        return not running or (len(running) < 2 * self._number and bytes_at_once <= BYTES_AT_ONCE)
 
     def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -393,6 +375,11 @@ class Workers:
             self._others = multiprocessing.active_children()
             self._pool = ProcessPoolExecutor(self._number, context, initializer=_begin_worker)
         return self._pool
+
+
+def _call(task: tuple[Callable[[Task], Result], int, Task]) -> Result:
+    function, _, argument = task
+    return function(argument)
 
 
 class _WithoutPandas:

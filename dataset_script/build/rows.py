@@ -1,7 +1,7 @@
 """From a recorded run to the rows of each configuration, and what is worth knowing about it.
 
-Pure, but that `with_images` looks at the pictures: whole ones only, since files are cut off where a disk was
-full or a copy was stopped.
+Pure, except that `with_images` reads the pictures. It leaves out files that were cut off by a full disk or a
+stopped copy.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,10 +13,11 @@ from typing import Any, Final
 from arb.core.ids import TrajectoryId
 from arb.core.suite import DevLabels, Trajectory
 from arb.core.suites.questions import Question
+from arb.core.trajectory import Recording
 from arb.core.vocabulary import LABELS
-from dataset_script.build.pictures import BrokenImageError, PictureFile, check_picture, image_cell
+from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
-from dataset_script.sources.base import Judgment, Note, Recording
+from dataset_script.sources.base import Judgment, Note
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 from dataset_script.task_selection import Task
 
@@ -157,14 +158,14 @@ def task_row(task: Task) -> Row:
 
 
 def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
-    """The recording with the pictures that can be published, files as `PictureFile`, and a note naming each
-    that cannot.
-    """
+    """Return the recording with the bytes of the pictures that can be published, and a note per other one."""
     notes: list[Note] = []
 
-    def checked(image: bytes | Path | None, name: str) -> bytes | PictureFile | None:
+    def checked(image: bytes | Path | None, name: str) -> bytes | None:
+        if image is None:
+            return None
         try:
-            return None if image is None else check_picture(image)
+            return check_picture(image)
         except BrokenImageError as error:
             notes.append(Note(error.code, f"{name} {error}"))
             return None

@@ -5,16 +5,15 @@ them and in whatever order. manifest.json, every file with its hash, size and ro
 build.
 
 A shard ends where an id says so, as far as its size allows: trajectories that are added change the shards
-that they fall into and no others. With the shards of an earlier build (`earlier_shards`) they change none:
+that they fall into and no others. With the shards of an earlier build (`earlier_places`) they change none:
 what is new follows in shards of its own, so that a republication uploads hardly more than that.
 """
 
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,9 +57,6 @@ smaller pages), measured with hf-xet: a new row costs at least a chunk of 64 kB 
 ROW_GROUP_BYTES: Final = 2_000_000
 """About how much, before compression, is in a row group of a file with images for several trajectories."""
 
-ROWS_AT_ONCE: Final = 1_000
-"""So many rows of the suite are Python objects at a time."""
-
 _BYTES_AT_A_TIME: Final = 1_000_000
 """Arrow writes each page of each column by calls of its own, thirty for a trajectory, unless gathered."""
 
@@ -89,21 +85,17 @@ def shard_bytes(configuration: Configuration) -> int:
     return IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
 
 
-def plan_shards(
-    folder: Path,
-    configuration: str,
-    split: str,
-    parts: Iterable[Part],
-) -> Iterator[ShardTask]:
+def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
     """Share the parts out, in order, to shards no larger than they may be; a larger part has one of its own.
 
     Those that are in a shard of an earlier build come first and stay together, and the others follow. Goes by
-    the parts' own sizes, which are packed less well than a shard: so a shard keeps to its bound. ``parts``
-    are gone through twice, since a shard's name says how many there are; one shard of them is held at a time.
+    the parts' own sizes, which are packed less well than a shard, so a shard keeps to its bound.
     """
-    total = sum(1 for _ in _groups(configuration, parts))
-    for index, group in enumerate(_groups(configuration, parts)):
-        yield ShardTask(folder, configuration, split, index, total, tuple(group))
+    groups = list(_groups(configuration, parts))
+    return [
+        ShardTask(folder, configuration, split, index, len(groups), tuple(group))
+        for index, group in enumerate(groups)
+    ]
 
 
 def _groups(configuration: str, parts: Iterable[Part]) -> Iterator[list[Part]]:
@@ -144,57 +136,46 @@ def write_shard(task: ShardTask) -> Shard:
     return _write(task, tables)
 
 
-@dataclass(frozen=True, slots=True)
-class RowsTask:
-    """A file of few rows that come from the suite, not from parts: the only one of its split."""
-
-    folder: Path
-    configuration: str
-    split: str
-    rows: Iterable[Row]
-    blinding: Blinding | None
-    questions: tuple[Question, ...] = ()
-
-
-def write_rows(task: RowsTask) -> Shard:
-    rows = iter(task.rows)
-    few = iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])
-    tables = [table_of(task.configuration, each, task.blinding, task.questions) for each in few]
-    shard = ShardTask(task.folder, task.configuration, task.split, 0, 1, ())
-    return _write(shard, iter((pa.concat_tables(tables).combine_chunks(),)), task.questions)
+def write_rows(
+    folder: Path,
+    configuration: str,
+    split: str,
+    rows: Sequence[Row],
+    blinding: Blinding | None = None,
+    questions: tuple[Question, ...] = (),
+) -> Shard:
+    """Write rows that come from the suite, not from parts: they are few and stand in one file per split."""
+    table = table_of(configuration, rows, blinding, questions)
+    return _write(ShardTask(folder, configuration, split, 0, 1, ()), iter((table,)), questions)
 
 
-def earlier_shards(folder: Path, suite: str) -> Iterator[tuple[str, str, int, str]]:
-    """Of every row of a dataset built before its configuration, split, number of shard and id, in order; none
-    where there is no such dataset. Raises SourceError for one of another suite, and for a blind one: which
-    runs came later would show that an agent was added.
+EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
+"""The number of the shard, and the place in the split, by configuration, split and id."""
+
+
+def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
+    """Return where the rows of the dataset in a folder are; nothing if there is no dataset.
+
+    Raises:
+        SourceError: It is of another suite; or it is blind, and which runs came later would show that an
+            agent was added.
     """
     if not (folder / MANIFEST).is_file():
-        return
+        return {}
     dataset = PublishedDataset(folder)
     if dataset.suite != suite or dataset.manifest["source"].get("blind"):
         raise SourceError(
             f"{folder}: is a dataset of {dataset.suite}, which runs of {suite} cannot be added to; build into"
             " another folder, or without --append"
         )
-    for configuration in dataset.configurations:
-        for split in dataset.splits(configuration) if configuration in PLANNED else ():
+    places: EarlierPlaces = {}
+    for configuration in set(dataset.configurations) & set(PLANNED):
+        for split in dataset.splits(configuration):
             for number, path in enumerate(dataset.files(configuration, split)):
                 ids = pq.read_table(path, columns=["trajectory_id"])["trajectory_id"]
-                yield from ((configuration, split, number, each) for each in ids.to_pylist())
-
-
-class _HashedFile(io.FileIO):
-    """A file that hashes what is written to it, so that it need not be read for that."""
-
-    def __init__(self, path: Path):
-        super().__init__(path, "w")
-        self.digest = hashlib.sha256()
-
-    def write(self, data: bytes | memoryview) -> int:
-        written = super().write(data)
-        self.digest.update(memoryview(data)[:written])
-        return written
+                for each in ids.to_pylist():
+                    places.setdefault((configuration, split, each), (number, len(places)))
+    return places
 
 
 def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Question] = ()) -> Shard:
@@ -202,9 +183,9 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = arrow_schema(task.configuration, questions=questions)
     groups_by_trajectory = CONFIGURATIONS[task.configuration].groups_by_trajectory
-    rows, hashed = 0, _HashedFile(path)
+    rows = 0
     with (
-        io.BufferedWriter(hashed, _BYTES_AT_A_TIME) as file,
+        path.open("wb", buffering=_BYTES_AT_A_TIME) as file,
         pq.ParquetWriter(
             file,
             schema,
@@ -220,7 +201,8 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
         for table in tables:
             writer.write_table(table.cast(schema), row_group_size=max(1, table.num_rows))
             rows += table.num_rows
-    digest = hashed.digest.hexdigest()
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Shard(task.name, task.configuration, task.split, digest, path.stat().st_size, rows)
 
 

@@ -17,23 +17,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
+    LogSource,
     Note,
-    Recording,
-    SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     data_image,
     find_links_out,
     is_behind,
     is_inside,
-    link_names,
-    numbered_ids,
+    missing_screenshots,
     valid_text,
 )
 from dataset_script.sources.pickle_values import field
@@ -69,37 +67,30 @@ _STEP_FILE: Final = re.compile(r"step_(\d{1,6})\.pkl\.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentLabSource:
+class AgentLabSource(LogSource):
     """The runs under a folder; ``also_allowed`` are classes of one's own agents, each ``module.class``."""
 
-    folder: Path
     also_allowed: tuple[str, ...] = ()
-    kind: str = "agentlab"
+    kind: ClassVar[str] = "agentlab"
 
     @staticmethod
     def recognises(folder: Path) -> bool:
         return folder.is_dir() and next(folder.rglob(ARGUMENTS), None) is not None
 
-    def list(self) -> SourceListing:
-        """List the runs, by name; of each, only its small exp_args.pkl is looked at, for its id.
+    def list_runs(self) -> SourceListing:
+        """List the runs, by name; of each, only its small exp_args.pkl is read, for its id.
 
-        A run of which a file is a link out of the source is none; a picture alone is left out instead. Raises
-        SourceError when there is no run.
+        A run with a file that is a link out of the source is left out; if only a picture is such a link, the
+        picture is left out. Raises SourceError when there is no run.
         """
         links = find_links_out(self.folder)
-        names = link_names(links, self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}
         runs = sorted(path.parent for path in self.folder.rglob(ARGUMENTS) if path.is_file())
         runs = [run for run in runs if run not in incomplete and not is_behind(run, links)]
-        aside = {run for run in runs if _is_moved_aside(run.relative_to(self.folder))}
-        files = self._numbered([run for run in runs if run not in aside])
-        if not files:
-            raise SourceError(
-                f"{self.folder}: no folder with {ARGUMENTS} in it; name AgentLab's results folder"
-                + "".join(f"; {name} is a link out of it" for name in names)
-            )
-        others = tuple(_name(run, self.folder) for run in sorted(aside))
-        return SourceListing(files, others, links_out=names)
+        aside = [run for run in runs if _is_moved_aside(run.relative_to(self.folder))]
+        listed = {run: self._id_and_order(run) for run in runs if run not in aside}
+        problem = f"no folder with {ARGUMENTS} in it; name AgentLab's results folder"
+        return self.listing(listed, links, problem, aside)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run, a step at a time. Raises UnusableFileError."""
@@ -107,8 +98,6 @@ class AgentLabSource:
         _agent_and_task(arguments)  # a run without is refused
         summary = _summary(file.path)
         steps = tuple(self._steps(file.path))
-        missing = [str(step.num) for step in steps if step.screenshot is None]
-        notes = [Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}")] if missing else []
         goal = self._goal(file.path)
         model = valid_text(field(arguments, "agent_args", "chat_model_args", "model_name"))
         recording = Recording(
@@ -119,7 +108,7 @@ class AgentLabSource:
             cum_reward=summary,
             steps=steps,
         )
-        return recording, notes
+        return recording, missing_screenshots(steps)
 
     def identity(self, file: SourceFile) -> str:
         """Names, sizes and times of the run's files, and the classes that are allowed in them."""
@@ -128,16 +117,9 @@ class AgentLabSource:
             f"\n{name}" for name in self.also_allowed
         )
 
-    def _numbered(self, runs: list[Path]) -> tuple[SourceFile, ...]:
-        """The runs with their ids, in the order given; repeats of a task are numbered."""
-        found = {run: self._id_and_seed(run) for run in runs}
-        ids = numbered_ids([(found[run][0], (not _has_ended(run), found[run][1], run.name)) for run in runs])
-        return tuple(
-            SourceFile(run, _name(run, self.folder), each) for run, each in zip(runs, ids, strict=True)
-        )
-
-    def _id_and_seed(self, run: Path) -> tuple[str, int]:
-        """As the arguments have them; where they cannot be read, by the folder's name."""
+    def _id_and_order(self, run: Path) -> tuple[str, tuple[bool, int, str]]:
+        """The id as the arguments have it, or as the folder's name if they cannot be read; the sort key."""
+        seed = None
         try:
             arguments = read_pickle(run / ARGUMENTS, self.also_allowed)
             agent, task = _agent_and_task(arguments)
@@ -145,8 +127,8 @@ class AgentLabSource:
         except UnusableFileError:
             found = _FOLDER_NAME.fullmatch(run.name)
             agent, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
-            seed = None
-        return f"{task.split('.')[0]}/{agent}/{task}", seed if type(seed) is int else 0
+        order = not _has_ended(run), seed if type(seed) is int else 0, run.name
+        return f"{task.split('.')[0]}/{agent}/{task}", order
 
     def _steps(self, run: Path) -> Iterator[Step]:
         numbers = sorted(
@@ -229,7 +211,3 @@ def _screenshot(run: Path, number: int, source: Path) -> Path | None:
 
 def _is_moved_aside(place: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in place.parts)
-
-
-def _name(run: Path, folder: Path) -> str:
-    return run.relative_to(folder).as_posix()

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dataset_script.sources.base import Box
+from arb.core.trajectory import Box
 
 _LAYOUT_ROLES: Final = frozenset({"LineBreak", "InlineTextBox"})
 """How text breaks on the screen; newer Chromium lists every line of it as a node."""

@@ -16,54 +16,12 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Any, Final, Protocol, runtime_checkable
 
 from arb.core.replies import Verdict
-
-Box = tuple[float, float, float, float]
-"""Left, top, width, height in pixels of the screenshot."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An observation and the action chosen from it; None where nothing was recorded.
-
-    ``box`` is that of the element the action names; ``screenshot`` is an image's bytes or where it lies;
-    ``text`` is what was observed in words where it is no web page: a tool's result, a terminal's output.
-    """
-
-    num: int
-    url: str | None = None
-    action: str | None = None
-    reasoning: str | None = None
-    last_action_error: str | None = None
-    focused_element: str | None = None
-    axtree: str | None = None
-    axtree_pruned: str | None = None
-    box: Box | None = None
-    screenshot: bytes | Path | None = None
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A run of an agent on a task. ``cum_reward`` is the rule-based reward: never for judges.
-
-    ``answer`` is what the agent said at the end, where that is no action; ``state`` how the run ended, in the
-    words of its format (``completed``, ``limit: messages``), never whether it succeeded.
-    """
-
-    trajectory_id: str
-    model: str | None
-    goal: str
-    goal_images: tuple[bytes, ...]
-    cum_reward: float | None
-    steps: tuple[Step, ...]
-    answer: str | None = None
-    state: str | None = None
+from arb.core.trajectory import Recording, Step
 
 
 class SourceError(ValueError):
@@ -98,9 +56,14 @@ class SourceFile:
     trajectory_id: str
 
     @property
-    def size(self) -> int | None:
-        """Bytes that are read of ``path`` for this run, where it holds several runs; None where all are."""
-        return None
+    def size(self) -> int:
+        """About how many bytes are read for this run at once."""
+        try:
+            if self.path.is_dir():
+                return sum(path.stat().st_size for path in self.path.iterdir())
+            return self.path.stat().st_size
+        except OSError:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +91,7 @@ class TrajectorySource(Protocol):
     kind: str
     """One word for the manifest: ``released``, ``agentlab``, ``published``, ``inspect``, ``atif``, …"""
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the runs without reading them. Raises SourceError when the folder is no such source."""
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
@@ -180,6 +143,16 @@ def valid_text(value: Any) -> str | None:
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object as it is, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> Sequence[Any]:
+    """Return a JSON array as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else ()
+
+
 def id_part(name: str) -> str:
     """A name as a part of a trajectory id: no slash, white space or control character; never empty."""
     return _NOT_IN_IDS.sub("_", (valid_text(name) or "").strip()).strip("_") or "unknown"
@@ -206,31 +179,12 @@ def is_inside(path: Path, folder: Path) -> bool:
     return _is_in(path, _boundary(folder))
 
 
-def root_of(folder: Path) -> Path:
-    """What no picture and no link of a source may lead out of: its folder, or that of a log in one file."""
-    return folder.parent if folder.is_file() else folder
-
-
 def find_links_out(folder: Path) -> frozenset[Path]:
-    """The links under a source's folder that lead out of it. One that stays inside is none of them."""
+    """Return the links under a source's folder that lead out of it."""
     boundary, found = _boundary(folder), []
-    waiting = [iter([os.fspath(folder)])]  # folders of each depth: names, the paths are made as they are due
-    while waiting:
-        if (place := next(waiting[-1], None)) is None:
-            waiting.pop()
-            continue
-        try:
-            entries = os.scandir(place)
-        except OSError:  # a log that is a file, a folder that may not be read
-            continue
-        with entries:
-            names = []
-            for entry in entries:
-                if entry.is_symlink():
-                    found.append(Path(entry.path))
-                elif entry.is_dir():
-                    names.append(entry.name)
-        waiting.append(map(partial(os.path.join, place), names))
+    for place, folders, names in os.walk(folder):
+        paths = (Path(place, name) for name in (*folders, *names))
+        found += [path for path in paths if path.is_symlink()]
     return frozenset(path for path in found if not _is_in(path, boundary))
 
 
@@ -275,6 +229,47 @@ def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
         times[task] += 1
         ids[place] = task if times[task] == 1 else f"{task}~{times[task]}"
     return ids
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """What the sources share whose runs are logs in a folder, or one log in a file."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """The folder that no picture and no link of the source may lead out of."""
+        return self.folder.parent if self.folder.is_file() else self.folder
+
+    def name_of(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def listing(
+        self,
+        runs: Mapping[Path, tuple[str, Any]],
+        links: Iterable[Path],
+        problem: str,
+        others: Iterable[Path] = (),
+        notes: tuple[Note, ...] = (),
+    ) -> SourceListing:
+        """List runs by their paths, each with its id and the sort key of repeats.
+
+        Raises:
+            SourceError: There is no run; the message is ``problem``.
+        """
+        names = link_names(links, self.root)
+        if not runs:
+            raise no_runs(self.folder, problem, names)
+        ids = zip(runs, numbered_ids(list(runs.values())), strict=True)
+        files = tuple(SourceFile(path, self.name_of(path), each) for path, each in ids)
+        return SourceListing(files, tuple(map(self.name_of, others)), notes, names)
+
+
+def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
+    """Return a note that names the steps without a screenshot, or nothing if all have one."""
+    missing = [str(step.num) for step in steps if step.screenshot is None]
+    return [Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}")] if missing else []
 
 
 def file_inside(name: str, folder: Path, root: Path) -> Path:

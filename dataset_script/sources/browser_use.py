@@ -30,14 +30,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
     MOST_JSON_BYTES,
+    LogSource,
     Note,
-    Recording,
     SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     call_text,
     data_image,
@@ -45,10 +45,10 @@ from dataset_script.sources.base import (
     file_stamp,
     find_links_out,
     id_part,
-    link_names,
-    numbered_ids,
+    mapping,
+    missing_screenshots,
     read_json_object,
-    root_of,
+    sequence,
     valid_text,
 )
 
@@ -75,10 +75,9 @@ _FOLLOW_UP_TAGS: Final = re.compile(r"</?(?:initial|follow_up)_user_request>")
 
 
 @dataclass(frozen=True, slots=True)
-class BrowserUseSource:
+class BrowserUseSource(LogSource):
     """The histories under a folder, or the one of a file."""
 
-    folder: Path
     kind: ClassVar[str] = "browser-use"
 
     @staticmethod
@@ -86,25 +85,21 @@ class BrowserUseSource:
         """Whether there is a history with at least one step: an empty one could be anything's."""
         return any(found[1] for path in _json_files(folder) if (found := _begins(path)))
 
-    @property
-    def root(self) -> Path:
-        return root_of(self.folder)
+    def list_runs(self) -> SourceListing:
+        """List the runs, by name; only the beginning of each file is read. Raises SourceError.
 
-    def list(self) -> SourceListing:
-        """List the runs, by name; only the beginning of each file is looked at. Raises SourceError."""
+        Repeats are ordered by the time that their last step ended, then by name.
+        """
         links = find_links_out(self.folder)
-        names = link_names(links, self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
-        runs = [path for path in paths if _begins(path)]
-        if not runs:
-            raise SourceError(
-                f"{self.folder}: no history of browser-use in it; name the folder of the files that "
-                "save_to_file wrote" + "".join(f"; {name} is a link out of it" for name in names)
-            )
-        _goals(self.root)  # a tasks.json that cannot be read is said before any run is
-        known = {*runs, self.root / TASKS}
-        others = tuple(self._name(path) for path in paths if path not in known)
-        return SourceListing(self._numbered(runs), others, links_out=names)
+        tasks = {path: _task_folder(path) for path in paths if _begins(path)}
+        ids = {path: f"{BENCHMARK}/{id_part(t.parent.name)}/{id_part(t.name)}" for path, t in tasks.items()}
+        times = Counter(ids.values())
+        runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
+        _goals(self.root)  # a tasks.json that cannot be read is reported before any run is
+        others = [path for path in paths if path not in runs and path != self.root / TASKS]
+        problem = "no history of browser-use in it; name the folder of the files that save_to_file wrote"
+        return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError; SourceError for a tasks.json that cannot be read."""
@@ -119,14 +114,10 @@ class BrowserUseSource:
         if not goal:
             notes.append(Note("no_goal", f"{TASKS} in the source's folder can say it: task ids and goals"))
         steps = self._steps(file.path, items, notes)
-        if missing := [str(step.num) for step in steps if step.screenshot is None]:
-            notes.append(Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}"))
+        notes += missing_screenshots(steps)
         recording = Recording(
             trajectory_id=file.trajectory_id,
-            model=None,
             goal=goal,
-            goal_images=(),
-            cum_reward=None,
             steps=steps,
             answer=_answer(items[-1]),
             state=_state(items[-1]),
@@ -151,16 +142,6 @@ class BrowserUseSource:
             for picture in sorted(pictures[folder])
         ]
         return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *places)))
-
-    def _numbered(self, runs: Sequence[Path]) -> tuple[SourceFile, ...]:
-        """The runs with their ids; repeats by the time that their last step ended, then by name."""
-        tasks = [_task_folder(path) for path in runs]
-        ids = [f"{BENCHMARK}/{id_part(task.parent.name)}/{id_part(task.name)}" for task in tasks]
-        times = Counter(ids)
-        named = list(zip(runs, ids, strict=True))
-        ids = numbered_ids([(each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in named])
-        files = (SourceFile(path, self._name(path), each) for path, each in zip(runs, ids, strict=True))
-        return tuple(files)
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
         """A step for each state that the agent saw, and a last one for what came of its last actions.
@@ -187,9 +168,9 @@ class BrowserUseSource:
     def _step(
         self, path: Path, num: int, item: Mapping[str, Any], before: Mapping[str, Any], notes: list[Note]
     ) -> Step:
-        state, message = _object(item.get("state")), item.get("state_message")
+        state, message = mapping(item.get("state")), item.get("state_message")
         title = valid_text(state.get("title"))
-        elements = [text for each in _list(state.get("interacted_element")) if (text := _element(each))]
+        elements = [text for each in sequence(state.get("interacted_element")) if (text := _element(each))]
         observed = [
             _results(before),
             f"Page title: {title}" if title else None,
@@ -235,17 +216,6 @@ class BrowserUseSource:
             folders += [folder.joinpath(*names[-2:]) for folder in above]
         return folders
 
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
 
 def _texts(values: Iterator[Any]) -> str | None:
     """Those that are texts and not empty, a line each."""
@@ -253,7 +223,7 @@ def _texts(values: Iterator[Any]) -> str | None:
 
 
 def _result_list(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [_object(result) for result in _list(item.get("result"))]
+    return [mapping(result) for result in sequence(item.get("result"))]
 
 
 def _results(item: Mapping[str, Any]) -> str | None:
@@ -268,8 +238,8 @@ def _errors(item: Mapping[str, Any]) -> str | None:
 
 def _actions(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The calls of a step: an action is an object of one name; ``{}`` and names with null are none."""
-    for action in _list(_object(item.get("model_output")).get("action")):
-        yield from (call for call in _object(action).items() if call[1] is not None)
+    for action in sequence(mapping(item.get("model_output")).get("action")):
+        yield from (call for call in mapping(action).items() if call[1] is not None)
 
 
 def _calls(item: Mapping[str, Any], without_done: bool = False) -> str | None:
@@ -278,8 +248,8 @@ def _calls(item: Mapping[str, Any], without_done: bool = False) -> str | None:
 
 
 def _reasoning(item: Mapping[str, Any]) -> str | None:
-    output = _object(item.get("model_output"))
-    thoughts = {**_object(output.get("current_state")), **output}
+    output = mapping(item.get("model_output"))
+    thoughts = {**mapping(output.get("current_state")), **output}
     return _texts(
         f"{label}: {text}" for name, label in _THOUGHTS.items() if (text := valid_text(thoughts.get(name)))
     )
@@ -287,11 +257,11 @@ def _reasoning(item: Mapping[str, Any]) -> str | None:
 
 def _element(element: Any) -> str | None:
     """An element that was acted on, as the beginning of its HTML and its name."""
-    values = _object(element)
+    values = mapping(element)
     tag = valid_text(values.get("tag_name") or values.get("node_name"))
     if not tag:
         return None
-    attributes = _object(values.get("attributes")).items()
+    attributes = mapping(values.get("attributes")).items()
     written = "".join(f" {key}={_short(value)}" for key, value in attributes if isinstance(value, str))
     return f"<{tag.lower()}{valid_text(written)}> {valid_text(values.get('ax_name')) or ''}".rstrip()
 
@@ -305,7 +275,7 @@ def _answer(item: Mapping[str, Any]) -> str | None:
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text
-    ends = [_object(arguments) for name, arguments in _actions(item) if name == "done"]
+    ends = [mapping(arguments) for name, arguments in _actions(item) if name == "done"]
     return (valid_text(ends[-1].get("text")) if ends else None) or None
 
 
@@ -319,7 +289,7 @@ def _state(item: Mapping[str, Any]) -> str | None:
 
 def _is_empty(item: Mapping[str, Any]) -> bool:
     """Whether an item has neither state nor output: newer versions end with one, for its error."""
-    state = _object(item.get("state"))
+    state = mapping(item.get("state"))
     recorded = (state.get("url"), state.get("screenshot_path"), state.get("screenshot"))
     return not item.get("model_output") and not any(recorded)
 

@@ -21,23 +21,24 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, ClassVar, Final
 from zipfile import BadZipFile, ZipFile
 
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
     JsonPlace,
+    LogSource,
     Note,
-    Recording,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     call_text,
     data_image,
+    file_stamp,
     find_links_out,
     id_part,
     json_parts,
@@ -101,30 +102,30 @@ class LoggedSample(SourceFile):
 
 
 @dataclass(frozen=True, slots=True)
-class InspectSource:
+class InspectSource(LogSource):
     """A log, or a folder with logs anywhere in it."""
 
-    folder: Path
     kind: ClassVar[str] = "inspect"
 
     @staticmethod
     def recognises(path: Path) -> bool:
         return next(_logs_in(path), None) is not None
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the samples, log by log: of a `.eval` by its directory, of a `.json` by reading it once.
 
         Raises SourceError when there is no log, or no sample.
         """
-        names = link_names(links := find_links_out(self.folder), self.folder)
-        logs = [_read_log(path, self.folder) for path in sorted(set(_logs_in(self.folder)) - links)]
+        names = link_names(links := find_links_out(self.folder), self.root)
+        paths = sorted(set(_logs_in(self.folder)) - links)
+        logs = [_read_log(path, self.name_of(path)) for path in paths]
         begun: dict[Any, str] = {}
         latest: dict[Any, _Log] = {}
         read = [(of.created, log.name, log, of) for log in logs if (of := log.evaluation)]
         for _, _, log, of in sorted(read, key=itemgetter(0, 1)):
             begun.setdefault(of.key, of.created)
             latest |= {(of.key, *sample): log for sample in log.samples}
-        notes, files, runs = [], [], []
+        notes, samples, runs = [], [], []
         for log in logs:
             of, left = log.evaluation, 0
             for (sample_id, epoch), place in log.samples.items() if of else ():
@@ -133,23 +134,21 @@ class InspectSource:
                     continue
                 task = "/".join(map(id_part, (of.task, of.agent, sample_id)))
                 runs.append((task, (of.seed, begun[of.key], of.task_id, epoch)))
-                files.append((log.path, f"{log.name}#{sample_id}_epoch_{epoch}", place, of))
+                name = f"{log.name}#{sample_id}_epoch_{epoch}"
+                samples.append(LoggedSample(log.path, name, task, place, of))
             if of and of.status != "success":
                 notes.append(Note("unfinished_log", f"{log.name}: {of.status}"))
             if left:
                 notes.append(Note("earlier_attempt", f"{log.name}: {left} of {len(log.samples)} samples"))
-        samples = [
-            LoggedSample(path, name, each, place, of)
-            for (path, name, place, of), each in zip(files, numbered_ids(runs), strict=True)
-        ]
-        samples += [
-            LoggedSample(log.path, log.name, f"unknown/unknown/{id_part(log.path.stem)}", problem=why)
-            for log in logs
-            if (why := log.problem)
-        ]
-        if not samples:
+        ids = numbered_ids(runs)
+        files = [replace(each, trajectory_id=own) for each, own in zip(samples, ids, strict=True)]
+        for log in logs:
+            if log.problem:
+                unknown = f"unknown/unknown/{id_part(log.path.stem)}"
+                files.append(LoggedSample(log.path, log.name, unknown, problem=log.problem))
+        if not files:
             raise no_runs(self.folder, "no sample in a log of Inspect (a .eval or .json file)", names)
-        return SourceListing(tuple(samples), (), tuple(notes), names)
+        return SourceListing(tuple(files), (), tuple(notes), names)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one sample. Raises UnusableFileError when it gives no run."""
@@ -168,9 +167,8 @@ class InspectSource:
             raise UnusableFileError("not_a_trajectory", "is nested too deep") from error
 
     def identity(self, file: SourceFile) -> str:
-        """The log's name, size and time."""
-        state = file.path.stat()
-        return f"{file.name} {state.st_size} {state.st_mtime_ns}"
+        """The log's and the sample's name, the log's size and time."""
+        return f"{file.name} {file_stamp(file.path)}"
 
 
 def _logs_in(path: Path) -> Iterator[Path]:
@@ -183,8 +181,8 @@ def _logs_in(path: Path) -> Iterator[Path]:
                 yield each
 
 
-def _read_log(path: Path, folder: Path) -> _Log:
-    log = _Log(path, path.name if path == folder else path.relative_to(folder).as_posix(), {})
+def _read_log(path: Path, name: str) -> _Log:
+    log = _Log(path, name, {})
     try:
         (_read_directory if path.suffix == ".eval" else _read_places)(log)
     except UnusableFileError as problem:
@@ -309,7 +307,6 @@ class _Conversation:
             model=self._evaluation.model,
             goal=goal,
             goal_images=goal_images,
-            cum_reward=None,
             steps=tuple(self._steps),
             answer=answer,
             state=_state(self._sample),

@@ -19,26 +19,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
+    LogSource,
     Note,
-    Recording,
-    SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     file_inside,
     file_stamp,
     find_links_out,
     id_part,
-    link_names,
-    numbered_ids,
+    missing_screenshots,
     read_json_object,
-    root_of,
     valid_text,
 )
 
@@ -56,49 +53,31 @@ _NAVIGATED: Final = re.compile(r"\bURL: \S+ -> (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class _WrittenStep:
-    """A step as written, whatever the version."""
-
-    action: str | None
-    thought: str | None
-    url: str | None
-    picture: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class OnlineMind2WebSource:
+class OnlineMind2WebSource(LogSource):
     """The runs under a folder, or the one of a result.json."""
 
-    folder: Path
     kind: ClassVar[str] = "online-mind2web"
 
     @staticmethod
     def recognises(folder: Path) -> bool:
         return any(_is_result(path) for path in _results(folder))
 
-    @property
-    def root(self) -> Path:
-        return root_of(self.folder)
-
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the runs, by name, without reading them. Raises SourceError when there is none.
 
-        A result.json beside a ``trajectory/`` is one of them, even a broken one: reading it says so.
+        A result.json next to a ``trajectory/`` is one of them, even a broken one: reading it says so.
         """
         links = find_links_out(self.folder)
-        names = link_names(links, self.folder)
-        runs, others = [], []
+        runs, others = {}, []
         for path in sorted(set(_results(self.folder)) - links):
-            is_run = (path.parent / PICTURES).is_dir() or _is_result(path)
-            (runs if is_run else others).append(path)
-        if not runs:
-            raise SourceError(
-                f"{self.folder}: no {RESULT} of Online-Mind2Web in it; name the folder that holds "
-                f"<agent>/<task_id>/{RESULT}" + "".join(f"; {name} is a link out of it" for name in names)
-            )
-        ids = numbered_ids([(_trajectory_id(path), _by_number(self._name(path))) for path in runs])
-        files = (SourceFile(path, self._name(path), each) for path, each in zip(runs, ids, strict=True))
-        return SourceListing(tuple(files), tuple(self._name(path) for path in others), links_out=names)
+            if (path.parent / PICTURES).is_dir() or _is_result(path):
+                runs[path] = _trajectory_id(path), _by_number(self.name_of(path))
+            else:
+                others.append(path)
+        problem = (
+            f"no {RESULT} of Online-Mind2Web in it; name the folder that holds <agent>/<task_id>/{RESULT}"
+        )
+        return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError."""
@@ -118,14 +97,10 @@ class OnlineMind2WebSource:
         folder = id_part(file.path.parent.resolve().name)
         if task_id is not None and id_part(task_id.removeprefix("tasks/")) != folder:
             notes.append(Note("other_names", f"task_id {task_id[:80]!r}"))
-        if missing := [str(step.num) for step in steps if step.screenshot is None]:
-            notes.append(Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}"))
+        notes += missing_screenshots(steps)
         recording = Recording(
             trajectory_id=file.trajectory_id,
-            model=None,
             goal=valid_text(content.get("task")) or "",
-            goal_images=(),
-            cum_reward=None,
             steps=steps,
             answer=valid_text(content.get(written)) or (complete[1] if complete else None) or None,
             state="TASK_COMPLETE" if complete else None,
@@ -138,24 +113,25 @@ class OnlineMind2WebSource:
 
     def _written_in_version_2(
         self, run: Path, content: Mapping[str, Any], notes: list[Note]
-    ) -> Iterator[_WrittenStep]:
+    ) -> Iterator[Step]:
         numbers = []
         for place, step in enumerate(content["action_history"]):
             if not isinstance(step, dict):
                 raise UnusableFileError("not_a_trajectory", f"action_history[{place}] is no object")
             numbers.append(step.get("step"))
-            yield _WrittenStep(
-                action=valid_text(step.get("action")),
-                thought=valid_text(step.get("thought")),
+            yield Step(
+                num=place,
                 url=valid_text(step.get("url")) or None,
-                picture=self._picture(run, step.get("screenshot"), notes),
+                action=valid_text(step.get("action")),
+                reasoning=valid_text(step.get("thought")) or None,
+                screenshot=self._picture(run, step.get("screenshot"), notes),
             )
         if numbers != list(range(len(numbers))):
             notes.append(Note("renumbered", f"written: {str(numbers)[:80]}"))
 
     def _written_in_version_1(
         self, run: Path, content: Mapping[str, Any], notes: list[Note]
-    ) -> Iterator[_WrittenStep]:
+    ) -> Iterator[Step]:
         """Pictures go with actions by place, or by number where there are not as many as there should be."""
         actions = [valid_text(action) for action in content["action_history"]]
         thoughts = content.get("thoughts")
@@ -175,11 +151,13 @@ class OnlineMind2WebSource:
         for place, action in enumerate(actions):
             went = _NAVIGATED.search(action or "")
             picture = last_picture if ends and place == len(actions) - 1 else by_place.get(place)
-            yield _WrittenStep(action, thoughts[place], went[1] if went else None, picture)
+            url = went[1] if went else None
+            yield Step(place, url, action, thoughts[place] or None, screenshot=picture)
         if not ends:
             if len(pictures) == len(actions):
                 notes.append(Note("final_page", f"that of step {len(actions) - 1}"))
-            yield _WrittenStep(None, thoughts[len(actions)], None, last_picture)
+            thought = thoughts[len(actions)] or None
+            yield Step(len(actions), reasoning=thought, screenshot=last_picture)
 
     def _picture(self, run: Path, name: Any, notes: list[Note]) -> Path | None:
         """A picture by its name; None, with a note, where it is missing or leads out of the source."""
@@ -191,33 +169,22 @@ class OnlineMind2WebSource:
             notes.append(Note("missing_reference", str(error)))
             return None
 
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
 
-
-def _steps(written: Iterator[_WrittenStep], notes: list[Note]) -> tuple[tuple[Step, ...], str | None]:
+def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...], str | None]:
     """The steps, the last without an action, and the last action as written.
 
-    Where no TASK_COMPLETE ends a run, its last picture is also that of the final observation, as version 2
-    has it where nothing was taken after the last action.
+    If no TASK_COMPLETE ends a run, its last picture is also that of the final observation, as version 2 has
+    it if nothing was taken after the last action.
     """
-    listed = list(written)
-    last_action = next((each.action for each in reversed(listed) if each.action), None)
-    if listed[-1].action is not None and not _COMPLETE.match(listed[-1].action):
-        if listed[-1].picture:
-            notes.append(Note("final_page", f"that of step {len(listed) - 1}"))
-        listed.append(_WrittenStep(None, None, None, listed[-1].picture))
-    steps = tuple(
-        Step(
-            num=place,
-            url=each.url,
-            action=each.action if place < len(listed) - 1 else None,
-            reasoning=each.thought or None,
-            screenshot=each.picture,
-        )
-        for place, each in enumerate(listed)
-    )
-    return steps, last_action
+    steps = list(written)
+    last_action = next((step.action for step in reversed(steps) if step.action), None)
+    last = steps[-1]
+    if last.action is not None and not _COMPLETE.match(last.action):
+        if last.screenshot:
+            notes.append(Note("final_page", f"that of step {last.num}"))
+        steps.append(Step(len(steps), screenshot=last.screenshot))
+    steps[-1] = replace(steps[-1], action=None)
+    return tuple(steps), last_action
 
 
 def _placed(pictures: Sequence[Path], actions: int) -> dict[int, Path]:

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Judgment,
     Note,
-    Recording,
     SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     find_links_out,
     link_names,
@@ -223,8 +223,14 @@ def _ids_of_row_groups(path: Path) -> Iterator[str]:
         yield statistics.min
 
 
-_OF_A_RUN: Final = ("trajectories", "trajectories_with_screenshot", "rewards")
-"""The configurations with a row a trajectory that a run is put together from, next to its steps."""
+_WITH_SCREENSHOT: Final = "trajectories_with_screenshot"
+_OF_A_RUN: Final = ("trajectories", _WITH_SCREENSHOT, "rewards")
+"""The configurations with one row per trajectory that a run is made of, in addition to its steps."""
+_TREES: Final = ("axtree", "axtree_pruned")
+_FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
+
+Amount = Literal["none", "last", "all"]
+"""Of which steps trees or screenshots are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +264,7 @@ class PublishedSource:
     def recognises(folder: Path) -> bool:
         return (folder / MANIFEST).is_file()
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the trajectories, in the order of the tables. Raises SourceError for another folder."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
@@ -288,20 +294,60 @@ class PublishedSource:
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one trajectory. Raises UnusableFileError when the folder has changed meanwhile."""
+        return replace(self.read_parts(file), cum_reward=self.reward(file)), ()
+
+    def reward(self, file: SourceFile) -> float | None:
+        """Return the run's reward, or None if the dataset has none. Raises UnusableFileError."""
+        with _unreadable_when_changed():
+            row = self._row(file, "rewards", ("cum_reward",))
+        return row["cum_reward"] if row else None
+
+    def read_parts(
+        self,
+        file: SourceFile,
+        axtrees: Amount = "all",
+        screenshots: Amount = "all",
+        goal_images: bool = True,
+    ) -> Recording:
+        """Read one trajectory without its reward, and of its trees and pictures only those asked for.
+
+        A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
+        when the folder has changed meanwhile.
+        """
         if not isinstance(file, PublishedRun):
             raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
-        rows = {name: _row(self.folder, row, _columns(name)) for name, row in file.rows}
-        text = rows["trajectories"]
-        goal_images = rows.get("trajectories_with_screenshot", {}).get("goal_images") or ()
+        has_final_screenshot = any(name == _WITH_SCREENSHOT for name, _ in file.rows)
+        reads_every_tree = bool(file.steps) and axtrees == "all"
+        reads_every_screenshot = bool(file.steps) and (
+            screenshots == "all" or (screenshots == "last" and not has_final_screenshot)
+        )
+        final_trees = _FINAL_TREES if axtrees != "none" and not reads_every_tree else ()
+        of_steps = _TREES if reads_every_tree else ()
+        of_run = ("goal_images",) if goal_images else ()
+        if reads_every_screenshot:
+            of_steps += ("screenshot", "box")
+        elif screenshots != "none":
+            of_run += ("final_screenshot",)
+        with _unreadable_when_changed():
+            text = self._row(file, "trajectories", ("model", "goal", "answer", "steps", *final_trees))
+            pictures = self._row(file, _WITH_SCREENSHOT, of_run) if of_run else {}
+            groups = file.steps if of_steps else ()
+            tables = [read_row_group(self.folder, group, of_steps) for group in groups]
+        if text is None:
+            raise UnusableFileError("not_a_trajectory", "the dataset has no text of it")
+        rows = [row for table in tables for row in table.to_pylist()] or [{} for _ in text["steps"]]
+        pictures = pictures or {}
+        if rows:
+            of_last = dict(zip(_TREES, map(text.get, _FINAL_TREES), strict=True))
+            rows[-1] = of_last | {"screenshot": pictures.get("final_screenshot")} | rows[-1]
         return Recording(
             trajectory_id=file.trajectory_id,
             model=text["model"],
             goal=text["goal"] or "",
-            goal_images=tuple(image["bytes"] for image in goal_images),
-            cum_reward=rows.get("rewards", {}).get("cum_reward"),
-            steps=tuple(self._steps(file, text)),
+            goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
+            steps=tuple(_step(*pair) for pair in zip(text["steps"], rows, strict=True)),
             answer=text.get("answer"),  # absent from a dataset that was built before there was one
-        ), ()
+        )
 
     def identity(self, file: SourceFile) -> str:
         """The hash of the manifest, which has the hashes of all tables."""
@@ -327,32 +373,40 @@ class PublishedSource:
         """Read one judgment. Raises UnusableFileError when it was listed from elsewhere."""
         if not isinstance(file, PublishedRun):
             raise UnusableFileError("not_a_judgment", "it was not listed from a published folder")
-        row = _row(self.folder, file.rows[0][1])
+        row = self._row(file, "judgments")
         answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
         same = {name: row[name] for name in ("judge", "has_screenshot", "has_axtree", "state", "optimality")}
         return Judgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
 
-    def _steps(self, run: PublishedRun, text: Mapping[str, Any]) -> Iterator[Step]:
-        if not run.steps:  # a folder without `steps` still has the texts, and the tree of the last page
-            for number, row in enumerate(text["steps"], start=1):
-                is_last = number == len(text["steps"])
-                trees = (text["final_axtree"], text["final_axtree_pruned"]) if is_last else (None, None)
-                yield Step(**row, axtree=trees[0], axtree_pruned=trees[1], box=None, screenshot=None)
-            return
-        for group in run.steps:
-            for row in read_row_group(self.folder, group).to_pylist():
-                picture, box = row["screenshot"], row["box"]
-                del row["trajectory_id"]
-                row["box"] = None if box is None else tuple(box)
-                row["screenshot"] = None if picture is None else picture["bytes"]
-                yield Step(**row)
+    def _row(
+        self, file: SourceFile, configuration: str, columns: tuple[str, ...] = ()
+    ) -> dict[str, Any] | None:
+        place = dict(file.rows).get(configuration) if isinstance(file, PublishedRun) else None
+        if place is None:
+            return None
+        return _row_group(self.folder, place.group, columns).slice(place.place, 1).to_pylist()[0]
 
 
-def _columns(configuration: str) -> tuple[str, ...]:
-    """What a run needs of a configuration: all of it, but of the one with screenshots only the goal's."""
-    if configuration == "trajectories_with_screenshot":
-        return ("goal_images",)
-    return tuple(column.name for column in CONFIGURATIONS[configuration].columns)
+def _step(text: Mapping[str, Any], heavy: Mapping[str, Any]) -> Step:
+    """A step from its row in ``trajectories``, and what was read of its row in ``steps``."""
+    picture, box = heavy.get("screenshot"), heavy.get("box")
+    return Step(
+        **text,
+        axtree=heavy.get("axtree"),
+        axtree_pruned=heavy.get("axtree_pruned"),
+        box=None if box is None else tuple(box),
+        screenshot=None if picture is None else picture["bytes"],
+    )
+
+
+@contextmanager
+def _unreadable_when_changed() -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, KeyError, IndexError, pa.ArrowException) as error:
+        raise UnusableFileError("unreadable", f"the dataset has changed, or is damaged ({error})") from error
 
 
 def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str, RowPlace]]:
@@ -367,10 +421,6 @@ def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str
                 group = RowGroup(name, number)  # one for all of its rows: there may be millions
                 for place, trajectory_id in enumerate(ids):
                     yield trajectory_id, RowPlace(group, place)
-
-
-def _row(folder: Path, row: RowPlace, columns: tuple[str, ...] = ()) -> dict[str, Any]:
-    return _row_group(folder, row.group, columns).slice(row.place, 1).to_pylist()[0]
 
 
 @lru_cache(maxsize=4)

@@ -11,21 +11,18 @@ import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
 from arb.core.ids import TrajectoryId
+from arb.core.trajectory import Box, Recording, Step
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import (
-    Box,
     Judgment,
     Note,
-    Recording,
     SourceError,
     SourceFile,
     SourceListing,
-    Step,
     UnusableFileError,
     file_stamp,
     find_links_out,
@@ -37,8 +34,8 @@ from dataset_script.sources.released_files import (
     ERROR_ENDING,
     CleanedFile,
     CleanedStep,
-    read_cleaned,
     read_judgment,
+    read_typed,
 )
 
 LARGE_FILE_BYTES: Final = 100_000_000
@@ -72,7 +69,7 @@ class ReleasedSource:
             "name the folder that holds cleaned/"
         )
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the trajectories, by name, and what else lies in ``cleaned/``; reads no file.
 
         Raises SourceError when there is no such folder, or nothing in it.
@@ -92,7 +89,7 @@ class ReleasedSource:
 
         Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid", "no_steps".
         """
-        content, is_strict = read_cleaned(file.path)
+        content, is_strict = read_typed(file.path, CleanedFile, "not_a_trajectory")
         if content.valid is False:
             raise UnusableFileError("invalid")
         if not content.steps:
@@ -147,11 +144,28 @@ class ReleasedSource:
         return read_judgment(file.path)
 
     def _list(self, part: str) -> SourceListing:
+        """List ``cleaned/`` or ``judgments/``; nothing behind a link out of the source is listed."""
         links = find_links_out(self.folder)
-        files = _Files(self, part, links)
-        others = sorted(_others(self.root / part, links))
-        names = tuple(self._name(path) for path in others)
-        return SourceListing(files, names, links_out=link_names(links, self.folder))
+        root = self.root / part
+        files, others = [], []
+        for folder, folders, names in os.walk(root, followlinks=True):
+            if is_behind(Path(folder), links):
+                folders.clear()
+                continue
+            depth = len(Path(folder).relative_to(root).parts)
+            is_in_place = depth == _DEPTH - 1
+            if depth >= _DEPTH - 1:  # links inside the source may make a circle
+                folders[:] = [name for name in folders if not Path(folder, name).is_symlink()]
+            for path in (Path(folder, name) for name in names):
+                if path in links:
+                    continue
+                if is_in_place and path.suffix == ".json":
+                    files.append(SourceFile(path, self._name(path), _place_id(path.relative_to(root))))
+                else:
+                    others.append(self._name(path))
+        files.sort(key=lambda file: PurePosixPath(file.name).parts)
+        others.sort(key=lambda name: PurePosixPath(name).parts)
+        return SourceListing(tuple(files), tuple(others), links_out=link_names(links, self.folder))
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
@@ -159,59 +173,6 @@ class ReleasedSource:
 
 _DEPTH: Final = 4
 """Of a run's file below ``cleaned/``, and of a judgment's below ``judgments/``."""
-
-
-@dataclass(frozen=True)
-class _Files(Collection[SourceFile]):
-    """The files of ``cleaned/`` or ``judgments/``, by name; of one folder at a time the names are held."""
-
-    source: ReleasedSource
-    part: str
-    links: frozenset[Path]
-    """Those that lead out of the source: nothing behind them is listed."""
-
-    def __iter__(self) -> Iterator[SourceFile]:
-        root = self.source.root / self.part
-        if not is_behind(root, self.links):
-            yield from (
-                SourceFile(path, self.source._name(path), _place_id(path.relative_to(root)))
-                for path in self._paths(root, _DEPTH)
-            )
-
-    @cached_property
-    def _count(self) -> int:
-        return sum(1 for _ in self)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __contains__(self, file: object) -> bool:
-        return any(file == each for each in self)
-
-    def _paths(self, folder: Path, depth: int) -> Iterator[Path]:
-        try:
-            with os.scandir(folder) as entries:
-                names = sorted(entry.name for entry in entries)
-        except OSError:
-            return
-        for name in names:
-            path = folder / name
-            if path in self.links or (depth == 1 and not name.endswith(".json")):
-                continue
-            if depth > 1 and path.is_dir():
-                yield from self._paths(path, depth - 1)
-            elif depth == 1 and not path.is_dir():
-                yield path
-
-
-def _others(root: Path, links: frozenset[Path]) -> Iterator[Path]:
-    """Whatever is no folder and not at the place of a run or a judgment, but for what is behind the links."""
-    for folder, _, names in os.walk(root):
-        is_in_place = len(Path(folder).relative_to(root).parts) == _DEPTH - 1
-        for name in names:
-            path = Path(folder, name)
-            if not (is_in_place and name.endswith(".json")) and not is_behind(path, links):
-                yield path
 
 
 def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:

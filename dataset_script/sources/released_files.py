@@ -4,12 +4,11 @@ reply.
 What is not named here is stepped over, not held: a file may have 184 MB, nearly all of it raw trees, boxes
 and prompts. The boxes of a page stay undecoded until one of them is asked for.
 
-Python's own writer puts NaN, Infinity and halves of surrogate pairs into JSON. A strict reader refuses such a
-file, and Python's reader takes several times the file's size in memory, so `repair_json` finds the few
-offending tokens, outside of strings or inside them as the case is, and replaces them.
+Python's own writer puts NaN, Infinity and halves of surrogate pairs into JSON. The strict reader refuses such
+a file, so `repair_json` reads it with Python's own, which takes more memory and time.
 """
 
-import re
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -17,54 +16,13 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from arb.core.replies import Verdict, read_reply
-from dataset_script.sources.base import Judgment, UnusableFileError
-
-_STRING_OR_NUMBER_WORD: Final = re.compile(
-    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|(-?(?:NaN|Infinity))',
-    re.DOTALL,
-)
-"""A string, to the end where it is never closed, or a word that is no JSON. Without possessive quantifiers:
-Python 3.11 before 3.11.5 (Debian 12 has 3.11.2) matches them wrongly, https://github.com/python/cpython/issues/106052"""
-
-_HEX: Final = rb"[0-9a-fA-F]{2}"
-_ESCAPE_OR_HALF: Final = re.compile(
-    rb"\\(?:u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|u[dD][89a-fA-F]" + _HEX + rb"()|.)",
-    re.DOTALL,
-)
-"""An escape with what it escapes; the empty group marks half a pair."""
-
-_REPLACEMENT: Final = rb"\ufffd"
+from dataset_script.sources.base import Judgment, UnusableFileError, valid_text
 
 
-def repair_json(data: bytes) -> bytearray:
-    """The same document with null for NaN and infinities, and U+FFFD for half a surrogate pair.
-
-    Takes the document's size once more in memory. What is broken otherwise stays as it is.
-    """
-    document = _without_number_words(data)
-    _replace_halves(document)
-    return document
-
-
-def _without_number_words(data: bytes) -> bytearray:
-    if b"NaN" not in data and b"Infinity" not in data:
-        return bytearray(data)
-    pieces, place = [], 0
-    view = memoryview(data)
-    for found in _STRING_OR_NUMBER_WORD.finditer(data):
-        if found[1] is not None:
-            pieces += (view[place : found.start()], b"null")
-            place = found.end()
-    return bytearray().join([*pieces, view[place:]])
-
-
-def _replace_halves(document: bytearray) -> None:
-    """In place: the escape of U+FFFD is as long as that of any half."""
-    if b"\\ud" not in document and b"\\uD" not in document:
-        return
-    for found in _ESCAPE_OR_HALF.finditer(document):
-        if found[1] is not None:
-            document[found.start() : found.end()] = _REPLACEMENT
+def repair_json(data: bytes) -> str:
+    """Return the same document with null for NaN and infinities, and U+FFFD for half a surrogate pair."""
+    document = json.loads(data.decode(), parse_constant=lambda _word: None)
+    return valid_text(json.dumps(document, ensure_ascii=False)) or ""
 
 
 Typed = TypeVar("Typed")
@@ -123,14 +81,6 @@ class CleanedFile(msgspec.Struct):
     goal: str | None = None
     summary_info: SummaryInfo | None = None
     steps: list[CleanedStep] | None = None
-
-
-def read_cleaned(path: Path) -> tuple[CleanedFile, bool]:
-    """Read one cleaned file; the flag says whether it was strict JSON.
-
-    Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory".
-    """
-    return read_typed(path, CleanedFile, "not_a_trajectory")
 
 
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:

@@ -40,7 +40,7 @@ def test_json_is_an_object_a_run_with_what_the_source_gives(path, kind, exit_cod
     runs = [json.loads(line) for line in done.stdout.splitlines()]
     source = open_source(path)
     assert done.exit_code == exit_code, done.output
-    assert [each["trajectory_id"] for each in runs] == [f.trajectory_id for f in source.list().files]
+    assert [each["trajectory_id"] for each in runs] == [f.trajectory_id for f in source.list_runs().files]
     for each in runs:
         assert [*each] == [*FIELDS, "findings"]
         assert each["format"] == kind

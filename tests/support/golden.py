@@ -22,7 +22,7 @@ def assert_golden(name: str, found: str) -> None:
 
 def assert_golden_source(name: str, source: TrajectorySource) -> None:
     """Everything that a source lists and reads is that of the golden file, whose name is without ending."""
-    listing = source.list()
+    listing = source.list_runs()
     found: dict[str, Any] = {"kind": source.kind, "others": list(listing.others)}
     found["runs"] = [{"name": file.name, **_run(source, file)} for file in listing.files]
     assert_golden(f"{name}.json", json.dumps(found, indent=1, ensure_ascii=False, default=_plain) + "\n")

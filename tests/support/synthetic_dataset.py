@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from arb.core.ids import TrajectoryId
 from arb.core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_suite
+from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
-from dataset_script.build.shards import RowsTask, plan_shards, render_manifest, write_rows, write_shard
+from dataset_script.build.shards import plan_shards, render_manifest, write_rows, write_shard
 from dataset_script.by_id import write_index
-from dataset_script.sources.base import Judgment, Recording, Step
+from dataset_script.sources.base import Judgment
 from dataset_script.sources.published import MANIFEST, Shard
 from dataset_script.task_selection import load_tasks
 
@@ -107,13 +108,11 @@ def make_dataset(
 def _small_tables(out: Path, suite: Suite, ids: set[str], said: Sequence[DevLabels]) -> list[Shard]:
     asked = suite.questions
     annotations = tuple(annotation_row(found, asked) for found in said if found.trajectory_id in ids)
-    shards = (
-        [write_rows(RowsTask(out, "annotations", "dev", annotations, None, asked))] if annotations else []
-    )
+    shards = [write_rows(out, "annotations", "dev", annotations, None, asked)] if annotations else []
     tasks = load_tasks(suite)
     for split in SPLITS:
         if rows := tuple(task_row(task) for task in tasks if task.split == split):
-            shards.append(write_rows(RowsTask(out, "tasks", split, rows, None)))
+            shards.append(write_rows(out, "tasks", split, rows))
     return shards
 
 

@@ -10,12 +10,11 @@ from typing import ClassVar
 
 import pytest
 
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources import agentlab
 from dataset_script.sources.base import (
-    Recording,
     SourceFile,
     SourceListing,
-    Step,
     read_json_object,
 )
 from tests.support.judges import picture
@@ -91,7 +90,7 @@ class TextSource:
     def recognises(folder: Path) -> bool:
         return folder.is_dir()
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         return SourceListing(
             tuple(
                 SourceFile(path, path.name, json.loads(path.read_bytes())["trajectory_id"])

@@ -7,28 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from arb.core.trajectory import Recording
 from dataset_script.sources.atif.trajectory import (
     RunReader,
     content_of,
     files_named,
-    mapping,
     objects,
     read_document,
     references,
 )
 from dataset_script.sources.base import (
+    LogSource,
     Note,
-    Recording,
     SourceFile,
     SourceListing,
     UnusableFileError,
     file_stamp,
     id_part,
     is_inside,
-    no_runs,
-    numbered_ids,
+    mapping,
     read_json_object,
     valid_text,
 )
@@ -63,24 +62,23 @@ class _Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class AtifSource:
+class AtifSource(LogSource):
     """The runs under a folder, or in one file."""
 
-    folder: Path
-    kind: str = "atif"
+    kind: ClassVar[str] = "atif"
 
     @staticmethod
     def recognises(folder: Path) -> bool:
         return any(_head(path) is not None for path in _candidates(folder))
 
-    def list(self) -> SourceListing:
+    def list_runs(self) -> SourceListing:
         """List the runs; of a trial its result.json is read, of another file its beginning.
 
         Other files are searched for names of files, too: what a run goes on in or refers to is no run of its
         own. Raises SourceError when there is no run.
         """
         candidates = sorted(_candidates(self.folder))
-        outside = {path for path in candidates if not is_inside(path, self._root)}
+        outside = {path for path in candidates if not is_inside(path, self.root)}
         runs: dict[Path, tuple[str, tuple[Any, ...]]] = {}
         parts: set[Path] = set()
         trials: dict[Path, _Trial] = {}
@@ -98,14 +96,10 @@ class AtifSource:
             runs[path] = "/".join(map(id_part, names)), (not path.exists(), *order, path.as_posix())
         known = frozenset[str]().union(*(trial.names for trial in trials.values()))
         again = {path for path, trial in trials.items() if known & trial.regrades - trial.names}
-        listed = [path for path in runs if path not in parts | again]
-        names = tuple(map(self._name, sorted(outside)))
-        if not listed:
-            raise no_runs(self.folder, "no ATIF trajectory; name Harbor's jobs folder, or a file", names)
-        ids = zip(listed, numbered_ids([runs[path] for path in listed]), strict=True)
-        files = tuple(SourceFile(path, self._name(path), each) for path, each in ids)
-        notes = tuple(Note("regraded", self._name(path)) for path in sorted(again))
-        return SourceListing(files, (), notes, names)
+        listed = {path: run for path, run in runs.items() if path not in parts | again}
+        notes = tuple(Note("regraded", self.name_of(path)) for path in sorted(again))
+        problem = "no ATIF trajectory; name Harbor's jobs folder, or a file"
+        return self.listing(listed, outside, problem, notes=notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run, with the files that it goes on in and refers to. Raises UnusableFileError."""
@@ -115,7 +109,7 @@ class AtifSource:
             raise UnusableFileError(
                 "invalid", f"the trial left no {file.path.name} ({state or 'unfinished'})"
             )
-        document, run = read_document(file.path), RunReader(self._root)
+        document, run = read_document(file.path), RunReader(self.root)
         run.add(document, file.path, run.main)
         if not run.main.has_begun:
             raise UnusableFileError("no_steps")
@@ -126,7 +120,6 @@ class AtifSource:
             model=model or (trial.model if trial else None),
             goal="\n\n".join(run.goal or run.copied_goal),
             goal_images=tuple(run.goal_images),
-            cum_reward=None,
             steps=tuple(run.steps),
             answer=answer,
             state=state,
@@ -142,15 +135,8 @@ class AtifSource:
             if path not in found:
                 found[path] = None
                 names = _NAMED_FILE.findall(content_of(path)) if path.suffix == ".json" else ()
-                waiting += files_named(map(_unescaped, names), path, self._root)
-        return "\n".join(file_stamp(path) for path in found if is_inside(path, self._root))
-
-    @property
-    def _root(self) -> Path:
-        return self.folder if self.folder.is_dir() else self.folder.resolve().parent
-
-    def _name(self, path: Path) -> str:
-        return path.name if path == self.folder else path.relative_to(self.folder).as_posix()
+                waiting += files_named(map(_unescaped, names), path, self.root)
+        return "\n".join(file_stamp(path) for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
         """What result.json says of the trial that a file is part of; None where it is part of none.
@@ -159,7 +145,7 @@ class AtifSource:
         """
         folder = _trial_folder(path)
         result = folder / "result.json"
-        if self.folder.is_file() or not is_inside(result, self._root) or not _is_trial(folder):
+        if self.folder.is_file() or not is_inside(result, self.root) or not _is_trial(folder):
             return None
         step = path.parent.parent.name if path.parent.parent != folder else None
         try:
@@ -177,7 +163,7 @@ class AtifSource:
                 names = list(references(read_document(path)))
             except UnusableFileError:  # reading the run says so
                 return
-            yield from (part for part in files_named(names, path, self._root) if part != path)
+            yield from (part for part in files_named(names, path, self.root) if part != path)
 
 
 # -- finding runs --------------------------------------------------------------------------------------------

@@ -7,15 +7,17 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
 
+from arb.core.trajectory import Step
 from dataset_script.sources.base import (
     MOST_IMAGE_BYTES,
     MOST_JSON_BYTES,
     Note,
-    Step,
     UnusableFileError,
     call_text,
     file_inside,
+    mapping,
     read_json_object,
+    sequence,
     valid_text,
 )
 
@@ -44,16 +46,8 @@ def content_of(path: Path, size: int = -1) -> bytes:
         return b""
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
 def objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    return map(mapping, _sequence(value))
+    return map(mapping, sequence(value))
 
 
 def read_document(path: Path) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from arb.core.cache import ByteCache
 from arb.core.settings import Settings
 from arb.core.suite import Suite
 from arb.core.suites.questions import Question, default_questions
@@ -20,13 +21,13 @@ from dataset_script import sample
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset
 from space.pages.trajectories.images import (
+    RECORDED_BYTES,
+    RESIZED_BYTES,
     WIDTHS,
     NoPicture,
     Picture,
     Pictures,
     open_picture,
-    recorded_cache,
-    resized_cache,
     smaller,
 )
 from space.pages.trajectories.index import (
@@ -38,7 +39,7 @@ from space.pages.trajectories.index import (
     build_index,
     published_votes,
 )
-from space.pages.trajectories.story import STEP_COLUMNS, Step, steps_of_story
+from space.pages.trajectories.story import STEP_COLUMNS, StoryStep, steps_of_story
 from space.pages.trajectories.verdicts import (
     Expert,
     JudgeVerdict,
@@ -148,34 +149,36 @@ TreeForm = Literal["full", "pruned"]
 _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 
 
-@dataclass(frozen=True)
-class Story:
+@dataclass(frozen=True, kw_only=True)
+class RecordedStory:
+    """What was recorded of a trajectory after its goal; ``version`` is the dataset's."""
+
+    version: str
+    goal_images: tuple[int, ...]
+    steps: tuple[StoryStep, ...]
+    answer: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story(RecordedStory):
     """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it."""
 
     entry: TrajectoryEntry
     suite: str
-    version: str
-    goal_images: tuple[int, ...]
-    steps: tuple[Step, ...]
-    answer: str | None
     runs: tuple[TrajectoryEntry, ...]
     experts: tuple[Expert, ...]
     questions: tuple[Question, ...]
     judges: tuple[JudgeVerdict, ...]
 
 
-@dataclass(frozen=True)
-class BlindStory:
-    """The same without anything that anybody said of it: no label, no verdict, no reward, no other run."""
+@dataclass(frozen=True, kw_only=True)
+class BlindStory(RecordedStory):
+    """A trajectory without what anybody said of it: no label, no verdict, no reward, no other run."""
 
     trajectory_id: str
     benchmark: str
     task: str
     goal: str
-    version: str
-    goal_images: tuple[int, ...]
-    steps: tuple[Step, ...]
-    answer: str | None
 
 
 class Explorer:
@@ -188,8 +191,13 @@ class Explorer:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
-        self._recorded = recorded_cache()
-        self._resized = resized_cache()
+        # Whoever looks at one picture of a trajectory soon asks for the next one.
+        self._recorded: ByteCache[Pictures] = ByteCache(
+            RECORDED_BYTES, lambda pictures: sum(len(each.content) for each in pictures.values()) + 1_000
+        )
+        self._resized: ByteCache[Picture] = ByteCache(
+            RESIZED_BYTES, lambda picture: len(picture.content) + 200
+        )
         self._counted: dict[str, tuple[tuple, VoteCounts]] = {}
 
     @property
@@ -219,8 +227,8 @@ class Explorer:
         """How judges voted on each trajectory; counted anew when dataset or board are others."""
         with _readable():
             submitted = self._submitted.of_suite(opened.suite)
-            judges = [judge for judge in submitted if judge.submission_id not in opened.judges_on_test]
-            known = (opened.version, tuple(judge.submission_id for judge in judges))
+            judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
+            known = (opened.version, tuple(judge.row.id for judge in judges))
             counted = self._counted.get(opened.suite)
             if counted is None or counted[0] != known:
                 counted = (known, with_submitted(opened.published_votes, judges))
@@ -238,14 +246,11 @@ class Explorer:
             return Story(
                 entry=entry,
                 suite=opened.suite,
-                version=opened.version,
-                goal_images=self._goal_images(opened, trajectory_id),
-                steps=self._steps(opened, trajectory_id),
-                answer=opened.answer(trajectory_id),
                 runs=opened.index.of_task(entry),
                 experts=experts_of(opened.dataset, entry, questions),
                 questions=questions,
                 judges=judges_of(opened.dataset, entry, submitted, with_a_page),
+                **self._recorded_parts(opened, trajectory_id),
             )
 
     def _questions(self, suite: str) -> tuple[Question, ...]:
@@ -262,21 +267,21 @@ class Explorer:
                 benchmark=entry.benchmark,
                 task=entry.task,
                 goal=entry.goal,
-                version=opened.version,
-                goal_images=self._goal_images(opened, trajectory_id),
-                steps=self._steps(opened, trajectory_id),
-                answer=opened.answer(trajectory_id),
+                **self._recorded_parts(opened, trajectory_id),
             )
 
-    def _steps(self, opened: OpenedDataset, trajectory_id: str) -> tuple[Step, ...]:
+    def _recorded_parts(self, opened: OpenedDataset, trajectory_id: str) -> dict[str, Any]:
+        """The fields of a `RecordedStory`."""
         rows = opened.steps(trajectory_id, STEP_COLUMNS)
         key = (opened.version, "step", trajectory_id)
         pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
-        return steps_of_story(rows, sizes)
-
-    def _goal_images(self, opened: OpenedDataset, trajectory_id: str) -> tuple[int, ...]:
-        return tuple(sorted(self._pictures(opened, trajectory_id, "goal")))
+        return {
+            "version": opened.version,
+            "goal_images": tuple(sorted(self._pictures(opened, trajectory_id, "goal"))),
+            "steps": steps_of_story(rows, sizes),
+            "answer": opened.answer(trajectory_id),
+        }
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.

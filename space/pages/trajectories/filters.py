@@ -1,6 +1,6 @@
 """Which trajectories an address chooses, and the list of them: each task with its runs side by side."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -18,11 +18,11 @@ _NOT_NARROWING: Final = ("suite", "sort", "page")
 
 OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = MappingProxyType(
     {
-        "success": ("Successful", lambda said: said.success is True),
-        "failure": ("Unsuccessful", lambda said: said.success is False),
-        "side_effect": ("With a side effect", lambda said: said.side_effect is True),
-        "repetition": ("With repetition", lambda said: said.repetition is True),
-        "unsure": ("The expert was unsure", lambda said: said.success is None),
+        "success": ("Successful", lambda labels: labels.success is True),
+        "failure": ("Unsuccessful", lambda labels: labels.success is False),
+        "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
+        "repetition": ("With repetition", lambda labels: labels.repetition is True),
+        "unsure": ("The expert was unsure", lambda labels: labels.success is None),
     }
 )
 """What experts said, on dev; nothing on test has any of these."""
@@ -154,37 +154,19 @@ def _is_chosen(
         wanted = getattr(choice, name)
         if wanted and getattr(entry, name) != wanted:
             return False
-    return (
-        _has_outcome(entry, choice.outcome)
-        and _has_length(entry, choice.length)
-        and _is_agreed(entry, choice.judges, vote_counts)
-        and _is_found(entry, words)
-    )
-
-
-def _has_outcome(entry: TrajectoryEntry, outcome: str) -> bool:
-    if not outcome:
-        return True
-    return entry.labels is not None and outcome in OUTCOMES and OUTCOMES[outcome][1](entry.labels)
-
-
-def _has_length(entry: TrajectoryEntry, length: str) -> bool:
-    if not length:
-        return True
-    _, low, high = LENGTHS.get(length, ("", 1, 0))
-    return low <= entry.n_actions <= high
-
-
-def _is_agreed(entry: TrajectoryEntry, agreement: str, vote_counts: VoteCounts) -> bool:
-    if not agreement:
-        return True
-    return agreement in AGREEMENTS and AGREEMENTS[agreement][1](entry, vote_counts.votes(entry.trajectory_id))
-
-
-def _is_found(entry: TrajectoryEntry, words: Sequence[str]) -> bool:
-    if not words:
-        return True
-    text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold()
+    if choice.outcome:
+        has_outcome = OUTCOMES[choice.outcome][1]
+        if entry.labels is None or not has_outcome(entry.labels):
+            return False
+    if choice.length:
+        _, low, high = LENGTHS[choice.length]
+        if not low <= entry.n_actions <= high:
+            return False
+    if choice.judges:
+        is_agreed = AGREEMENTS[choice.judges][1]
+        if not is_agreed(entry, vote_counts.votes(entry.trajectory_id)):
+            return False
+    text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold() if words else ""
     return all(word in text for word in words)
 
 
@@ -203,7 +185,7 @@ OUTCOME_WORDS: Final = {True: "success", False: "failure", None: "unsure"}
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """A control of the form: its name in the address, its label, what can be chosen (nothing: any text)."""
 
     name: str
@@ -213,7 +195,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunTile:
     """A run as a tile. ``outcome`` is the expert's word on dev and empty on test."""
 
     entry: TrajectoryEntry
@@ -226,14 +208,14 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskGroup:
     """A task with the runs of it that are on this page."""
 
     benchmark: str
     task: str
     split: str
     goal: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunTile, ...]
 
 
 @dataclass(frozen=True)
@@ -241,9 +223,9 @@ class BrowseView:
     """One page of what was chosen."""
 
     choice: TrajectoriesQuery
-    fields: tuple[Field, ...]
+    fields: tuple[FormField, ...]
     task_names: tuple[str, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[TaskGroup, ...]
     n_found: int
     n_all: int
     page: int
@@ -275,7 +257,7 @@ def browse(
 
 def _fields(
     index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str]
-) -> list[Field]:
+) -> list[FormField]:
     """The controls, without those that leave nothing to choose."""
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
@@ -288,42 +270,31 @@ def _fields(
     if vote_counts.most < 2:  # where one judge or none has spoken, there is nothing to agree on
         del every["judges"]
     found = [
-        Field(name, label, (("", "All"), *options.items()), getattr(choice, name))
+        FormField(name, label, (("", "All"), *options.items()), getattr(choice, name))
         for name, (label, options) in every.items()
         if options
     ]
-    found.insert(2, Field("task", "Task", (), choice.task))
+    found.insert(2, FormField("task", "Task", (), choice.task))
     if len(suites) > 1:
-        found.append(Field("suite", "Suite", tuple(zip(suites, suites, strict=True)), choice.suite))
-    return [*found, Field("sort", "Order", tuple(SORTS.items()), choice.sort)]
+        found.append(FormField("suite", "Suite", tuple(zip(suites, suites, strict=True)), choice.suite))
+    return [*found, FormField("sort", "Order", tuple(SORTS.items()), choice.sort)]
 
 
 def _tasks(
     entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts, version: str
-) -> list[Task]:
+) -> Iterator[TaskGroup]:
     """The entries with neighbours of one task put together."""
-    return [
-        Task(
-            benchmark_title(benchmark),
-            task,
-            split,
-            runs[0].goal,
-            tuple(run_of(entry, choice, vote_counts.votes(entry.trajectory_id), version) for entry in runs),
-        )
-        for (benchmark, task, split), runs in _grouped(entries)
-    ]
+    grouped = groupby(entries, key=lambda entry: (entry.benchmark, entry.task, entry.split))
+    for (benchmark, task, split), found in grouped:
+        runs = tuple(run_of(e, choice, vote_counts.votes(e.trajectory_id), version) for e in found)
+        yield TaskGroup(benchmark_title(benchmark), task, split, runs[0].entry.goal, runs)
 
 
-def _grouped(entries: Sequence[TrajectoryEntry]) -> list[tuple[tuple[str, str, str], list[TrajectoryEntry]]]:
-    key = groupby(entries, key=lambda entry: (entry.benchmark, entry.task, entry.split))
-    return [(name, list(runs)) for name, runs in key]
-
-
-def run_of(entry: TrajectoryEntry, choice: TrajectoriesQuery, votes: Votes, version: str) -> Run:
+def run_of(entry: TrajectoryEntry, choice: TrajectoriesQuery, votes: Votes, version: str) -> RunTile:
     """An entry as a tile that leads to its story, with the choice kept in its address."""
     said = entry.labels
     notes = (("side effect", said and said.side_effect), ("repetition", said and said.repetition))
-    return Run(
+    return RunTile(
         entry=entry,
         agent=agent_title(entry.agent) or "A run",
         address=choice.address(id=entry.trajectory_id),

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from arb.core.cache import ByteCache
 from space.pages.trajectories.story import Size
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
@@ -38,16 +37,6 @@ class Picture:
 
 Pictures = Mapping[int, Picture]
 """The pictures of a trajectory by the number of their step, or by their place in the goal."""
-
-
-def recorded_cache() -> ByteCache[Pictures]:
-    """A cache for the pictures of whole trajectories: whoever looks at one soon asks for the next."""
-    return ByteCache(RECORDED_BYTES, lambda pictures: sum(len(p.content) for p in pictures.values()) + 1_000)
-
-
-def resized_cache() -> ByteCache[Picture]:
-    """A cache for pictures that were made smaller."""
-    return ByteCache(RESIZED_BYTES, lambda picture: len(picture.content) + 200)
 
 
 def open_picture(content: bytes) -> Picture:

@@ -4,6 +4,7 @@ Labels are read from the dev split only. Those columns of the test split are nev
 that held any by mistake would not bring them onto a page. Votes are counted from verdicts, never from labels.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -126,17 +127,8 @@ def _order(entry: TrajectoryEntry) -> tuple:
 
 def natural(text: str) -> tuple[tuple[str, int], ...]:
     """A key under which ``webarena.9`` comes before ``webarena.24``."""
-    parts: list[tuple[str, int]] = []
-    word, digits = "", ""
-    for character in [*text, " "]:
-        if character.isdecimal():
-            digits += character
-            continue
-        if digits:
-            parts.append((word, int(digits[:18])))
-            word, digits = "", ""
-        word += character
-    return (*parts, (word, -1))
+    words = re.findall(r"(\D*)(\d*)", text)
+    return tuple((word, int(digits[:18]) if digits else -1) for word, digits in words)
 
 
 RULE_BASED: Final = "functional"

@@ -214,95 +214,70 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 def add_story_routes(
     router: APIRouter, path: str, explorer: Explorer, StoryId: Any, whose: str, for_good: str = FOR_GOOD
 ) -> None:
-    """Pictures and trees under ``path``; ``StoryId`` is the parameter that names the trajectory, and may ask
-    who reads it. ``whose`` says for OpenAPI which trajectories there are."""
+    """Add the routes of pictures and trees under ``path``.
+
+    Args:
+        StoryId: The parameter that names the trajectory; it may check who reads it.
+        whose: Which trajectories there are, for OpenAPI.
+        for_good: How long an answer is cached under an address that names the dataset's version.
+    """
+
+    def cached(trajectory_id: str, v: str) -> tuple[str, dict[str, str]]:
+        """The version of the trajectory's dataset, and the headers of an answer."""
+        version = explorer.holding(trajectory_id).version
+        return version, {"Cache-Control": for_good if v == version else ASK_AGAIN, **_SAFE}
+
+    def picture(
+        request: Request, kind: PictureKind, trajectory_id: str, num: str, width: int | None, v: str
+    ) -> Response:
+        is_last = num == "last" and kind == "step"
+        is_number = num.isascii() and num.isdigit() and len(num) < 7
+        if width not in (None, *WIDTHS) or not (is_last or is_number):
+            wanted = "a number of a step, or last" if kind == "step" else "a number from 0"
+            return _error(422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent")
+        try:
+            version, headers = cached(trajectory_id, v)
+            # By the name in the address: a hash of the id would say whose run a blind item is.
+            named = version, kind, request.query_params.get("item") or trajectory_id, num, width
+            headers["ETag"] = f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
+            if request.headers.get("if-none-match") == headers["ETag"]:
+                return Response(status_code=304, headers=headers)
+            found = explorer.picture(kind, trajectory_id, None if is_last else int(num), width)
+        except NoPicture:
+            return Response(status_code=204) if is_last else _error(404, "there is no such picture")
+        except KeyError:
+            return _error(404, "there is no such trajectory")
+        except BrokenPicture as reason:
+            return _error(404, f"the picture cannot be shown: {reason}")
+        except TrajectoriesUnavailable as reason:
+            return _error(503, str(reason))
+        return Response(found.content, media_type=found.media_type, headers=headers)
 
     @router.get(f"{path}/screenshot", summary=f"The screenshot of a step of {whose}")
     def screenshot(
         request: Request, trajectory_id: StoryId, num: str, width: Width = None, v: Version = ""
     ) -> Response:
         """``num`` is a step's number, or ``last``: that answers 204 where no screenshot was recorded."""
-        return picture_answer(explorer, request, "step", trajectory_id, num, width, v, for_good)
+        return picture(request, "step", trajectory_id, num, width, v)
 
     @router.get(f"{path}/goal_image", summary=f"A picture that belongs to the goal of {whose}")
     def goal_image(
         request: Request, trajectory_id: StoryId, num: str, width: Width = None, v: Version = ""
     ) -> Response:
-        return picture_answer(explorer, request, "goal", trajectory_id, num, width, v, for_good)
+        return picture(request, "goal", trajectory_id, num, width, v)
 
     @router.get(f"{path}/tree", summary=f"The accessibility tree of a step of {whose}")
     def tree(
         request: Request, trajectory_id: StoryId, num: int, form: TreeForm = "full", v: Version = ""
     ) -> Response:
-        return tree_answer(explorer, request, trajectory_id, num, form, v, for_good)
-
-
-def tree_answer(
-    explorer: Explorer,
-    request: Request,
-    trajectory_id: str,
-    num: int,
-    form: TreeForm,
-    v: str,
-    for_good: str,
-) -> Response:
-    """A tree as text; ``for_good`` is how long it keeps under an address that names the dataset's version."""
-    try:
-        version = explorer.holding(trajectory_id).version
-        text = explorer.tree(trajectory_id, num, form)
-    except KeyError:
-        return _error(404, "there is no such tree")
-    except TrajectoriesUnavailable as reason:
-        return _error(503, str(reason))
-    answer = CachedResponse.of(text.encode(), "text/plain; charset=utf-8")
-    return answer.answer(request, {"Cache-Control": _cache_control(v, version, for_good), **_SAFE})
-
-
-def picture_answer(
-    explorer: Explorer,
-    request: Request,
-    kind: PictureKind,
-    trajectory_id: str,
-    num: str,
-    width: int | None,
-    v: str,
-    for_good: str,
-) -> Response:
-    """A picture, as `tree_answer` gives a tree."""
-    is_last = num == "last" and kind == "step"
-    if width not in (None, *WIDTHS) or not (is_last or (num.isascii() and num.isdigit() and len(num) < 7)):
-        wanted = "a number of a step, or last" if kind == "step" else "a number from 0"
-        return _error(422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent")
-    try:
-        version = explorer.holding(trajectory_id).version
-        headers = {
-            # By the name in the address: a hash of the id would say whose run a blind item is.
-            "ETag": _tag(version, kind, request.query_params.get("item") or trajectory_id, num, width),
-            "Cache-Control": _cache_control(v, version, for_good),
-            **_SAFE,
-        }
-        if request.headers.get("if-none-match") == headers["ETag"]:
-            return Response(status_code=304, headers=headers)
-        found = explorer.picture(kind, trajectory_id, None if is_last else int(num), width)
-    except NoPicture:
-        return Response(status_code=204) if is_last else _error(404, "there is no such picture")
-    except KeyError:
-        return _error(404, "there is no such trajectory")
-    except BrokenPicture as reason:
-        return _error(404, f"the picture cannot be shown: {reason}")
-    except TrajectoriesUnavailable as reason:
-        return _error(503, str(reason))
-    return Response(found.content, media_type=found.media_type, headers=headers)
-
-
-def _cache_control(asked: str, version: str, for_good: str) -> str:
-    """For good under an address that names this version; another address is asked again each time."""
-    return for_good if asked == version else ASK_AGAIN
-
-
-def _tag(*names: object) -> str:
-    """A tag from what names the content: known before the picture is read."""
-    return f'"{hashlib.sha256(repr(names).encode()).hexdigest()[:32]}"'
+        try:
+            _, headers = cached(trajectory_id, v)
+            text = explorer.tree(trajectory_id, num, form)
+        except KeyError:
+            return _error(404, "there is no such tree")
+        except TrajectoriesUnavailable as reason:
+            return _error(503, str(reason))
+        return CachedResponse.of(text.encode(), "text/plain; charset=utf-8").answer(request, headers)
 
 
 def _error(status: int, message: str) -> JSONResponse:

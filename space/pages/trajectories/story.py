@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
+from arb.core.trajectory import Step
 from arb.judges.prompting import cut_middle
 from dataset_script.sources.axtree import acted_on
 
@@ -153,63 +154,52 @@ class Outline:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step as the page shows it. ``place`` counts from 1; ``num`` is its number in the dataset.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryStep(Step):
+    """A step as the page shows it, in ``place`` from 1.
 
-    ``text`` is what was observed in words where it was no web page. ``error`` is what was wrong with this
-    step's action. Without a screenshot ``size`` and ``outline`` are
-    None; ``is_outside`` tells that the element acted on lies outside the picture.
+    ``error`` is what was wrong with this step's action. Without a screenshot ``size`` is None.
     """
 
     place: int
-    num: int
-    url: str
-    action: str | None
     words: ActionWords | None
-    reasoning: str
     error: str
     size: Size | None
     outline: Outline | None
-    is_outside: bool
-    text: str | None = None
-    has_tree: bool = False
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the element acted on lies outside the picture."""
+        return bool(self.box) and self.size is not None and self.outline is None
 
     @property
     def is_page(self) -> bool:
         """Whether anything was recorded of a web page here."""
-        return bool(self.url or self.size or self.has_tree)
+        return bool(self.url or self.size) or self.axtree_pruned is not None
 
     @property
     def says(self) -> str:
         """The reasoning, unless it only repeats the action."""
-        return "" if self.reasoning.strip() == (self.action or "").strip() else self.reasoning.strip()
+        reasoning = (self.reasoning or "").strip()
+        return "" if reasoning == (self.action or "").strip() else reasoning
 
 
-def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[Step, ...]:
+def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[StoryStep, ...]:
     """The steps of a trajectory from its rows in `steps`; ``sizes`` are its screenshots', by number."""
-    return tuple(
-        _step(place, row, following, sizes.get(row["num"]))
-        for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1)
-    )
-
-
-def _step(place: int, row: Mapping[str, Any], following: Mapping[str, Any] | None, size: Size | None) -> Step:
-    outline = outline_of(row["box"], size) if row["box"] and size else None
-    return Step(
-        place=place,
-        num=row["num"],
-        url=row["url"] or "",
-        action=row["action"],
-        words=describe_action(row["action"], row["axtree_pruned"]),
-        reasoning=row["reasoning"] or "",
-        error=(following["last_action_error"] or "").strip() if following else "",
-        size=size,
-        outline=outline,
-        is_outside=bool(row["box"]) and size is not None and outline is None,
-        text=cut_middle(row.get("text"), LONGEST_TEXT),
-        has_tree=row["axtree_pruned"] is not None,
-    )
+    steps = []
+    for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1):
+        size, box = sizes.get(row["num"]), row["box"]
+        step = StoryStep(
+            **{name: row.get(name) for name in STEP_COLUMNS if name not in ("screenshot", "text")},
+            text=cut_middle(row.get("text"), LONGEST_TEXT),
+            place=place,
+            words=describe_action(row["action"], row["axtree_pruned"]),
+            error=(following["last_action_error"] or "").strip() if following else "",
+            size=size,
+            outline=outline_of(box, size) if box and size else None,
+        )
+        steps.append(step)
+    return tuple(steps)
 
 
 def outline_of(box: Sequence[float], size: Size) -> Outline | None:

@@ -9,7 +9,7 @@ from arb.core.vocabulary import LABEL_TITLES
 from space.pages.trajectories.dataset import Story
 from space.pages.trajectories.filters import (
     OUTCOME_WORDS,
-    Run,
+    RunTile,
     TrajectoriesQuery,
     agent_title,
     benchmark_title,
@@ -48,7 +48,7 @@ class StoryView:
     story: Story
     choice: TrajectoriesQuery
     place: int
-    runs: tuple[Run, ...]
+    runs: tuple[RunTile, ...]
     number: int | None
     n_found: int
     previous: str | None

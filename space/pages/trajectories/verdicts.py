@@ -49,11 +49,7 @@ class SubmittedJudge:
     ``answers`` holds int8 columns: 1 yes, 0 no, -1 no verdict; optimality 1 to 4. A column may be absent.
     """
 
-    submission_id: str
-    judge: str
-    account: str
-    model: str
-    inputs: str
+    row: BoardRow
     trajectory_ids: tuple[str, ...]
     places: Mapping[str, int]
     answers: Mapping[str, np.ndarray]
@@ -78,14 +74,14 @@ class SubmittedJudges:
         board = self._service.board()
         with self._lock:
             if self._known[0] != board.key:
-                before = {judge.submission_id: judge for judge in self._known[1]}
+                before = {judge.row.id: judge for judge in self._known[1]}
                 found = (before.get(row.id) or self._read(row) for row in self._best(board))
                 self._known = (board.key, tuple(judge for judge in found if judge is not None))
             return self._known[1]
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
         """What a judge of ``of_suite`` wrote on a trajectory; None where it wrote nothing."""
-        shown = {judge.submission_id: judge for judge in self.of_suite(suite_name)}
+        shown = {judge.row.id: judge for judge in self.of_suite(suite_name)}
         judge = shown.get(submission_id)
         if judge is None or trajectory_id not in judge.places:
             return None
@@ -108,11 +104,7 @@ class SubmittedJudges:
             logger.warning("the verdicts of %s are not shown with trajectories: %s", row.id, reason)
             return None
         return SubmittedJudge(
-            submission_id=row.id,
-            judge=row.judge,
-            account=row.account,
-            model=row.model,
-            inputs=row.inputs,
+            row=row,
             trajectory_ids=verdicts.trajectory_ids,
             places={name: place for place, name in enumerate(verdicts.trajectory_ids)},
             answers={name: verdicts.targets[name] for name in ANSWERS if name in verdicts.targets},
@@ -171,7 +163,7 @@ class JudgeVerdict:
     said: Labels
     state: str
     has_reasoning: bool
-    differs: bool | None
+    differs: bool | None = None
 
 
 def experts_of(
@@ -201,24 +193,27 @@ def judges_of(
     """
     columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *ANSWERS]
     rows = dataset.rows_of("judgments", entry.trajectory_id, columns)
-    found = [_published(row, entry) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
+    found = [_published(row) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
     if all(row["judge"] != RULE_BASED for row in rows):
         rewards = dataset.rows_of("rewards", entry.trajectory_id, ["rule_based"])
-        found[:0] = [
-            _rule_based(row["rule_based"], entry) for row in rewards if row["rule_based"] is not None
-        ]
+        found[:0] = [_rule_based(row["rule_based"]) for row in rewards if row["rule_based"] is not None]
     carried = {verdict.row_id for verdict in found}
     found += [
         _submitted(judge, entry)
         for judge in submitted
-        if entry.trajectory_id in judge.places and judge.submission_id not in carried
+        if entry.trajectory_id in judge.places and judge.row.id not in carried
     ]
     return tuple(
-        verdict if verdict.row_id in rows_of_board else replace(verdict, row_id=None) for verdict in found
+        replace(
+            verdict,
+            row_id=verdict.row_id if verdict.row_id in rows_of_board else None,
+            differs=_differs(verdict.said, entry),
+        )
+        for verdict in found
     )
 
 
-def _published(row: Mapping[str, Any], entry: TrajectoryEntry) -> JudgeVerdict:
+def _published(row: Mapping[str, Any]) -> JudgeVerdict:
     name, row_id = judge_names().get(row["judge"], (row["judge"], None))
     seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row[key]]
     said = labels_of(row)
@@ -230,16 +225,13 @@ def _published(row: Mapping[str, Any], entry: TrajectoryEntry) -> JudgeVerdict:
         said=said,
         state=row["state"] or "ok",
         has_reasoning=row["judge"] != RULE_BASED,
-        differs=_differs(said, entry),
     )
 
 
-def _rule_based(success: int, entry: TrajectoryEntry) -> JudgeVerdict:
+def _rule_based(success: int) -> JudgeVerdict:
     said = Labels(bool(success), None, None, None)
     name, row_id = judge_names().get(RULE_BASED, ("Rule-based", None))
-    return JudgeVerdict(
-        RULE_BASED, name, "the benchmark's own rules", row_id, said, "ok", False, _differs(said, entry)
-    )
+    return JudgeVerdict(RULE_BASED, name, "the benchmark's own rules", row_id, said, "ok", False)
 
 
 def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
@@ -250,16 +242,15 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
         optimality=answers["optimality"] if answers["optimality"] > 0 else None,
     )
     state = judge.states[place] if judge.states else None
-    sender = f"sent by {judge.account}" if judge.account else "paper"
+    sender = f"sent by {judge.row.account}" if judge.row.account else "paper"
     return JudgeVerdict(
-        key=judge.submission_id,
-        name=judge.judge,
-        about=" · ".join(filter(None, (judge.model, judge.inputs, sender))),
-        row_id=judge.submission_id,
+        key=judge.row.id,
+        name=judge.row.judge,
+        about=" · ".join(filter(None, (judge.row.model, judge.row.inputs, sender))),
+        row_id=judge.row.id,
         said=said,
         state=state or ("ok" if said.success is not None else "unparsed"),
         has_reasoning=judge.has_reasoning,
-        differs=_differs(said, entry),
     )
 
 

@@ -1,5 +1,4 @@
 import json
-import random
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -213,36 +212,6 @@ def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
     assert (
         len(made["one"][0]) == 5 + 12
     )  # texts; files of five configurations by split, judgments and annotations
-
-
-def test_a_build_writes_hardly_more_than_the_dataset_and_in_few_calls(
-    source, suite_ids, out, suite, make_step, make_png
-):
-    size, chance = 50_000, random.Random(0)
-    for name in suite_ids:
-        source.put(
-            name, steps=[make_step(number, screenshot_path="screenshots/x.png") for number in range(3)]
-        )
-        for number in range(3):
-            noise = chance.randbytes(size)
-            source.picture(name, number, make_png(0)[:-12] + noise + make_png(0)[-12:])
-    build(source.path, out, suite)  # what is imported and begun at first is no part of it
-    before = _written()
-    build(source.path, out, suite)
-    written, calls = (now - then for now, then in zip(_written(), before, strict=True))
-    dataset = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    runs = len(suite_ids)
-    assert dataset > 4 * size * runs  # three steps and the final screenshot
-    # Of each run a part without pictures. Once into a part and once into a shard would be twice the size.
-    assert written < 1.5 * dataset
-    # One for each part; of each of the 15 files a few. Arrow's own are 300 for each run.
-    assert calls < 40 * runs
-
-
-def _written() -> tuple[int, int]:
-    """Bytes that this process has written, and by how many calls."""
-    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(counts["wchar"]), int(counts["syscw"])
 
 
 def test_what_is_appended_leaves_the_files_of_before_as_they_are(

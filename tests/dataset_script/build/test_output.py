@@ -66,14 +66,6 @@ def test_a_place_whose_parents_are_absent_is_made_with_ordinary_permissions(tmp_
     assert out.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_an_interruption_while_staging_leaves_the_old_one_whole(ours):
-    with pytest.raises(KeyboardInterrupt), work_folder(ours) as work:
-        stage_new(work.staged)
-        raise KeyboardInterrupt
-    assert (ours / "README.md").read_text().endswith("old")
-    assert list(ours.parent.iterdir()) == [ours]
-
-
 def test_an_interruption_between_the_two_renames_brings_the_old_one_back(ours, monkeypatch):
     real, calls = type(ours).rename, []
 
@@ -118,8 +110,3 @@ def test_parts_stay_after_an_interruption_and_only_then(ours):
         assert [path.name for path in work.parts.iterdir()] == ["one"]
         assert list(work.staged.iterdir()) == []  # what was half-built is gone
     assert list(ours.parent.iterdir()) == [ours]
-
-
-def test_a_second_build_at_the_same_place_is_refused(ours):
-    with work_folder(ours), pytest.raises(OutputError, match="another build is at work"), work_folder(ours):
-        pass

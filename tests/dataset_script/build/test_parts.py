@@ -1,5 +1,4 @@
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,8 +13,6 @@ from arb.core.suite import DevLabels
 from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
-from dataset_script.schema import arrow_schema
-from dataset_script.sources.base import SourceError
 from dataset_script.sources.released import ReleasedSource
 
 REPOSITORY = Path(__file__).parents[3]
@@ -37,14 +34,6 @@ def die(_number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_results_come_in_the_order_of_the_tasks_and_each_is_reported():
-    for number in (1, 2):
-        told = []
-        with Workers(number) as workers:
-            assert workers.run_all(square, [3, 1, 2], [0, 9, 5], told.append) == [9, 1, 4]
-        assert sorted(told) == [1, 2, 3]
-
-
 def test_one_worker_is_this_process_and_several_are_others():
     with Workers(1) as workers:
         assert set(workers.run_all(where, [1, 2], [0, 0])) == {os.getpid()}
@@ -52,20 +41,13 @@ def test_one_worker_is_this_process_and_several_are_others():
         assert os.getpid() not in workers.run_all(where, [1, 2], [0, 0])
 
 
-def test_large_tasks_are_begun_first():
-    order = []
-    with Workers(1) as workers:
-        workers.run_all(square, [1, 2, 3], [10, 30, 20], order.append)
-    assert order == [2, 3, 1]
-
-
 def test_no_more_is_read_at_once_than_the_memory_allows_but_always_one(monkeypatch):
     monkeypatch.setattr(module, "BYTES_AT_ONCE", 100)
     workers = Workers(4)
     assert workers._has_room(500, [])
-    assert workers._has_room(40, [60])
-    assert not workers._has_room(41, [60])
-    assert not workers._has_room(0, [0] * 8)  # two for each process are enough
+    assert workers._has_room(40, [("a", 60)])
+    assert not workers._has_room(41, [("a", 60)])
+    assert not workers._has_room(0, [("a", 0)] * 8)  # two for each process are enough
 
 
 def test_an_error_of_a_task_ends_the_work_with_it():
@@ -118,12 +100,6 @@ def _alive(pid):
         return False
 
 
-def test_nothing_is_started_before_there_is_work():
-    before = multiprocessing.active_children()
-    with Workers(2):
-        assert multiprocessing.active_children() == before
-
-
 DEV_1 = "shop/GenericAgent-a/shop.1"
 
 
@@ -133,7 +109,7 @@ def task(source, suite, tmp_path):
 
     def task_of(trajectory_id=DEV_1, is_judgments=False):
         released = ReleasedSource(source.path)
-        listed = released.list_judgments() if is_judgments else released.list()
+        listed = released.list_judgments() if is_judgments else released.list_runs()
         files = tuple(f for f in listed.files if f.trajectory_id == trajectory_id)
         folder = tmp_path / "parts"
         folder.mkdir(exist_ok=True)
@@ -159,81 +135,28 @@ def test_a_part_that_is_there_is_not_made_again(source, task, reads):
     source.put(DEV_1, goal="")
     first, second = make_part(task()), make_part(task())
     assert len(reads) == 1
-    assert (first.file, first.sizes) == (second.file, second.sizes)
+    assert first == second
     assert [f.code for f in second.notes] == ["no_goal", "no_dev_labels"]  # what was told is told again
     assert first.table("steps").equals(second.table("steps"))
 
 
-def test_a_part_that_was_not_finished_is_made_again(source, task, reads):
+@pytest.mark.parametrize("name", ["part.json", "steps.arrow"])
+@pytest.mark.parametrize("left", [None, 0, 7, 0.5, 0.99])
+def test_a_part_that_was_cut_off_is_made_again(source, task, reads, name, left):
     source.put(DEV_1)
     part = make_part(task())
-    Path(part.file).rename(f"{part.file}.unfinished")
-    assert make_part(task()).table("trajectories").num_rows == 1
+    file = Path(part.folder) / name
+    if left is None:
+        file.unlink()
+    else:
+        os.truncate(file, int(left if left > 1 else left * file.stat().st_size))
+    assert make_part(task()) == part
     assert len(reads) == 2
-
-
-@pytest.mark.parametrize("left", [0, 7, 0.5, 0.99])
-def test_a_part_that_was_cut_off_is_made_again(source, task, reads, left):
-    source.put(DEV_1)
-    part = make_part(task())
-    size = Path(part.file).stat().st_size
-    os.truncate(part.file, int(left if left > 1 else left * size))
-    again = make_part(task())
-    assert (len(reads), again, Path(part.file).stat().st_size) == (2, part, size)
-    assert again.table("steps").num_rows == 3
-
-
-def shown(make_step, *numbers):
-    """Steps whose screenshots are where the released ones are."""
-    return [make_step(number, screenshot_path="screenshots/x.png") for number in numbers]
-
-
-def large_png(make_png):
-    return make_png(0)[:-12] + os.urandom(100_000) + make_png(0)[-12:]
+    assert part.table("steps").num_rows == 3
 
 
 def pictures(part, configuration="steps", column="screenshot"):
     return part.table(configuration)[column].to_pylist()
-
-
-def test_pictures_in_files_stay_where_they_are_until_a_table_is_read(source, task, make_step, make_png):
-    source.put(DEV_1, steps=shown(make_step, 0, 1))
-    large = large_png(make_png)
-    source.picture(DEV_1, 0)
-    source.picture(DEV_1, 1, large)
-    part = make_part(task())
-    assert Path(part.file).stat().st_size < 50_000
-    assert pictures(part) == [{"bytes": data, "path": None} for data in (make_png(0), large)]
-    (final,) = pictures(part, "trajectories_with_screenshot", "final_screenshot")
-    assert final == {"bytes": large, "path": None}
-    assert min(part.sizes[name] for name in ("steps", "trajectories_with_screenshot")) > 100_000
-    assert part.sizes["trajectories"] < 50_000
-    whole = part.table("trajectories_with_screenshot")
-    assert whole.schema.equals(arrow_schema("trajectories_with_screenshot"))
-    assert whole.select(part.table("trajectories").column_names).equals(part.table("trajectories"))
-
-
-@pytest.mark.parametrize("change", ["other bytes", "gone"])
-def test_a_picture_that_is_not_the_same_any_more_is_never_taken_and_the_part_made_again(
-    source, task, make_step, make_png, change
-):
-    source.put(DEV_1, steps=shown(make_step, 0))
-    picture = source.picture(DEV_1, 0)
-    unnoticed = replace(task(), source=_ChangedSource(task().source))  # whose identity has no pictures
-    unnoticed.source.identity = lambda file: file.name
-    part = make_part(unnoticed)
-    assert pictures(make_part(unnoticed)) == [{"bytes": make_png(0), "path": None}]
-    if change == "gone":
-        picture.unlink()
-    else:
-        picture.write_bytes(make_png(7))  # of the same size
-        os.utime(picture, ns=(0, 1))
-    why = "cannot be read any more" if change == "gone" else "was changed"
-    with pytest.raises(SourceError, match=f"screenshot_step_0.png: {why}.*build again"):
-        part.table("steps")
-    again = make_part(unnoticed)
-    assert again.file == part.file
-    assert pictures(again) == [None if change == "gone" else {"bytes": make_png(7), "path": None}]
 
 
 def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, make_step, make_png, tmp_path):
@@ -259,18 +182,18 @@ def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, m
 )
 def test_whatever_goes_into_a_part_makes_another_one(source, task, change):
     source.put(DEV_1)
-    assert make_part(task()).file != make_part(change(task())).file
+    assert make_part(task()).folder != make_part(change(task())).folder
 
 
 def test_a_changed_file_a_new_picture_and_changed_code_make_another_part(source, task, monkeypatch):
     source.put(DEV_1)
-    seen = {make_part(task()).file}
+    seen = {make_part(task()).folder}
     source.put(DEV_1, goal="another goal, of another length")
-    seen.add(make_part(task()).file)
+    seen.add(make_part(task()).folder)
     source.picture(DEV_1, 0)
-    seen.add(make_part(task()).file)
+    seen.add(make_part(task()).folder)
     monkeypatch.setattr(module, "code_version", lambda: "another")
-    seen.add(make_part(task()).file)
+    seen.add(make_part(task()).folder)
     assert len(seen) == 4
 
 

@@ -1,15 +1,6 @@
 from dataset_script.build.report import LEFT_OUT, NOTES, BuildReport, finding, finding_line, lines
 
 
-def test_counts_are_kept_by_split_and_benchmark():
-    report = BuildReport("own")
-    for split, benchmark in (("dev", "shop"), ("test", "shop"), ("test", "shop"), ("test", "webarena")):
-        report.count(split, benchmark)
-    assert report.counts == {"dev": {"shop": 1}, "test": {"shop": 2, "webarena": 1}}
-    assert (report.built(), report.built("dev"), report.built("test")) == (4, 1, 3)
-    assert next(lines(report)) == "suite own: dev 1, test 3"
-
-
 def test_a_clean_build_says_so():
     assert list(lines(BuildReport("own")))[1:] == ["left out: nothing", "to know: nothing"]
 
@@ -33,20 +24,6 @@ def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_reported():
     assert sum(line.startswith("  id-") for line in text) == 20
     assert "  … and 5 more; --report FILE writes every name" in text
     assert len(report.as_json()["left_out"]) == 25
-
-
-def test_every_damaged_file_has_its_line_however_many_there_are():
-    report = BuildReport("own")
-    report.left_out = [finding("not_json", f"file-{index}.json", "cut off") for index in range(25)]
-    text = list(lines(report))
-    assert sum(line.startswith("  file-") for line in text) == 25
-    assert (report.damaged(), sum("more" in line for line in text)) == (25, 0)
-
-
-def test_only_broken_files_are_damaged():
-    report = BuildReport("own")
-    report.left_out = [finding(code, "x") for code in ("missing", "duplicate", "invalid", "not_in_suite")]
-    assert report.damaged() == 0
 
 
 def test_a_code_without_words_is_reported_all_the_same():

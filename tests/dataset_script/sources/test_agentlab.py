@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from arb.core.trajectory import Recording
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.axtree import axtree_text
-from dataset_script.sources.base import Recording, SourceError, UnusableFileError
+from dataset_script.sources.base import SourceError, UnusableFileError
 from dataset_script.sources.pickles import read_pickle
 
 GENUINE = Path(__file__).parent / "recorded_by_browsergym"
@@ -23,7 +24,7 @@ PIXEL = b"GIF89a"
 @pytest.fixture
 def genuine() -> Recording:
     source = AgentLabSource(GENUINE)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     recording, notes = source.read(file)
     assert notes == []
     return recording
@@ -145,7 +146,7 @@ def study(tmp_path, recorded_class):
 
 def read_only_run(folder):
     source = AgentLabSource(folder)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     return source.read(file)
 
 
@@ -166,7 +167,7 @@ def test_agentlabs_own_classes_need_no_permission(study, tmp_path):
 def test_an_agents_name_with_a_slash_is_spelled_as_in_the_release(study, tmp_path):
     study(agent="GenericAgent-anthropic/claude-3.7-sonnet", task="browsergym/webarena.1")
 
-    (file,) = AgentLabSource(tmp_path).list().files
+    (file,) = AgentLabSource(tmp_path).list_runs().files
 
     assert file.trajectory_id == "webarena/GenericAgent-anthropic_claude-3.7-sonnet/webarena.1"
 
@@ -183,7 +184,7 @@ def test_a_run_that_was_moved_aside_is_listed_among_the_others(study, tmp_path):
     study("study/run-2")
     study("study/_run-1")
 
-    listing = AgentLabSource(tmp_path).list()
+    listing = AgentLabSource(tmp_path).list_runs()
 
     assert [file.name for file in listing.files] == ["study/run-2"]
     assert listing.others == ("study/_run-1",)
@@ -197,7 +198,7 @@ def test_repeats_of_a_task_are_numbered_by_seed_then_time_and_those_cut_off_come
     study("2026-01-01_other", seed=0, task="webarena.25")
 
     source = AgentLabSource(tmp_path)
-    files = source.list().files
+    files = source.list_runs().files
 
     task = "webarena/GenericAgent-gpt-4o/webarena.24"
     assert {file.name: file.trajectory_id for file in files} == {
@@ -232,7 +233,7 @@ def test_a_run_with_a_link_out_of_the_source_is_none_and_a_linked_picture_is_lef
         path.symlink_to(outside / path.name)
 
     source = AgentLabSource(tmp_path / "study")
-    listing = source.list()
+    listing = source.list_runs()
 
     assert listing.links_out == (
         f"linked-picture/{run}/screenshot_step_1.png",
@@ -340,7 +341,7 @@ def test_a_damaged_run_says_which_file_and_what(study, tmp_path, damage, code, s
 def test_a_run_whose_file_changed_has_another_identity(study, tmp_path):
     run = study()
     source = AgentLabSource(tmp_path)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     before = source.identity(file)
 
     (run / "summary_info.json").write_text('{"cum_reward": 1.0}')
@@ -350,7 +351,7 @@ def test_a_run_whose_file_changed_has_another_identity(study, tmp_path):
 
 def test_a_folder_without_runs_is_no_source(tmp_path):
     with pytest.raises(SourceError, match=r"exp_args\.pkl"):
-        AgentLabSource(tmp_path).list()
+        AgentLabSource(tmp_path).list_runs()
 
 
 def test_a_source_can_go_to_a_worker_process(study, tmp_path):

@@ -62,7 +62,7 @@ def write_trial(folder, result, content=None):
 
 def read_one(path):
     source = AtifSource(path)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     return source.read(file)
 
 
@@ -73,7 +73,7 @@ def read_steps(tmp_path, *steps):
 
 
 def ids(source):
-    return [file.trajectory_id for file in source.list().files]
+    return [file.trajectory_id for file in source.list_runs().files]
 
 
 def turns(recording):
@@ -103,7 +103,7 @@ def test_a_jobs_folder_a_trial_and_a_single_file_are_recognised(place, first):
     assert isinstance(source, AtifSource)
     assert ids(source)[0] == first
     assert pickle.loads(pickle.dumps(source)) == source
-    assert all(source.identity(file) for file in source.list().files)
+    assert all(source.identity(file) for file in source.list_runs().files)
 
 
 def test_repeats_are_numbered_by_seed_then_time_and_those_that_left_nothing_come_last(tmp_path):
@@ -122,7 +122,7 @@ def test_a_trial_that_only_checked_another_again_is_no_further_run(tmp_path, sou
     write_trial(tmp_path / "first", {"id": "id-1", "task_name": "t"}, trajectory(agent("Hi.")))
     again = {"id": "id-2", "task_name": "t", "config": {"source_trial": source_trial}}
     write_trial(tmp_path / "second", again, trajectory(agent("Hi.")))
-    listing = AtifSource(tmp_path).list()
+    listing = AtifSource(tmp_path).list_runs()
     assert [file.name for file in listing.files] == ["first/agent/trajectory.json"]
     assert [(note.code, note.detail) for note in listing.notes] == [
         ("regraded", "second/agent/trajectory.json")
@@ -132,7 +132,7 @@ def test_a_trial_that_only_checked_another_again_is_no_further_run(tmp_path, sou
 
 def test_rewards_and_what_the_verifier_wrote_are_not_read():
     source = AtifSource(BY_HARBOR / "jobs")
-    files = [file for file in source.list().files if file.path.is_file()]
+    files = [file for file in source.list_runs().files if file.path.is_file()]
     assert "0.125" in (JOB / "which-day__CCCCCCC" / "result.json").read_text()  # reward and exception's text
     read = [source.read(file) for file in files]
     assert "0.125" not in repr(read)
@@ -228,12 +228,14 @@ def test_a_subagent_that_is_called_by_many_or_by_itself_is_read_once(tmp_path):
     assert [step.action for step in read_one(write(tmp_path, content))[0].steps] == ["go()", "go()", None]
     write(tmp_path, trajectory(agent("One."), continued_trajectory_ref="b.json"), "a.json")
     write(tmp_path, trajectory(agent("Two."), continued_trajectory_ref="a.json"), "b.json")
-    recording, notes = AtifSource(tmp_path / "a.json").read(AtifSource(tmp_path / "a.json").list().files[0])
+    recording, notes = AtifSource(tmp_path / "a.json").read(
+        AtifSource(tmp_path / "a.json").list_runs().files[0]
+    )
     assert (recording.answer, recording.steps[-1].reasoning, notes) == ("Two.", "One.", [])
 
 
 def test_a_run_in_parts_is_one_run_and_copied_steps_stand_in_it_once():
-    (file,) = [file for file in AtifSource(JOB).list().files if "long-task" in file.name]
+    (file,) = [file for file in AtifSource(JOB).list_runs().files if "long-task" in file.name]
     recording, notes = AtifSource(JOB).read(file)
     assert [step.action for step in recording.steps] == [
         'bash_command(keystrokes="make\\n", duration=0.1)',
@@ -246,7 +248,7 @@ def test_a_run_in_parts_is_one_run_and_copied_steps_stand_in_it_once():
 
 def test_files_that_others_go_on_in_or_refer_to_are_no_runs_of_their_own():
     place = JOB / "long-task__IIIIIII" / "agent"  # outside of a trial the names of its files say nothing
-    assert [file.name for file in AtifSource(place).list().files] == ["trajectory.json"]
+    assert [file.name for file in AtifSource(place).list_runs().files] == ["trajectory.json"]
 
 
 def test_the_goal_of_a_part_whose_beginning_is_missing_is_in_its_copied_steps(tmp_path):
@@ -292,7 +294,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     for name in ("pipe.json", "trial/agent/trajectory.json"):
         os.mkfifo(tmp_path / name)
     source = AtifSource(tmp_path)
-    read, piped = source.list().files
+    read, piped = source.list_runs().files
     assert (read.name, source.read(read)[0].answer) == ("run.json", "Hi.")
     with pytest.raises(UnusableFileError, match=r"the trial left no trajectory\.json \(completed\)"):
         source.read(piped)
@@ -305,7 +307,7 @@ def test_links_out_of_the_source_are_named_and_not_read(tmp_path):
     write_trial(tmp_path / "runs" / "trial", {}, trajectory(agent("Hi.")))
     (tmp_path / "runs" / "trial" / "agent" / "trajectory.json").unlink()
     (tmp_path / "runs" / "trial" / "agent" / "trajectory.json").symlink_to(tmp_path / "away" / "secret.json")
-    listing = AtifSource(tmp_path / "runs").list()
+    listing = AtifSource(tmp_path / "runs").list_runs()
     assert [file.name for file in listing.files] == ["run.json"]
     assert listing.links_out == ("link.json", "trial/agent/trajectory.json")
 
@@ -337,7 +339,7 @@ def test_a_result_that_is_broken_or_odd_leaves_the_folders_name(tmp_path, result
         b'{"trial_name": ' if result == b"{" else result
     )
     source = AtifSource(tmp_path)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     assert file.trajectory_id == "harbor/unknown/some-task"
     if result == b"{":
         with pytest.raises(UnusableFileError, match=r"result\.json: Expecting value"):
@@ -359,7 +361,7 @@ def test_another_format_is_not_taken_for_it(tmp_path, content):
     write(tmp_path, content, "result.json")
     assert not AtifSource.recognises(tmp_path)
     with pytest.raises(SourceError, match="no ATIF trajectory; name Harbor's jobs folder, or a file"):
-        AtifSource(tmp_path).list()
+        AtifSource(tmp_path).list_runs()
 
 
 def test_the_agent_is_found_behind_the_steps_and_behind_many_tools(tmp_path):
@@ -386,7 +388,7 @@ def test_an_identity_changes_with_any_file_that_the_run_is_read_from(tmp_path):
     (run / "images").mkdir()
     (run / "images" / "caf\u00e9.png").write_bytes(b"picture")
     source = AtifSource(tmp_path)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     before = source.identity(file)
     for path in (run.parent / "result.json", *run.glob("*.json"), run / "images" / "caf\u00e9.png"):
         state = path.stat()
@@ -422,7 +424,7 @@ def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
             write(tmp_path / "files", part, name if name in dict(TERMINUS) else "other.json")
     source = AtifSource(tmp_path)
     try:
-        files = source.list().files
+        files = source.list_runs().files
     except SourceError:
         return
     for file in files:

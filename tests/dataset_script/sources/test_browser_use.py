@@ -23,7 +23,7 @@ PICTURE = b"\x89PNG\r\n\x1a\n"
 
 def read(folder, name=None):
     source = BrowserUseSource(folder)
-    (file,) = (file for file in source.list().files if name in (None, file.name))
+    (file,) = (file for file in source.list_runs().files if name in (None, file.name))
     return source.read(file)
 
 
@@ -111,7 +111,7 @@ def test_a_folder_and_a_single_file_are_recognised_and_give_the_same_ids():
         for place in (RECORDED, file.parent, file):
             source = open_source(place)
             assert source.kind == "browser-use"
-            assert expected in [each.trajectory_id for each in source.list().files]
+            assert expected in [each.trajectory_id for each in source.list_runs().files]
     assert pickle.loads(pickle.dumps(source)) == source
 
 
@@ -135,7 +135,7 @@ def test_another_json_file_beside_them_is_named_among_the_others(write):
     folder = write(DONE)
     (folder / "settings.json").write_text("{}")
     (folder / "tasks.json").write_text("{}")
-    assert BrowserUseSource(folder).list().others == ("settings.json",)
+    assert BrowserUseSource(folder).list_runs().others == ("settings.json",)
 
 
 def test_a_run_without_a_task_has_that_of_the_file_of_tasks_or_a_note(write):
@@ -154,7 +154,7 @@ def test_a_file_of_tasks_that_cannot_be_read_is_said_at_once(write, content):
     folder = write(DONE)
     (folder / "tasks.json").write_text(content)
     with pytest.raises(SourceError, match=r"tasks\.json cannot be read"):
-        BrowserUseSource(folder).list()
+        BrowserUseSource(folder).list_runs()
 
 
 def test_empty_actions_and_names_with_null_are_no_calls(write):
@@ -283,7 +283,7 @@ def test_a_history_that_is_a_link_out_of_the_source_is_refused(write, tmp_path):
     (folder / "agent" / "task.json").rename(tmp_path / "secret.json")
     (folder / "agent" / "task.json").symlink_to(tmp_path / "secret.json")
     with pytest.raises(SourceError, match=r"agent/task\.json is a link out of it"):
-        BrowserUseSource(folder).list()
+        BrowserUseSource(folder).list_runs()
 
 
 def test_repeats_of_a_task_are_numbered_by_the_time_they_ended(write):
@@ -292,7 +292,7 @@ def test_repeats_of_a_task_are_numbered_by_the_time_they_ended(write):
     write(later, name="a/agent/task.json")
     folder = write(DONE, name="b/agent/task.json")
     write(later, name="c/agent/other.json")
-    ids = {file.name: file.trajectory_id for file in BrowserUseSource(folder).list().files}
+    ids = {file.name: file.trajectory_id for file in BrowserUseSource(folder).list_runs().files}
     assert ids == {
         "a/agent/task.json": "browser-use/agent/task~2",
         "b/agent/task.json": "browser-use/agent/task",
@@ -303,7 +303,7 @@ def test_repeats_of_a_task_are_numbered_by_the_time_they_ended(write):
 def test_the_identity_changes_with_the_history_its_pictures_and_the_file_of_tasks(write):
     folder = write({**DONE, "state": {"url": "", "screenshot_path": "/tmp/a1/screenshots/step_1.png"}})
     source = BrowserUseSource(folder)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     seen = [source.identity(file)]
     os.utime(file.path, ns=(1, 1))
     seen.append(source.identity(file))
@@ -330,7 +330,7 @@ def test_whatever_stands_in_a_history_it_is_read_or_refused(tmp_path, content):
     (tmp_path / "task.json").write_text(json.dumps(content))
     source = BrowserUseSource(tmp_path)
     try:
-        recording, _ = source.read(source.list().files[0])
+        recording, _ = source.read(source.list_runs().files[0])
     except (UnusableFileError, SourceError):
         return
     assert [step.num for step in recording.steps] == list(range(len(recording.steps)))

@@ -49,12 +49,12 @@ def write(folder, content, name="log.json"):
 
 def read_one(path):
     source = InspectSource(path)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     return source.read(file)
 
 
 def ids(source):
-    return [file.trajectory_id for file in source.list().files]
+    return [file.trajectory_id for file in source.list_runs().files]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -68,7 +68,7 @@ def test_goal_actions_results_and_answer_are_what_inspect_ai_reads(version):
     theirs = json.loads((LOGS / version / "conversations.json").read_text(encoding="utf-8"))
     own = {(log, str(each["id"]), each["epoch"]): each for log, samples in theirs.items() for each in samples}
     compared = 0
-    for file in source.list().files:
+    for file in source.list_runs().files:
         recording, _ = source.read(file)
         log, _, name = file.name.rpartition("/")[2].partition("#")
         identity, _, epoch = name.rpartition("_epoch_")
@@ -95,13 +95,13 @@ def test_goal_actions_results_and_answer_are_what_inspect_ai_reads(version):
 def test_targets_metadata_grades_and_system_prompts_are_not_read(version):
     assert b"SECRET-GRADE" in b"".join(path.read_bytes() for path in (LOGS / version).rglob("*.json"))
     source = InspectSource(LOGS / version)
-    read = repr([source.read(file) for file in source.list().files])
+    read = repr([source.read(file) for file in source.list_runs().files])
     for secret in ("SECRET-TARGET", "SECRET-METADATA", "SECRET-GRADE", "SECRET-PROMPT"):
         assert secret not in read
 
 
 def test_a_retried_evaluation_gives_each_sample_once_from_its_later_log():
-    listing = InspectSource(LOGS / "0.3.285" / "retried").list()
+    listing = InspectSource(LOGS / "0.3.285" / "retried").list_runs()
     assert [file.trajectory_id.rpartition("/")[2] for file in listing.files] == ["first", "second", "third"]
     assert len({file.path for file in listing.files}) == 1
     assert [note.code for note in listing.notes] == ["unfinished_log", "earlier_attempt"]
@@ -117,7 +117,7 @@ def test_a_later_log_that_stopped_early_leaves_the_rest_to_the_earlier(tmp_path)
     later = log_of(sample(assistant("A"), name="a"), created="2026-01-02T00:00:00+00:00", status="cancelled")
     write(tmp_path, later, "2.json")
     source = InspectSource(tmp_path)
-    answers = {file.name: source.read(file)[0].answer for file in source.list().files}
+    answers = {file.name: source.read(file)[0].answer for file in source.list_runs().files}
     assert answers == {"1.json#b_epoch_1": "b", "2.json#a_epoch_1": "A"}
 
 
@@ -292,19 +292,19 @@ def test_a_listing_reads_no_sample_of_a_zip_file(monkeypatch):
 
     monkeypatch.setattr(inspect_log, "read_json_at", counted)
     source = InspectSource(LOGS / "0.3.285" / "trouble")
-    assert len(source.list().files) == 3
+    assert len(source.list_runs().files) == 3
     assert len(read) == 1  # header.json
 
 
 def test_a_sample_counts_as_much_as_it_has_bytes_and_not_as_its_log(tmp_path):
     small, large = sample(assistant("x"), name="small"), sample(assistant("x" * 5000), name="large")
-    sizes = [file.size for file in InspectSource(write(tmp_path, log_of(small, large))).list().files]
+    sizes = [file.size for file in InspectSource(write(tmp_path, log_of(small, large))).list_runs().files]
     assert sizes == [len(json.dumps(each, ensure_ascii=False)) for each in (small, large)]
 
 
 def test_source_and_samples_can_be_sent_to_a_process():
     source = InspectSource(LOGS / "0.3.285" / "trouble")
-    again, files = pickle.loads(pickle.dumps((source, source.list().files)))
+    again, files = pickle.loads(pickle.dumps((source, source.list_runs().files)))
     assert again.read(files[0]) == source.read(files[0])
 
 
@@ -322,7 +322,7 @@ def header():
 def refused(folder):
     """What cannot be read in a source, as code and detail by the name of the file."""
     source, found = InspectSource(folder), {}
-    for file in source.list().files:
+    for file in source.list_runs().files:
         try:
             source.read(file)
         except UnusableFileError as error:
@@ -374,7 +374,7 @@ def test_a_damaged_zstandard_member_is_refused(tmp_path):
 def test_a_json_log_that_was_cut_off_keeps_its_whole_samples(tmp_path):
     path = write(tmp_path, log_of(*(sample(assistant("x"), name=name) for name in "abc")))
     path.write_bytes(path.read_bytes()[:-100])
-    assert [file.trajectory_id for file in InspectSource(path).list().files] == [
+    assert [file.trajectory_id for file in InspectSource(path).list_runs().files] == [
         "chores/m_x/a",
         "chores/m_x/b",
         "unknown/unknown/log",
@@ -387,7 +387,7 @@ def test_a_link_that_leaves_the_source_is_named_and_not_followed(tmp_path):
     (tmp_path / "logs").mkdir()
     write(tmp_path / "logs", log_of(sample(assistant("x"), name="inside")), "inside.json")
     (tmp_path / "logs" / "log.json").symlink_to(outside)
-    listing = InspectSource(tmp_path / "logs").list()
+    listing = InspectSource(tmp_path / "logs").list_runs()
     assert [file.trajectory_id for file in listing.files] == ["chores/m_x/inside"]
     assert listing.links_out == ("log.json",)
 
@@ -395,7 +395,7 @@ def test_a_link_that_leaves_the_source_is_named_and_not_followed(tmp_path):
 def test_a_log_that_changed_after_the_listing_is_refused(tmp_path):
     path = write(tmp_path, log_of(sample(assistant("x"))))
     source = InspectSource(path)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     before = source.identity(file)
     path.write_text("{}")
     assert source.identity(file) != before
@@ -456,7 +456,7 @@ def test_a_mutated_log_gives_runs_or_is_refused(content, tmp_path):
     hostile_zip(archive, {"header.json": head, **members})
     for source in (InspectSource(path), InspectSource(archive)):
         try:
-            files = source.list().files
+            files = source.list_runs().files
         except SourceError:
             continue
         for file in files:

@@ -24,7 +24,7 @@ BY_HAND = Path(__file__).parent / "online_mind2web_by_hand"
 
 def read(folder, number=0):
     source = OnlineMind2WebSource(folder)
-    return source.read(source.list().files[number])
+    return source.read(source.list_runs().files[number])
 
 
 @pytest.fixture
@@ -60,7 +60,9 @@ def test_a_folder_and_a_single_result_are_recognised_and_give_the_same_ids():
     for place in (BY_HAND, file.parents[1], file.parent, file):
         source = open_source(place)
         assert source.kind == "online-mind2web"
-        assert "online-mind2web/second-agent/0a1b2c" in [each.trajectory_id for each in source.list().files]
+        assert "online-mind2web/second-agent/0a1b2c" in [
+            each.trajectory_id for each in source.list_runs().files
+        ]
     assert pickle.loads(pickle.dumps(source)) == source
 
 
@@ -68,8 +70,8 @@ def test_a_harbor_trial_is_none_of_them():
     trial = BY_HAND / "harbor"
     assert not OnlineMind2WebSource.recognises(trial)
     with pytest.raises(SourceError, match=r"no result\.json of Online-Mind2Web in it"):
-        OnlineMind2WebSource(trial).list()
-    assert OnlineMind2WebSource(BY_HAND).list().others == ("harbor/some-trial__x1/result.json",)
+        OnlineMind2WebSource(trial).list_runs()
+    assert OnlineMind2WebSource(BY_HAND).list_runs().others == ("harbor/some-trial__x1/result.json",)
 
 
 def test_a_key_quoted_in_a_text_makes_no_result(tmp_path):
@@ -169,10 +171,10 @@ def test_a_result_that_is_a_link_out_of_the_source_is_refused(write, tmp_path):
     (folder / "agent/task/result.json").rename(secret)
     (folder / "agent/task/result.json").symlink_to(secret)
     with pytest.raises(SourceError, match=r"agent/task/result\.json is a link out of it"):
-        OnlineMind2WebSource(folder).list()
+        OnlineMind2WebSource(folder).list_runs()
     single = OnlineMind2WebSource(folder / "agent/task/result.json")
     with pytest.raises(UnusableFileError, match="link that leaves the source"):
-        single.read(single.list().files[0])
+        single.read(single.list_runs().files[0])
 
 
 @pytest.mark.parametrize(
@@ -196,14 +198,16 @@ def test_a_result_that_gives_no_run_is_refused_by_code(write, content, code):
 def test_repeats_of_a_task_are_numbered_by_the_place_of_their_folders(write):
     for name in ("seed-10", "seed-9"):
         folder = write(version_1(["click"]), run=f"{name}/agent/task")
-    ids = {file.name.split("/")[0]: file.trajectory_id for file in OnlineMind2WebSource(folder).list().files}
+    ids = {
+        file.name.split("/")[0]: file.trajectory_id for file in OnlineMind2WebSource(folder).list_runs().files
+    }
     assert ids == {"seed-9": "online-mind2web/agent/task", "seed-10": "online-mind2web/agent/task~2"}
 
 
 def test_the_identity_changes_with_the_result_and_with_each_picture(write):
     folder = write(version_1(["click"]), ["0.png"])
     source = OnlineMind2WebSource(folder)
-    (file,) = source.list().files
+    (file,) = source.list_runs().files
     seen = {source.identity(file)}
     for path in (file.path, file.path.parent / "trajectory" / "0.png"):
         os.utime(path, ns=(1, 1))
@@ -226,7 +230,7 @@ def test_whatever_stands_in_a_result_it_is_read_or_refused(tmp_path, content):
     (tmp_path / "result.json").write_text(json.dumps(content))
     source = OnlineMind2WebSource(tmp_path)
     try:
-        recording, _ = source.read(source.list().files[0])
+        recording, _ = source.read(source.list_runs().files[0])
     except (UnusableFileError, SourceError):
         return
     assert recording.steps[-1].action is None

@@ -81,8 +81,8 @@ def test_a_folder_without_a_manifest_of_this_format_is_refused(tmp_path, content
 
 def test_a_published_run_is_the_recorded_one_again(built, full_source):
     released, published = ReleasedSource(full_source.path), PublishedSource(built)
-    again = {file.trajectory_id: file for file in published.list().files}
-    for file in released.list().files:
+    again = {file.trajectory_id: file for file in published.list_runs().files}
+    for file in released.list_runs().files:
         if file.trajectory_id not in again:
             continue
         first, _ = released.read(file)
@@ -116,7 +116,7 @@ def test_a_folder_of_text_alone_still_gives_runs(built, tmp_path):
     manifest["files"] = {n: e for n, e in manifest["files"].items() if e["configuration"] == "trajectories"}
     (built / "manifest.json").write_text(json.dumps(manifest))
     published = PublishedSource(built)
-    listed = published.list()
+    listed = published.list_runs()
     assert [note.code for note in listed.notes] == ["no_screenshots"]
     recording, _ = published.read(next(file for file in listed.files if file.trajectory_id == DEV_1))
     assert [step.axtree for step in recording.steps] == [None, "tree 1 in full"]
@@ -124,6 +124,6 @@ def test_a_folder_of_text_alone_still_gives_runs(built, tmp_path):
 
 
 def test_a_file_listed_elsewhere_is_refused(built, full_source):
-    file = next(iter(ReleasedSource(full_source.path).list().files))
+    file = next(iter(ReleasedSource(full_source.path).list_runs().files))
     with pytest.raises(UnusableFileError):
         PublishedSource(built).read(file)

@@ -12,12 +12,12 @@ DEV_1 = "shop/GenericAgent-a/shop.1"
 
 def read(source, trajectory_id=DEV_1):
     released = ReleasedSource(source.path)
-    (file,) = (file for file in released.list().files if file.trajectory_id == trajectory_id)
+    (file,) = (file for file in released.list_runs().files if file.trajectory_id == trajectory_id)
     return released.read(file)
 
 
 def test_a_source_lists_its_files_with_the_ids_of_their_places(full_source, suite_ids):
-    listed = ReleasedSource(full_source.path).list()
+    listed = ReleasedSource(full_source.path).list_runs()
     assert sorted(file.trajectory_id for file in listed.files) == sorted(suite_ids)
     assert next(iter(listed.files)).name == "cleaned/shop/GenericAgent-a/run-1/shop.1.json"
     assert listed.others == ()
@@ -27,7 +27,7 @@ def test_the_layout_is_found_under_trajectories_too(full_source, tmp_path, suite
     download = tmp_path / "download"
     download.mkdir()
     full_source.path.rename(download / "trajectories")
-    listed = ReleasedSource(download).list()
+    listed = ReleasedSource(download).list_runs()
     assert {file.trajectory_id for file in listed.files} == set(suite_ids)
     assert next(iter(listed.files)).name.startswith("trajectories/cleaned/")
 
@@ -37,7 +37,7 @@ def test_what_is_not_in_its_place_is_listed_apart(full_source):
         path = full_source.path / "cleaned" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
-    listed = ReleasedSource(full_source.path).list()
+    listed = ReleasedSource(full_source.path).list_runs()
     assert listed.others == ("cleaned/shop/a/b/c/deep.json", "cleaned/shop/notes.txt", "cleaned/stray.json")
     assert len(listed.files) == 5
 
@@ -45,15 +45,15 @@ def test_what_is_not_in_its_place_is_listed_apart(full_source):
 def test_a_folder_without_files_in_the_layout_is_refused(tmp_path, source):
     (source.path / "cleaned").mkdir(parents=True)
     with pytest.raises(SourceError, match=r"holds no <benchmark>/<agent>/<experiment>/<task_id>\.json"):
-        ReleasedSource(source.path).list()
+        ReleasedSource(source.path).list_runs()
     with pytest.raises(SourceError, match="no folder cleaned/"):
-        ReleasedSource(tmp_path).list()
+        ReleasedSource(tmp_path).list_runs()
 
 
 @pytest.mark.shared
 def test_a_recorded_run_is_read_with_the_box_of_each_element_acted_on(shared):
     released = ReleasedSource(shared / "data" / "released_layout")
-    recording, notes = released.read(next(iter(released.list().files)))
+    recording, notes = released.read(next(iter(released.list_runs().files)))
     assert notes == []
     assert recording.trajectory_id == "localshop/GenericAgent-scripted-careful/localshop.1"
     # fill('15', …) on the search box; its bbox in the file is [393.21875, 12.0, 206.0, 33.0]
@@ -101,7 +101,7 @@ def test_a_path_that_leads_out_of_the_source_or_nowhere_gives_no_screenshot(sour
 
 def test_a_source_without_screenshots_is_reported_once_not_for_every_run(full_source):
     released = ReleasedSource(full_source.path)
-    assert [note.code for note in released.list().notes] == ["no_screenshots"]
+    assert [note.code for note in released.list_runs().notes] == ["no_screenshots"]
     assert read(full_source)[1] == []
 
 
@@ -190,7 +190,7 @@ def test_the_reward_may_be_absent_or_null(source):
 def test_the_identity_changes_with_the_file_and_with_its_pictures(source):
     source.put(DEV_1)
     released = ReleasedSource(source.path)
-    (file,) = released.list().files
+    (file,) = released.list_runs().files
     seen = {released.identity(file)}
     source.picture(DEV_1, 0)
     seen.add(released.identity(file))

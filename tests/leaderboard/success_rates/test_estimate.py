@@ -287,7 +287,7 @@ def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_te
 
 
 def effective_labels(n):
-    """How many independent labels Wilson's interval stands for, with 50 labels of ``n`` runs and one judge."""
+    """The independent labels Wilson's interval stands for, with 50 labels of ``n`` runs and one judge."""
     pattern = [(1, 1)] * 18 + [(1, 0)] * 2 + [(0, 0)] * 28 + [(0, 1)] * 2  # verdict, label
     verdicts = np.array([verdict for verdict, _ in pattern] * (n // 50))[:, None]
     labels = np.array([label for _, label in pattern] + [-1] * (n - 50))

@@ -528,7 +528,7 @@ def compare():
     compared = 0
     for root in (HERE / "jobs", HERE / "files"):
         source = AtifSource(root)
-        for file in source.list().files:
+        for file in source.list_runs().files:
             if not file.path.is_file() or any(
                 name in file.name for name in ("long-task", "count-words", "describe")
             ):

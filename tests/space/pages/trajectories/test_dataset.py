@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from arb.core.settings import Settings
-from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.images import NoPicture
 from submissions.service import SubmissionService
@@ -32,15 +31,6 @@ def test_a_built_dataset_comes_first_and_the_sample_can_be_chosen_beside_it(expl
     assert explorer.of_suite("sample").is_sample
 
 
-def test_a_story_has_every_step_in_order_and_only_the_last_has_no_action(explorer, entries):
-    for entry in entries[:5]:
-        story = explorer.story(entry.trajectory_id)
-        assert [step.num for step in story.steps] == list(range(entry.n_actions + 1))
-        assert [step.action is None for step in story.steps] == [False] * entry.n_actions + [True]
-        assert {run.task for run in story.runs} == {entry.task}
-        assert entry in story.runs
-
-
 def test_the_element_acted_on_is_named_as_the_page_names_it(explorer, entries):
     clicked = [
         step
@@ -63,15 +53,6 @@ def test_an_unknown_id_is_a_key_error_whatever_is_asked(explorer):
             ask("../../etc/passwd")
 
 
-def test_a_picture_is_the_recorded_one_or_a_smaller_one(explorer, built, entries):
-    entry = entries[0]
-    row = PublishedDataset(built).steps_of(entry.trajectory_id, ["screenshot"])[1]
-    assert explorer.picture("step", entry.trajectory_id, 1, None).content == row["screenshot"]["bytes"]
-    assert explorer.picture("step", entry.trajectory_id, 1, 160).size == (160, 90)
-    last = explorer.picture("step", entry.trajectory_id, None, 160)
-    assert last == explorer.picture("step", entry.trajectory_id, entry.n_actions, 160)
-
-
 def test_a_picture_that_is_not_there_is_told_apart_from_an_unknown_trajectory(explorer, entries):
     with pytest.raises(NoPicture):
         explorer.picture("step", entries[0].trajectory_id, 999, 160)
@@ -85,13 +66,6 @@ def test_goal_images_are_counted_and_served(explorer, entries):
     with_images = [name for name, count in counts.items() if count]
     assert with_images
     assert explorer.picture("goal", with_images[0], 0, 320).size == (320, 180)
-
-
-def test_a_tree_is_that_of_its_step_in_the_form_asked_for(explorer, built, entries):
-    entry = entries[2]
-    row = PublishedDataset(built).steps_of(entry.trajectory_id, ["axtree", "axtree_pruned"])[1]
-    assert explorer.tree(entry.trajectory_id, 1, "full") == row["axtree"]
-    assert explorer.tree(entry.trajectory_id, 1, "pruned") == row["axtree_pruned"]
 
 
 def test_a_story_reads_its_own_row_group_of_the_steps_and_no_tree_in_full(explorer, entries, monkeypatch):

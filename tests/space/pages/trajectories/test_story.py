@@ -98,11 +98,6 @@ def test_an_action_names_what_is_done_and_to_which_element(action, title, elemen
     assert (words.title, words.element) == (title, element)
 
 
-def test_no_action_has_no_words():
-    assert describe_action(None, TREE) is None
-    assert describe_action("", TREE) is None
-
-
 @pytest.mark.parametrize(
     ("action", "message"),
     [

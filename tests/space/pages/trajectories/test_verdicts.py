@@ -67,8 +67,8 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     entry = test_entries[0]
     columns = {"success": 1, "side_effect": -1, "optimality": 0}
     judge = SimpleNamespace(
-        submission_id="abc", judge="Mine", account="Ada", model="m", inputs="tree", has_reasoning=True,
-        places={entry.trajectory_id: 1}, states=None,
+        row=SimpleNamespace(id="abc", judge="Mine", account="Ada", model="m", inputs="tree"),
+        places={entry.trajectory_id: 1}, states=None, has_reasoning=True,
         answers={name: np.array([0, value], dtype=np.int8) for name, value in columns.items()},
     )  # fmt: skip
     found = judges_of(dataset, entry, [judge], {"abc"})[-1]
@@ -77,10 +77,10 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     elsewhere = SimpleNamespace(**{**vars(judge), "places": {}})
     assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
     # A judge of a paper, whose file is here, has no sender; where the dataset carries it, it is there once.
-    of_paper = SimpleNamespace(**{**vars(judge), "submission_id": "paper/other", "account": ""})
-    assert judges_of(dataset, entry, [of_paper], ())[-1].about == "m · tree · paper"
-    carried = SimpleNamespace(**{**vars(of_paper), "submission_id": "paper/gpt-4o-tree"})
-    assert len(judges_of(dataset, entry, [carried], ())) == len(JUDGES)
+    judge.row.id, judge.row.account = "paper/other", ""
+    assert judges_of(dataset, entry, [judge], ())[-1].about == "m · tree · paper"
+    judge.row.id = "paper/gpt-4o-tree"
+    assert len(judges_of(dataset, entry, [judge], ())) == len(JUDGES)
 
 
 def test_every_released_folder_of_a_judge_of_the_paper_has_a_name():
@@ -120,8 +120,8 @@ def test_each_judge_is_there_with_its_best_file_in_the_order_of_the_board(folder
     send(service, verdicts(service.suite, misses=8, false_alarms=9), judge="First")
     best = send(service, verdicts(service.suite, side_effect=True, optimality=3), judge="First").submission_id
     found = SubmittedJudges(service).of_suite("small")
-    assert [judge.judge for judge in found] == ["First", "Second"]
-    assert found[0].submission_id == best
+    assert [judge.row.judge for judge in found] == ["First", "Second"]
+    assert found[0].row.id == best
     assert found[0].answers["success"].sum() == 10  # the suite's successes: every one was told
     assert set(found[0].answers) == {"success", "side_effect", "optimality"}
 
@@ -169,7 +169,7 @@ def test_files_are_read_once_for_a_board(folder, monkeypatch):
     judges.of_suite("small")
     assert len(read) == 1
     send(service, verdicts(service.suite, misses=1), judge="Beta")
-    assert [judge.judge for judge in judges.of_suite("small")] == ["Alpha", "Beta"]
+    assert [judge.row.judge for judge in judges.of_suite("small")] == ["Alpha", "Beta"]
     assert len(read) == 2  # the one that is new
 
 
@@ -178,7 +178,7 @@ def test_a_damaged_file_hides_its_judge_alone_and_the_log_names_it(folder, caplo
     gone = send(service, verdicts(service.suite), judge="Gone")
     send(service, verdicts(service.suite, misses=1), judge="There")
     service.files.path(gone.file_sha256).write_bytes(b"rubbish")
-    assert [judge.judge for judge in SubmittedJudges(service).of_suite("small")] == ["There"]
+    assert [judge.row.judge for judge in SubmittedJudges(service).of_suite("small")] == ["There"]
     assert gone.submission_id in caplog.text
 
 
