@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from arb.core.cache import ByteCache
 from arb.core.vocabulary import LABELS
-from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
@@ -141,8 +141,7 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
         "n_rows": len(board.rows),
         "next": _cursor(board.rows[start + limit - 1]) if has_more else None,
     }
-    rows = board.encoded_rows(start, start + limit)
-    return json.dumps(facts, separators=(",", ":")).encode()[:-1] + b',"rows":[' + rows + b"]}"
+    return canonical({**facts, "rows": [vars(row) for row in board.rows[start : start + limit]]})
 
 
 def _cursor(row: BoardRow) -> str:

@@ -147,17 +147,11 @@ def describe_marks(row: BoardRow) -> str:
     return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
 
 
-def _noise_of(found: Mapping[str, Any] | None) -> float | None:
-    """The standard deviation of the noise on the overall true positives of a label; None where exact."""
-    noise = found and found["overall"].get("noise")
-    return noise["tp_sd"] if noise else None
-
-
 def describe_noise(found: Mapping[str, Any] | None) -> str:
     """How noisy the counts of a label of a row are, and what ranks come from; empty where they are exact."""
-    overall = _noise_of(found)
-    if found is None or overall is None:
+    if not found or "noise" not in found["overall"]:
         return ""
+    overall = found["overall"]["noise"]["tp_sd"]
     parts = {cell["noise"]["tp_sd"] for cell in found["by_benchmark"].values() if "noise" in cell}
     apart = f", ± {max(parts):g} in each benchmark" if parts else ""
     ranks = found.get("ranked_by") or "the same noisy figures and their intervals"
@@ -165,11 +159,6 @@ def describe_noise(found: Mapping[str, Any] | None) -> str:
         f"The labels of this suite are private: counts carry noise of ± {overall:g} true positives{apart} "
         f"(standard deviations), which intervals hold too; ranks come from {ranks}."
     )
-
-
-def is_noisy(row: BoardRow, label: str) -> bool:
-    """Whether the counts of a label of a row carry noise."""
-    return _noise_of(row.labels.get(label)) is not None
 
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
@@ -217,7 +206,9 @@ class Axis:
         if not known:
             return cls.over(0, round(1 / step), step)
         low, high = floor(min(known) / step + _LAST_DIGIT), ceil(max(known) / step - _LAST_DIGIT)
-        return cls.over(low, high if high > low else low + 1, step)
+        if low == high:  # every value is the same: room below it, at 0 above
+            low, high = (low - 1, high) if low > 0 else (low, high + 1)
+        return cls.over(low, high, step)
 
     @classmethod
     def over(cls, low: int, high: int, step: float) -> "Axis":

@@ -1,14 +1,11 @@
 """The leaderboard's address: what it chooses, sorting, tags of the answer, the form."""
 
 import re
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from space.pages.leaderboard.page import FirstPage, build_leaderboard_router
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
@@ -17,14 +14,9 @@ from space.pages.leaderboard.query import (
     choice_in,
     controls,
     options_of,
-    sorts_of,
     widen,
 )
 from space.pages.leaderboard.table import view_board
-from space.pages.trajectories.dataset import Explorer
-from space.services import Services
-from space.web.frame import PageFrame
-from space.web.responses import StaticAssets
 from tests.space.conftest import shown_text
 from tests.support.boards import board, cell, label, row, second_annotator
 from tests.support.leaderboard_client import leaderboard_client, rows_html, table_html
@@ -116,7 +108,7 @@ def three_judges():
 )
 def test_a_column_sorts_as_numbers_both_ways(sort, order):
     found = three_judges()
-    assert f"{sort}" in ("", *sorts_of(found))
+    assert sort in ("", *options_of(found).sorts)
     assert [view.row.id for view in view_board(found, LeaderboardQuery(sort=sort)).rows] == order
 
 
@@ -332,63 +324,13 @@ def test_every_row_of_a_large_board_is_reached_by_scrolling_and_once():
     assert found == list(range(1_250))
 
 
-def test_the_routes_of_rows_and_plots_take_the_choice_of_the_page(client):
+def test_the_route_of_rows_takes_the_choice_of_the_page(client):
     assert names(client.get("/board/rows?kind=Ensemble").text) == ["Beta"]
     assert names(client.get("/board/rows?after=1").text) == ["Beta"]
     assert client.get("/board/rows?after=1.5&rows=x&label=none").status_code == 200
     assert client.get("/board/rows?after=nan").status_code == 200
-    points = re.findall(r'data-point="[^"]*"><title>(\w+)', client.get("/board/plots?kind=Ensemble").text)
-    assert points == ["Beta"]
     tagged = client.get("/board/rows", headers={"If-None-Match": client.get("/board/rows").headers["etag"]})
     assert tagged.status_code == 304
-
-
-# Before anybody asks
-
-
-def test_the_page_with_a_new_row_is_made_before_its_first_reader_comes(service, monkeypatch):
-    pages, services = PageFrame(StaticAssets()), Services(service, Explorer(service.settings, service))
-    app = FastAPI()
-    app.include_router(build_leaderboard_router(services, pages))
-    made = FirstPage(services, pages)
-    send(service, verdicts(service.suite, misses=1), judge="Alpha")
-    made.wait()
-    made_at = []
-    monkeypatch.setattr(PageFrame, "html", lambda *_, **__: made_at.append(1) or "")
-    client = TestClient(app)
-    assert names(client.get("/").text) == ["Alpha"]
-    assert made_at == []
-    client.get("/?figure=recall")
-    assert made_at == [1]
-
-
-def test_the_garbage_collector_leaves_out_the_rows_of_the_first_board_where_the_start_froze_imports(
-    service, monkeypatch
-):
-    made = FirstPage(Services(service, Explorer(service.settings, service)), PageFrame(StaticAssets()))
-    calls = []
-    frozen = SimpleNamespace(
-        get_freeze_count=lambda: 1,
-        collect=lambda: calls.append("collect"),
-        freeze=lambda: calls.append("freeze"),
-    )
-    monkeypatch.setattr("space.pages.leaderboard.page.gc", frozen)
-    for _ in range(2):
-        made.make()
-        made.wait()
-    assert calls == ["collect", "freeze"]
-
-
-def test_a_page_that_cannot_be_made_ahead_is_left_to_its_first_reader(service, monkeypatch, caplog):
-    pages, services = PageFrame(StaticAssets()), Services(service, Explorer(service.settings, service))
-    made = FirstPage(services, pages)
-    with monkeypatch.context() as patched:
-        patched.setattr(PageFrame, "html", lambda *_, **__: 1 / 0)
-        send(service, verdicts(service.suite, misses=1), judge="Alpha")
-        made.wait()
-    assert "the leaderboard's page cannot be made" in caplog.text
-    client = leaderboard_client(service)
-    assert names(client.get("/").text) == ["Alpha"]
 
 
 # From a figure to its errors
