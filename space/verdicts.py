@@ -18,7 +18,7 @@ from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
 from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet
-from leaderboard.report import complete_labels, score_report
+from leaderboard.report import score_report
 from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
 from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
@@ -198,7 +198,7 @@ class JudgeVerdicts:
         key = (labels.version, column.dataset_name and self.version)
         found = self._figures.get(row.id)
         if found is None or found[0] != key:
-            found = (key, complete_labels(score_report(column, labels)))
+            found = (key, score_report(column, labels)["labels"])
             self._figures[row.id] = found
         return found[1]
 

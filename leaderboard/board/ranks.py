@@ -45,6 +45,7 @@ from leaderboard.judge_precision.intervals import (
     metric_values,
     resampled_counts,
 )
+from leaderboard.score import Cell
 
 DESIGN_EFFECTS: Final = MappingProxyType(
     {"precision": 1.6, "recall": 1.85, "f1": 1.85, "accuracy": 1.6, "npv": 1.85, "tnr": 1.45, "fpr": 1.45,
@@ -376,12 +377,10 @@ class RankingData:
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
-    hidden: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hidden: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
 
-def rank_cells(
-    cells: Mapping[str, Mapping[str, Any]], label: str, metric: str, data: RankingData
-) -> dict[str, Rank]:
+def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
     """Return the rank of each row of ``cells``: by row id, best first, its CELL with the metric defined."""
     labelled = None if metric == "precision" else data.labels_by_task.get(label)
     counts = {
@@ -397,7 +396,7 @@ def rank_cells(
     return dict(zip(cells, rank_contenders(contenders), strict=True))
 
 
-def _contender(cell: Mapping[str, Any], metric: str, samples: np.ndarray | None) -> Contender:
+def _contender(cell: Cell, metric: str, samples: np.ndarray | None) -> Contender:
     if metric in FIGURES:
         interval = cell.get(f"{metric}_ci")
     elif cell.get("tp") is None or "noise" in cell:  # an interval of the counts would leave the noise out

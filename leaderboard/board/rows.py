@@ -13,7 +13,7 @@ from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import Rank
 from leaderboard.paper.published import SPLIT_TITLES, PublishedRow, published_label
 from leaderboard.paper.published_files import INFERRED
-from leaderboard.report import complete_labels
+from leaderboard.score import Cell, Score
 
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that are scored here."""
@@ -63,12 +63,10 @@ class ScoredRecord:
 class BoardRow(JudgeInfo):
     """A row of the board, without anything that is not public.
 
-    ``labels`` maps a label to ``{"rank": {"place", "low", "high"} or None, "best": bool, "overall": CELL,
-    "by_benchmark": {…}, "by_agent": {…}, "intervals": "tasks" | "approximate" | None, "note": str}``, or to
-    None where the judge gives no such verdicts. ``best`` marks the row that stands for its judge. How the
-    figures came about: ``protocol``, ``split`` (test, test (inferred), dev and test) and ``n``, empty or None
-    where the source does not say, and ``evidence``, a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is
-    that of `leaderboard.report.cost_of`, None where the file gives none.
+    ``labels`` maps a label to its score, or to None if the judge gives no such verdicts. How the figures
+    came about: ``protocol``, ``split`` (test, test (inferred), dev and test) and ``n``, empty or None if the
+    source does not say, and ``evidence``, a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is that of
+    `leaderboard.report.cost_of`, None if the file gives none.
     """
 
     id: str
@@ -82,7 +80,7 @@ class BoardRow(JudgeInfo):
     attempts: int | None = None
     file_sha256: str | None = None
     note: str = ""
-    labels: Mapping[str, Any]
+    labels: Mapping[str, Score | None]
     cost: Mapping[str, float | int] | None = None
     marks: tuple[str, ...] = ()
     """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
@@ -138,7 +136,7 @@ def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -
         labels={
             label: found
             and {**found, "rank": None, "best": False, "intervals": "tasks", "note": "", **ranked_by}
-            for label, found in complete_labels(record.report).items()
+            for label, found in record.report["labels"].items()
         },
         cost=record.report.get("cost"),
         marks=("verified",) * record.is_verified + ("labels exposed",) * record.is_label_exposed,
@@ -168,7 +166,7 @@ def published_row(row: PublishedRow) -> BoardRow:
     )  # fmt: skip
 
 
-def ranking_order(row: BoardRow, cell: Mapping[str, Any], metric: str = "precision") -> tuple:
+def ranking_order(row: BoardRow, cell: Cell, metric: str = "precision") -> tuple:
     """The metric, then precision (recall, where precision ranks), undefined last; then date and id."""
     sign = 1 if metric in LOWER_IS_BETTER else -1
     ends = [
@@ -183,7 +181,7 @@ def has_label(row: BoardRow, label: str) -> bool:
     return bool(row.labels.get(label))
 
 
-def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Any]:
+def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
     """Return the row's cells by name of a group, ``by_benchmark`` or ``by_agent``."""
     return (row.labels.get(label) or {}).get(group, {})
 

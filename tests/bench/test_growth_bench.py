@@ -1,6 +1,6 @@
 """What the benchmark of growth says of what it measured."""
 
-from bench.growth import Measured, report, ranks_seconds
+from bench.growth import Measured, ranks_seconds, report
 
 
 def measured(ranked: float, readers: float) -> Measured:

@@ -11,7 +11,6 @@ from arb.core.vocabulary import AGENT_TITLES, BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.labels.labels import load_labels
 from leaderboard.report import (
-    complete_labels,
     cost_of,
     counts_by_task,
     running_costs,
@@ -46,18 +45,6 @@ def test_a_report_gets_a_cost_only_where_there_is_one():
     assert with_cost(report, None) == report
     assert with_cost(report, [0.5])["cost"]["usd_per_1000"] == 500.0
     assert "cost" not in report
-
-
-def test_a_report_stored_before_a_figure_existed_gets_it_from_its_counts():
-    today = figures(4, 1, 2, 3, 1)
-    before = {name: value for name, value in today.items() if name not in ("fpr", "balanced_accuracy")}
-    before["precision_ci"] = [0.5, 0.9]
-    success = {"overall": before, "by_benchmark": {"webarena": before}, "by_agent": {}}
-    found = complete_labels({"policy": "strict", "labels": {"success": success, "side_effect": None}})
-    assert found["success"]["overall"] == {**today, "precision_ci": [0.5, 0.9]}
-    assert found["success"]["by_benchmark"]["webarena"]["fpr"] == 0.25  # 1 / (1 + 3)
-    assert found["side_effect"] is None
-    assert complete_labels({"labels": found}) == found
 
 
 NONE = {"cost_usd": None, "input_tokens": None, "output_tokens": None, "latency_s": None}

@@ -1,6 +1,6 @@
 """What a reader of the leaderboard chose, by its address: which rows of the board, in which order. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import ceil
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.rows import parts_of
+from leaderboard.score import Cell
 from space.web.query import QueryParam, choices_in, link_to
 
 PROVENANCES: Final = MappingProxyType(
@@ -157,7 +158,7 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
 # Which rows, in which order
 
 
-def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, Any] | None:
+def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
     """The cell that the row stands on the board with: over all agents, or the chosen one's, if known."""
     found = row.labels[choice.label]
     return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]

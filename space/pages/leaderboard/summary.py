@@ -1,11 +1,11 @@
 """What the board says in sentences made from its numbers, and how its first ranks changed over time."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from arb.core.console import percent
 from arb.core.vocabulary import BENCHMARK_TITLES
@@ -14,6 +14,7 @@ from leaderboard.board.history import History, RankLine, RankMove
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.score import Cell
 from space.pages.leaderboard.query import figure_name
 from space.web.cells import CALLED
 
@@ -73,7 +74,7 @@ def _first(row: BoardRow, label: str, figure: str) -> str:
 
 
 def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
-    cells: dict[str, Mapping[str, Any]] = {}
+    cells: dict[str, Cell] = {}
     for row in ranked:
         for name, cell in parts_of(row, label, "by_benchmark").items():
             if name not in cells and cell["n"]:

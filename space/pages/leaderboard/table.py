@@ -25,7 +25,7 @@ from space.pages.leaderboard.query import (
     part_names,
     widen,
 )
-from space.web.cells import Axis, Cell, Span, cost_cell, metric_cell, noise_on_board
+from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise_on_board
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class ViewRow:
     row: BoardRow
     rank_text: str
     rank_hover: str
-    main: Cell
+    main: TableCell
     interval: Span | None
-    others: tuple[Cell, ...]
-    benchmarks: tuple[Cell, ...]
-    cost: Cell
+    others: tuple[TableCell, ...]
+    benchmarks: tuple[TableCell, ...]
+    cost: TableCell
     provenance: str
 
 
