@@ -54,7 +54,6 @@ class JudgeVerdicts:
     def __init__(self, service: SubmissionService, explorer: Explorer) -> None:
         self._service, self._explorer = service, explorer
         self._lock = threading.Lock()
-        self._known: tuple[tuple, Mapping[str, JudgeColumn]] = ((), {})
         self._carried: dict[str, tuple[tuple, Mapping[str, JudgeColumn]]] = {}
         self._figures: dict[str, tuple[tuple, Mapping[str, Any]]] = {}
 
@@ -120,16 +119,11 @@ class JudgeVerdicts:
         carried = self._in_dataset(split)
         if split == "dev":
             return carried
-        board = self._service.board()
-        key = (tuple(carried), board.key)
-        with self._lock:
-            if self._known[0] != key:
-                best = [row.id for row in board.ranking(LABEL) if row.labels[LABEL]["best"]]
-                is_whole = {judge for judge, column in carried.items() if column.is_complete}
-                files = (self._of_file(row_id) for row_id in best if row_id not in is_whole)
-                found = islice(filter(None, files), MOST_JUDGES)
-                self._known = (key, {**carried, **{column.judge: column for column in found}})
-            return self._known[1]
+        best = [row.id for row in self._service.board().ranking(LABEL) if row.labels[LABEL]["best"]]
+        is_whole = {judge for judge, column in carried.items() if column.is_complete}
+        files = (self._of_file(row_id) for row_id in best if row_id not in is_whole)
+        found = islice(filter(None, files), MOST_JUDGES)
+        return {**carried, **{column.judge: column for column in found}}
 
     def one(self, judge: str, split: str) -> JudgeColumn | None:
         """A judge by its row or its name in the dataset; also one whose file is not among the best."""

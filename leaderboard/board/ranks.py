@@ -93,20 +93,17 @@ def metric_samples(
 ) -> list[np.ndarray]:
     """Of each judge, from its counts a task: the metric over resamples of tasks; NaN where undefined.
 
-    Counts are (tasks, 2) with TP, FP, enough for precision, or (tasks, 4) with TP, FP, FN, TN. The draws, not
+    All judges have counts of the same tasks, (tasks, 2) with TP, FP, enough for precision, or (tasks, 4) with TP, FP, FN, TN. The draws, not
     the products with them, take the time: 50 judges cost little more than one.
     """
-    counts = [np.asarray(judge, dtype=np.int64) for judge in judges]
-    samples: list[np.ndarray] = [np.empty(0)] * len(counts)
-    for shape in {judge.shape for judge in counts}:
-        places = [place for place, judge in enumerate(counts) if judge.shape == shape]
-        totals = resampled_counts(np.concatenate([counts[p] for p in places], axis=1), n_resamples, seed)
-        columns = [totals[:, column :: shape[1]] for column in range(shape[1])]
-        columns += [np.zeros_like(columns[0])] * (4 - len(columns))
-        found = metric_values(metric, *columns)
-        for column, place in enumerate(places):
-            samples[place] = found[:, column]
-    return samples
+    if not judges:
+        return []
+    counts = np.stack([np.asarray(judge, dtype=np.int64) for judge in judges], axis=1)
+    n_tasks, n_judges, n_counts = counts.shape
+    totals = resampled_counts(counts.reshape(n_tasks, -1), n_resamples, seed)
+    columns = list(np.moveaxis(totals.reshape(n_resamples, n_judges, n_counts), 2, 0))
+    columns += [np.zeros_like(columns[0])] * (4 - n_counts)
+    return list(metric_values(metric, *columns).T)
 
 
 def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:

@@ -1,6 +1,5 @@
 """REST: the board as JSON and CSV, its judges, the boards of other label versions, liveness and readiness."""
 
-import asyncio
 import base64
 import json
 import re
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import text
@@ -176,16 +175,12 @@ class Readiness:
 
     def __init__(self, service: SubmissionService) -> None:
         self._service, self._thread = service, CapacityLimiter(1)
-        self._task: asyncio.Future[Mapping[str, Any]] | None = None
 
     async def get(self) -> Mapping[str, Any]:
         """Return the answer as JSON; its ``status`` is "ok", or "unavailable" with a ``reason``."""
-        loop = asyncio.get_running_loop()
-        if self._task is None or self._task.done() or self._task.get_loop() is not loop:
-            self._task = asyncio.ensure_future(to_thread.run_sync(self._read, limiter=self._thread))
-        task = self._task  # while this waits, another request may begin a new one
-        done, _ = await asyncio.wait({task}, timeout=READY_SECONDS)
-        return task.result() if done else {"status": "unavailable", "reason": NOT_IN_TIME}
+        with move_on_after(READY_SECONDS):
+            return await to_thread.run_sync(self._read, limiter=self._thread, abandon_on_cancel=True)
+        return {"status": "unavailable", "reason": NOT_IN_TIME}
 
     def _read(self) -> Mapping[str, Any]:
         service = self._service

@@ -4,7 +4,6 @@ The page opens with the first rows; a script asks ``/board/rows`` for those that
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -44,18 +43,6 @@ ERRORS_BEHIND: Final = MappingProxyType(
 """The errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
 """The address of the errors behind a row's metric; empty where they cannot be seen."""
-
-
-@dataclass(frozen=True)
-class BoardFacts:
-    """What the metrics of a board rest on."""
-
-    n_trajectories: int
-    n_agents: int
-    label_version: str | None
-    n_judges: int
-    updated: str | None
-    read_only_reason: str | None
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -129,18 +116,18 @@ def table_values(
     }
 
 
-def facts_of(service: SubmissionService, board: Board) -> BoardFacts:
-    """The facts of a board as it is now."""
+def facts_of(service: SubmissionService, board: Board) -> dict[str, Any]:
+    """Return what the metrics of a board rest on, for the head of the page."""
     test = service.suite.split("test")
     dates = [row.date for row in board.rows if row.provenance == "scored"]
-    return BoardFacts(
-        n_trajectories=len(test),
-        n_agents=len({trajectory.agent for trajectory in test}),
-        label_version=board.label_version,
-        n_judges=sum(rank is not None for rank in board.ranks("success").values()),
-        updated=max(dates)[:10] if dates else None,
-        read_only_reason=service.read_only_reason,
-    )
+    return {
+        "n_trajectories": len(test),
+        "n_agents": len({trajectory.agent for trajectory in test}),
+        "label_version": board.label_version,
+        "n_judges": sum(rank is not None for rank in board.ranks("success").values()),
+        "updated": max(dates)[:10] if dates else None,
+        "read_only_reason": service.read_only_reason,
+    }
 
 
 def _errors_behind(choice: LeaderboardQuery, verdicts: JudgeVerdicts) -> ErrorsBehind:

@@ -19,6 +19,7 @@ from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_name
+from space.web.cells import short_name
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""
@@ -176,9 +177,7 @@ def _figures(row: BoardRow, choice: LeaderboardQuery, *names: str) -> list[float
 def _names(rows: Sequence[BoardRow]) -> list[str]:
     """The names of rows: with what the judge sees, where several share a name."""
     counts = Counter(row.judge for row in rows)
-    return [
-        f"{row.judge} ({row.inputs})" if counts[row.judge] > 1 and row.inputs else row.judge for row in rows
-    ]
+    return [short_name(row) if counts[row.judge] > 1 else row.judge for row in rows]
 
 
 def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> str:

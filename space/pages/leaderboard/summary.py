@@ -15,8 +15,7 @@ from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import Cell
-from space.pages.leaderboard.query import figure_name
-from space.web.cells import CALLED
+from space.web.cells import CALLED, short_name
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
 
@@ -36,10 +35,6 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def _name(row: BoardRow) -> str:
-    return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
-
-
 def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> str:
     """What the ranges of places say: the largest group that shares one, or that some overlap, or none."""
     if len(ranked) < 2:
@@ -56,20 +51,20 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
     first, last = (row.labels[label]["overall"][figure] for row in tied)
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
-        f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {within}, and the test set "
-        f"cannot order them: the rank of each may be anything from {low} to {high}."
+        f"From {short_name(tied[0])} to {short_name(tied[-1])}, {size} judges lie within {within}, and the "
+        f"test set cannot order them: the rank of each may be anything from {low} to {high}."
     )
 
 
 def _first(row: BoardRow, label: str, figure: str) -> str:
     cell = row.labels[label]["overall"]
     if figure != "precision":
-        return f"{_name(row)} leads with {figure_name(figure)} {percent(cell[figure])}."
+        return f"{short_name(row)} leads with {figure_name(figure)} {percent(cell[figure])}."
     if cell["recall"] is None:
         return ""
     return (
-        f"{_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} are; "
-        f"it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
+        f"{short_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} "
+        f"are; it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
     )
 
 

@@ -12,13 +12,12 @@ from space.pages.leaderboard.query import (
     LeaderboardQuery,
     address_of_choice,
     choice_in,
-    controls,
     options_of,
     widen,
 )
 from space.pages.leaderboard.table import view_board
 from tests.space.conftest import shown_text
-from tests.support.boards import board, cell, label, row, second_annotator
+from tests.support.boards import board, cell, label, row
 from tests.support.leaderboard_client import leaderboard_client, rows_html, table_html
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
 
@@ -63,18 +62,6 @@ def test_the_address_of_a_choice_gives_that_choice_and_leaves_defaults_out():
     assert choice_in(address_of_choice(choice).partition("?")[2], options) == (choice, [])
     assert address_of_choice(LeaderboardQuery()) == "/"
     assert address_of_choice(LeaderboardQuery(search="x"), sort="judge") == "/?q=x&sort=judge"
-
-
-def test_menus_offer_what_the_board_has(service):
-    by_agent = {"some-agent": cell(5, 1, 1, 5)}
-    found = label(cell(9, 1, 1, 9), (1, 1, 1))
-    options = options_of(board(row("A", {**found, "by_agent": by_agent}, kind="Human"), second_annotator()))
-    assert options.agents == {"some-agent": "some-agent"}
-    assert list(options.kinds) == ["Human"]
-    assert list(options.provenances) == ["scored"]  # reports only where there are such rows
-    assert [control.name for control in controls(options)] == [
-        "label", "figure", "agent", "kind", "inputs", "from", "q", "every", "sort", "rows",
-    ]  # fmt: skip
 
 
 # Sorting, which is in the address beside the filters
@@ -143,19 +130,6 @@ def test_the_same_board_and_choice_give_the_same_tag_and_others_another_one(clie
     newer = client.get("/", headers=known)
     assert newer.status_code == 200
     assert "Gamma" in newer.text
-
-
-def test_a_page_is_rendered_once_for_a_board_and_a_choice(client, monkeypatch):
-    rendered = []
-    from space.web.frame import PageFrame
-
-    usual = PageFrame.html
-    monkeypatch.setattr(
-        PageFrame, "html", lambda *given, **values: rendered.append(1) or usual(*given, **values)
-    )
-    for query in ("figure=f1", "figure=f1&x=1", "figure=f1"):
-        client.get(f"/?{query}")
-    assert len(rendered) == 1
 
 
 def test_the_plot_in_the_page_shows_the_rows_that_the_address_chooses(client):
@@ -270,19 +244,6 @@ def test_a_long_table_opens_with_its_first_rows_and_a_plain_link_leads_to_the_ne
     assert "201 to 250 of 250 judges" in shown_text(last)
     assert 'href="/?q=j&amp;rows=101-200#board" rel="nofollow">Rows 101 to 200</a>' in last
     assert "Rows 251" not in last
-
-
-def test_the_first_step_of_rows_is_the_plain_address():
-    html = table_html(LONG, LeaderboardQuery(rows=(101, 200)))
-    assert '<a href="/#board" rel="nofollow">Rows 1 to 100</a>' in html
-
-
-def test_a_table_that_fits_has_no_steps():
-    html = table_html(rows_of(100), LeaderboardQuery())
-    assert numbers(html) == list(range(100))
-    assert "100 judges" in shown_text(html)
-    assert "Show all" not in html
-    assert "Rows " not in shown_text(html)
 
 
 def test_search_and_sorting_are_over_all_rows_and_begin_with_the_first_again():
