@@ -60,25 +60,25 @@ def board_history(board: Board, label: str, most_lines: int | None = None) -> Hi
     places: dict[tuple[str, str], list[tuple[str, int]]] = {judge: [] for judge in [*today][:most_lines]}
 
     best: dict[tuple[str, str], int] = {}
-    standing: list[int] = []  # the best row of each judge so far, sorted
+    current: list[int] = []  # the best row of each judge so far, sorted
     changes, leaders = [], set()
     for day in sorted(by_day):
-        before, came = standing.copy(), []
+        before, came = current.copy(), []
         for number in by_day[day]:
             old = best.get(judges[number])
             if old is None or number < old:
                 if old is not None:
-                    standing.remove(old)
-                insort(standing, number)
+                    current.remove(old)
+                insort(current, number)
                 best[judges[number]] = number
                 came.append((number, old))
         for number, old in came:
             was = None if old is None else _place(before, old)
-            changes.append(RankMove(day, rows[number], was, _place(standing, number), len(standing)))
-        leaders.add(judges[standing[0]])
+            changes.append(RankMove(day, rows[number], was, _place(current, number), len(current)))
+        leaders.add(judges[current[0]])
         for judge, found in places.items():
             if judge in best:
-                place = _place(standing, best[judge])
+                place = _place(current, best[judge])
                 if not found or found[-1][1] != place:
                     found.append((day, place))
     lines = tuple(RankLine(rows[today[judge]], tuple(found)) for judge, found in places.items())
@@ -95,5 +95,5 @@ def _ranked_rows(rows: Iterable[BoardRow], label: str) -> list[BoardRow]:
     return [row for _, row in sorted(found, key=lambda each: each[0])]
 
 
-def _place(standing: list[int], number: int) -> int:
-    return bisect_left(standing, number) + 1
+def _place(current: list[int], number: int) -> int:
+    return bisect_left(current, number) + 1

@@ -91,10 +91,13 @@ class Rank:
 def metric_samples(
     judges: Sequence[np.ndarray], metric: str = "precision", seed: int = 0, n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
-    """Of each judge, from its counts a task: the metric over resamples of tasks; NaN where undefined.
+    """Return each judge's metric over resamples of tasks; NaN where undefined.
 
-    All judges have counts of the same tasks, (tasks, 2) with TP, FP, enough for precision, or (tasks, 4) with TP, FP, FN, TN. The draws, not
-    the products with them, take the time: 50 judges cost little more than one.
+    Args:
+        judges: Counts of the same tasks for every judge: (tasks, 2) with TP, FP, which is enough for
+            precision, or (tasks, 4) with TP, FP, FN, TN.
+
+    The draws, not the products with them, take the time: 50 judges cost little more than one.
     """
     if not judges:
         return []

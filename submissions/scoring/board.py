@@ -153,8 +153,8 @@ class BoardMaker:
             scores = [(line.score_id, line.submission_id, line.account, line.judge) for line in lines]
         else:
             histories = disclosure_histories(session, self._suite.name, POLICY, statuses)
-            shown = filter(None, (current_score(history, statuses) for history in histories))
-            scores = [(score.id, score.submission_id, score.account, score.judge) for score in shown]
+            visible = filter(None, (current_score(history, statuses) for history in histories))
+            scores = [(score.id, score.submission_id, score.account, score.judge) for score in visible]
         waiting, keys = self._not_durable(session), {}
         for score_id, submission_id, account, judge in scores:
             status = statuses.of(submission_id)

@@ -21,7 +21,7 @@ from space.pages.leaderboard.query import (
     chosen_rows,
     options_of,
 )
-from space.pages.leaderboard.summary import SHOWN_LINES, sentences, view_history
+from space.pages.leaderboard.summary import MOST_LINES, sentences, view_history
 from space.pages.leaderboard.table import view_board
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
@@ -96,7 +96,7 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
         "plot": precision_recall_plot(rows, choice),
         "costs": cost_plot(rows, choice),
         "sentences": sentences(board, choice.label, choice.figure),
-        "history": view_history(board_history(board, choice.label, SHOWN_LINES)),
+        "history": view_history(board_history(board, choice.label, MOST_LINES)),
     }
 
 

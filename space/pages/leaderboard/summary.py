@@ -15,6 +15,7 @@ from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import Cell
+from space.pages.leaderboard.query import figure_name
 from space.web.cells import CALLED, short_name
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
@@ -95,8 +96,8 @@ def _human(board: Board, label: str) -> str:
     )
 
 
-SHOWN_LINES: Final = 10
-SHOWN_CHANGES: Final = 8
+MOST_LINES: Final = 10
+MOST_CHANGES: Final = 8
 WIDTH: Final = 860
 ROW_HEIGHT: Final = 26
 LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
@@ -138,19 +139,19 @@ class HistoryView:
 
 def view_history(history: History) -> HistoryView:
     """Lay out the lines of today's first places and the latest changes, newest first."""
-    shown = history.lines[:SHOWN_LINES] if len(history.days) > 1 else ()
-    deepest = len(shown)
+    lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
+    deepest = len(lines)
     across = _across(history.days)
     later = [change for change in reversed(history.changes) if change.day != history.days[0]]
     return HistoryView(
         sentence=_sentence(history),
         width=WIDTH,
         height=TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
-        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in shown),
-        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
+        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in lines),
+        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if lines else (),
         places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
-        changes=tuple(_describe(change) for change in later[:SHOWN_CHANGES]),
-        more_changes=max(0, len(later) - SHOWN_CHANGES),
+        changes=tuple(_describe(change) for change in later[:MOST_CHANGES]),
+        more_changes=max(0, len(later) - MOST_CHANGES),
     )
 
 

@@ -29,7 +29,7 @@ from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column that sorts: its name in the address, its title, a hint, and classes for its look.
 
     ``direction`` is what ``aria-sort`` says now, empty where the table is sorted by another column; ``next``
@@ -63,9 +63,9 @@ class ViewRow:
 class BoardView:
     """The table: headings, rows, reference rows, axis, the human reference on it.
 
-    ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or where the reader chose one
-    agent, agents. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``shown`` are the
-    numbers of the first and the last row shown, of ``n_rows`` judges that fit the choice.
+    ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or agents if the reader chose
+    one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``row_range`` holds
+    the numbers of the first and the last row on the page, of ``n_rows`` judges that fit the choice.
     """
 
     choice: LeaderboardQuery
@@ -74,7 +74,7 @@ class BoardView:
     other_figures: Mapping[str, str]
     benchmarks: tuple[tuple[str, str], ...]
     rows: tuple[ViewRow, ...]
-    shown: tuple[int, int]
+    row_range: tuple[int, int]
     n_rows: int
     references: tuple[ViewRow, ...]
     axis: Axis
@@ -85,14 +85,14 @@ class BoardView:
     has_attempts: bool = False
     is_filtered: bool = False
     noise: str = ""
-    before_axis: tuple[Column, ...] = ()
-    after_axis: tuple[Column, ...] = ()
+    before_axis: tuple[TableColumn, ...] = ()
+    after_axis: tuple[TableColumn, ...] = ()
 
     @property
     def count(self) -> str:
         """How many judges there are, and which of them are shown where it is not all."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
-        first, last = self.shown
+        first, last = self.row_range
         if first == 1 and last == self.n_rows:
             return f"{self.n_rows:,} {one if self.n_rows == 1 else many}"
         return (
@@ -104,25 +104,25 @@ class BoardView:
     @property
     def before(self) -> tuple[int, int] | None:
         """The step of rows before those shown; None where these are the first."""
-        first, _ = self.shown
+        first, _ = self.row_range
         return (first - PAGE_ROWS, first - 1) if first > 1 else None
 
     @property
     def after(self) -> tuple[int, int] | None:
         """The step of rows after those shown; None where these are the last."""
-        _, last = self.shown
+        _, last = self.row_range
         return (last + 1, min(last + PAGE_ROWS, self.n_rows)) if last < self.n_rows else None
 
     @property
     def with_after(self) -> tuple[int, int]:
         """What is shown once the step after it is there too, as far as one address shows it."""
-        first, last = self.shown
+        first, last = self.row_range
         return max(first, last + PAGE_ROWS - MOST_ROWS + 1), last + PAGE_ROWS
 
     @property
     def all_rows(self) -> tuple[int, int] | None:
         """All rows, where one address can show them and this one does not."""
-        is_all = self.shown == (1, self.n_rows)
+        is_all = self.row_range == (1, self.n_rows)
         return (1, self.n_rows) if not is_all and 0 < self.n_rows <= MOST_ROWS else None
 
 
@@ -152,7 +152,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         other_figures={name: METRIC_TITLES[name] for name in others},
         benchmarks=tuple(parts.values()),
         rows=view(judges[max(first - 1, after) : last]),
-        shown=(first, last),
+        row_range=(first, last),
         n_rows=len(judges),
         references=references,
         axis=axis,
@@ -186,8 +186,8 @@ def _other_columns(
     choice: LeaderboardQuery, others, parts, has_costs: bool, has_attempts: bool
 ) -> list[_Heading]:
     found = [(name, METRIC_TITLES[name], "number other", "") for name in others]
-    shown = figure_name(choice.figure)
-    found += [(name, short, "number part", f"{title}: {shown}") for name, (short, title) in parts.items()]
+    metric = figure_name(choice.figure)
+    found += [(name, short, "number part", f"{title}: {metric}") for name, (short, title) in parts.items()]
     if has_costs:
         hint = "US dollars for 1,000 trajectories, where the file says what its rows cost"
         found.append(("cost", "$/1k", "number cost", hint))
@@ -197,13 +197,13 @@ def _other_columns(
     return [*found, ("date", "Source", "from", "sorts by date")]
 
 
-def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]) -> Iterator[Column]:
+def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]) -> Iterator[TableColumn]:
     for name, title, classes, hint in headings:
         is_lowest_first = name in _LOWEST_FIRST or (name == "figure" and choice.figure in LOWER_IS_BETTER)
         first, second = (name, f"-{name}") if is_lowest_first else (f"-{name}", name)
         direction = {name: "ascending", f"-{name}": "descending"}.get(choice.sort, "")
         following = second if choice.sort == first else first
-        yield Column(name, title, classes, hint, direction, following)
+        yield TableColumn(name, title, classes, hint, direction, following)
 
 
 def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:

@@ -7,9 +7,9 @@ from leaderboard.board.history import board_history
 from space.pages.leaderboard.summary import (
     DATE_WIDTH,
     LEFT,
+    MOST_CHANGES,
+    MOST_LINES,
     RIGHT,
-    SHOWN_CHANGES,
-    SHOWN_LINES,
     WIDTH,
     sentences,
     view_history,
@@ -70,10 +70,10 @@ def test_changes_are_told_newest_first_and_the_first_day_is_no_change():
 def test_a_long_history_shows_the_first_places_and_the_latest_changes():
     rows = [judge(f"J{n}", f"2026-01-{n + 1:02}", 40 + n) for n in range(25)]
     found = view(*rows)
-    assert len(found.lines) == SHOWN_LINES
-    assert [line.name for line in found.lines] == [f"J{24 - n}" for n in range(SHOWN_LINES)]
-    assert len(found.changes) == SHOWN_CHANGES
-    assert found.more_changes == 24 - SHOWN_CHANGES
+    assert len(found.lines) == MOST_LINES
+    assert [line.name for line in found.lines] == [f"J{24 - n}" for n in range(MOST_LINES)]
+    assert len(found.changes) == MOST_CHANGES
+    assert found.more_changes == 24 - MOST_CHANGES
     for line in found.lines:
         across = [float(x) for x in re.findall(r"(?:M|H|,[\d.]+ )([\d.]+)", line.path)]
         assert across == sorted(across)  # no line runs back in time
