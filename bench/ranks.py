@@ -27,13 +27,14 @@ import numpy as np
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from leaderboard.board.ranks import (
+    TESTED_TOGETHER,
     Contender,
     RankingData,
     count_interval,
     metric_samples,
+    rank_cells,
     separated_pairs,
 )
-from leaderboard.board.ties import TESTED_TOGETHER, KeptRanks
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.judge_precision.intervals import (
     FIGURES,
@@ -133,7 +134,7 @@ def null_share(split: Split, n_judges: int, n_boards: int, seed: int = 0) -> flo
 
 
 def separates_any(counts: np.ndarray) -> bool:
-    """Whether a board too large for the step-down (`leaderboard.board.ties`) separates any pair of its
+    """Whether a board too large for the step-down (`leaderboard.board.ranks`) separates any pair of its
     judges, from their counts (judges, tasks, 4)."""
     cells = {
         f"{place}": {"precision": tp / (tp + fp), "precision_ci": count_interval("precision", tp, fp, fn, tn)}
@@ -141,8 +142,8 @@ def separates_any(counts: np.ndarray) -> bool:
     }
     by_task = {name: {"success": judge[:, :2]} for name, judge in zip(cells, counts, strict=True)}
     best_first = dict(sorted(cells.items(), key=lambda each: -each[1]["precision"]))
-    found = KeptRanks().ranks(best_first, "success", "precision", RankingData(by_task))
-    return bool((found[:, 1] > 1).any())
+    ranks = rank_cells(best_first, "success", "precision", RankingData(by_task))
+    return any(rank.low > 1 for rank in ranks.values())
 
 
 def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:

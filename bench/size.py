@@ -24,8 +24,6 @@ from typing import Any
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 NO_PRODUCT = ("__init__.py", "__main__.py")
-BESIDE = "leaderboard page"
-"""The thread of `space.pages.leaderboard.page.FirstPage`."""
 AIMS = {"lines": 53_000, "test lines": 63_000, "upload": 25, "judges run": 30}
 
 
@@ -79,7 +77,7 @@ class Passed:
         path = frame.f_code.co_filename
         if not self.is_on or event != "call" or path in self._seen or path not in self._modules:
             return
-        if not _is_importing(frame) and threading.current_thread().name != BESIDE:
+        if not _is_importing(frame):
             self._seen.add(path)
 
 

@@ -177,7 +177,7 @@ def compare(
     """
     _check(entrants, label, figure)
     voters = tuple(i for i, entrant in enumerate(entrants) if entrant.verdicts is not None and labels)
-    paired = _PairedCells.of(entrants, voters, labels, label, n_resamples) if len(voters) > 1 else None
+    paired = _resample(entrants, voters, labels, label, n_resamples) if len(voters) > 1 else None
     pairs = tuple(
         _pair(entrants, i, j, label, figure, paired)
         for i in range(len(entrants))
@@ -202,83 +202,54 @@ def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _PairedCells:
-    """Resampled counts of the entrants with verdicts, and the names of the cells in their order."""
+    """Counts of the entrants with verdicts (``place``, by entrant) over the same resamples of tasks.
+
+    ``cells`` are the group and the name of each cell, overall first.
+    """
 
     resampled: Resampled
     place: Mapping[int, int]
+    cells: Sequence[tuple[str, str]]
     truth: np.ndarray
-    benchmarks: tuple[str, ...]
-    agents: tuple[str, ...]
 
-    @classmethod
-    def of(
-        cls,
-        entrants: Sequence[Entrant],
-        voters: Sequence[int],
-        labels: LabelSet,
-        label: str,
-        n_resamples: int,
-    ) -> "_PairedCells":
-        benchmarks = np.array([t.benchmark for t in labels.trajectories])
-        agents = np.array([t.agent for t in labels.trajectories])
-        benchmark_names, agent_names = np.unique(benchmarks), np.unique(agents)
-        cells = [np.ones(len(benchmarks), dtype=bool)]
-        cells += [benchmarks == name for name in benchmark_names]
-        cells += [agents == name for name in agent_names]
-        tasks, _ = cluster_codes(task_names(labels), len(benchmarks))
-        truth = labels.primary[label]
-        verdicts = [entrants[i].verdicts for i in voters]
-        resampled = resample_judges(verdicts, truth, tasks, cells, n_resamples, SEED)
-        places = {entrant: place for place, entrant in enumerate(voters)}
-        return cls(resampled, places, truth, tuple(benchmark_names.tolist()), tuple(agent_names.tolist()))
 
-    def holds(self, *entrants: int) -> bool:
-        """Whether all of these entrants have verdicts."""
-        return all(entrant in self.place for entrant in entrants)
-
-    def differences(self, first: int, second: int, figure: str) -> list[Difference]:
-        """Overall, then by benchmark, then by agent."""
-        cells = range(1 + len(self.benchmarks) + len(self.agents))
-        judges = self.place[first], self.place[second]
-        return [paired_difference_of(self.resampled, *judges, cell, figure) for cell in cells]
+def _resample(
+    entrants: Sequence[Entrant], voters: Sequence[int], labels: LabelSet, label: str, n_resamples: int
+) -> _PairedCells:
+    cells = {("overall", ""): np.ones(len(labels.trajectories), dtype=bool)}
+    benchmarks = np.array([t.benchmark for t in labels.trajectories])
+    agents = np.array([t.agent for t in labels.trajectories])
+    for group, values in (("by_benchmark", benchmarks), ("by_agent", agents)):
+        cells |= {(group, str(name)): values == name for name in np.unique(values)}
+    tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
+    verdicts, truth = [entrants[i].verdicts for i in voters], labels.primary[label]
+    resampled = resample_judges(verdicts, truth, tasks, list(cells.values()), n_resamples, SEED)
+    return _PairedCells(resampled, {entrant: n for n, entrant in enumerate(voters)}, list(cells), truth)
 
 
 def _pair(
     entrants: Sequence[Entrant], first: int, second: int, label: str, figure: str, paired: _PairedCells | None
 ) -> Pair:
-    cells = [entrants[place].row.labels[label] for place in (first, second)]
-    if paired is None or not paired.holds(first, second):
-        names = sorted({*cells[0]["by_benchmark"], *cells[1]["by_benchmark"]})
-        by_benchmark = {name: _from_cells(cells, "by_benchmark", name, figure) for name in names}
-        overall = approximate_difference(cells[0]["overall"], cells[1]["overall"], figure)
-        return Pair(first, second, overall, by_benchmark, {}, None)
-    overall, *others = paired.differences(first, second, figure)
-    n_benchmarks = len(paired.benchmarks)
-    groups = {
-        "by_benchmark": zip(paired.benchmarks, others[:n_benchmarks], strict=True),
-        "by_agent": zip(paired.agents, others[n_benchmarks:], strict=True),
-    }
-    found = {
-        group: {name: _or_from_cells(difference, cells, group, name, figure) for name, difference in named}
-        for group, named in groups.items()
-    }
-    if overall.interval is None:
-        overall = approximate_difference(cells[0]["overall"], cells[1]["overall"], figure)
+    scores = [entrants[place].row.labels[label] for place in (first, second)]
+
+    def from_cells(group: str, name: str = "") -> Difference:
+        """The difference from the two rows' own cells."""
+        cells = [score["overall"] if group == "overall" else score[group].get(name) for score in scores]
+        return approximate_difference(*cells, figure)
+
+    if paired is None or not {first, second} <= paired.place.keys():
+        names = sorted({*scores[0]["by_benchmark"], *scores[1]["by_benchmark"]})
+        by_benchmark = {name: from_cells("by_benchmark", name) for name in names}
+        return Pair(first, second, from_cells("overall"), by_benchmark, {}, None)
+    found: dict[str, dict[str, Difference]] = {"overall": {}, "by_benchmark": {}, "by_agent": {}}
+    judges = paired.place[first], paired.place[second]
+    for number, (group, name) in enumerate(paired.cells):
+        difference = paired_difference_of(paired.resampled, *judges, number, figure)
+        found[group][name] = difference if difference.interval is not None else from_cells(group, name)
     verdicts = entrants[first].verdicts, entrants[second].verdicts
     runs = PairedVerdicts(
         mcnemar(*verdicts, paired.truth),
         verdict_agreement(*verdicts),
         shared_errors(*verdicts, paired.truth),
     )
-    return Pair(first, second, overall, found["by_benchmark"], found["by_agent"], runs)
-
-
-def _from_cells(cells: Sequence[Mapping[str, Any]], group: str, name: str, figure: str) -> Difference:
-    return approximate_difference(cells[0][group].get(name), cells[1][group].get(name), figure)
-
-
-def _or_from_cells(
-    difference: Difference, cells: Sequence[Mapping[str, Any]], group: str, name: str, figure: str
-) -> Difference:
-    """The paired difference, or one from the two cells where pairing gives no interval."""
-    return difference if difference.interval is not None else _from_cells(cells, group, name, figure)
+    return Pair(first, second, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)

@@ -5,10 +5,10 @@ both cancels out. Where only counts of one are known (a paper's row without verd
 put together; that treats the judges as if they had seen different trajectories, and is wider than need be.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from leaderboard.judge_precision.intervals import (
     percentile_intervals,
     resampled_counts,
 )
+from leaderboard.score import Cell
 
 COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
 """Figures that can be compared; rows without verdicts have intervals for the first three."""
@@ -110,9 +111,7 @@ def paired_difference_of(
     return Difference(*values, value, (low, high), "paired")
 
 
-def approximate_difference(
-    first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, figure: str = "precision"
-) -> Difference:
+def approximate_difference(first: Cell | None, second: Cell | None, figure: str = "precision") -> Difference:
     """The difference of two cells (CELL of product.md) from their own intervals, errors added in squares.
 
     Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but with all other

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from arb.core.vocabulary import LABELS
-from leaderboard.judge_precision.confusion import confusion_counts, figures
+from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
 from leaderboard.labels.labels import LabelSet
@@ -50,7 +50,6 @@ def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> P
 
 
 SEED = 0
-COUNTS: Final = ("tp", "fp", "fn", "tn", "no_verdict")
 
 
 class Verdicts(Protocol):
@@ -119,29 +118,6 @@ def fpr_interval(
     # FP / (FP + TN) has the form of a precision, TP / (TP + FP)
     as_precision = np.stack([fp, tn, np.zeros_like(fp)], axis=1)[:, None, :]
     return cluster_intervals(as_precision, N_RESAMPLES, SEED)[0]["precision_ci"]
-
-
-def complete_labels(report: Mapping[str, Any]) -> dict[str, dict[str, Any] | None]:
-    """The labels of a stored report with every figure of today's metric.
-
-    A report scored before the metric had a figure lacks it; it follows from the counts of its cell.
-    """
-    return {label: found and _complete_label(found, report) for label, found in report["labels"].items()}
-
-
-def _complete_label(found: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
-    policy = report.get("policy", "strict")
-    groups = {
-        key: {name: _complete_cell(cell, policy) for name, cell in found[key].items()}
-        for key in ("by_benchmark", "by_agent")
-    }
-    return {**found, "overall": _complete_cell(found["overall"], policy), **groups}
-
-
-def _complete_cell(cell: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
-    if "balanced_accuracy" in cell:
-        return cell
-    return {**figures(*(cell[name] for name in COUNTS), policy=policy), **cell}
 
 
 def task_names(labels: LabelSet) -> list[str]:

@@ -50,7 +50,7 @@ from space.pages.compare.page import build_compare_router
 from space.pages.errors.page import build_errors_pages, build_errors_router
 from space.pages.judge.page import build_judge_router
 from space.pages.labels import build_disputes_pages, build_disputes_router, build_label_versions
-from space.pages.leaderboard.page import FirstPage, build_leaderboard_router
+from space.pages.leaderboard.page import build_leaderboard_router
 from space.pages.maintain.api import RescoringJob, build_maintain_router
 from space.pages.maintain.page import build_maintain_pages
 from space.pages.mine import build_mine_pages, build_mine_router
@@ -137,7 +137,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     metrics.watch_queue(service.durability.waiting)
     uploads, streams = UploadStore(settings), OpenStreams()
     app = FastAPI(
-        lifespan=partial(lifespan, service, uploads, lambda: first_page.make(), lambda: results.sweep()),
+        lifespan=partial(lifespan, service, uploads, lambda: results.sweep()),
         title=service.suite.profile.title,
         description=ABOUT_REST,
         docs_url=None,
@@ -152,7 +152,6 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
-    first_page = FirstPage(services, pages)
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))
         app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)
@@ -223,15 +222,13 @@ def is_expensive(path: str) -> bool:
 async def lifespan(
     service: SubmissionService,
     uploads: UploadStore,
-    begin: Callable[[], object],
     sweep: Callable[[], object],
     _app: FastAPI,
 ) -> AsyncIterator[None]:
-    """Call ``begin`` at the start, then ``sweep`` now and then.
+    """Call ``sweep`` now and then.
 
     At the end uploads are deleted, and what waits for the Hub is sent to it.
     """
-    begin()
     tidying = asyncio.create_task(return_memory_at_times())
     async with swept(uploads.sweep, sweep):
         yield

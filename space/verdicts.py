@@ -18,7 +18,7 @@ from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
 from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet
-from leaderboard.report import complete_labels, score_report
+from leaderboard.report import score_report
 from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
 from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
@@ -54,7 +54,6 @@ class JudgeVerdicts:
     def __init__(self, service: SubmissionService, explorer: Explorer) -> None:
         self._service, self._explorer = service, explorer
         self._lock = threading.Lock()
-        self._known: tuple[tuple, Mapping[str, JudgeColumn]] = ((), {})
         self._carried: dict[str, tuple[tuple, Mapping[str, JudgeColumn]]] = {}
         self._figures: dict[str, tuple[tuple, Mapping[str, Any]]] = {}
 
@@ -120,16 +119,11 @@ class JudgeVerdicts:
         carried = self._in_dataset(split)
         if split == "dev":
             return carried
-        board = self._service.board()
-        key = (tuple(carried), board.key)
-        with self._lock:
-            if self._known[0] != key:
-                best = [row.id for row in board.ranking(LABEL) if row.labels[LABEL]["best"]]
-                is_whole = {judge for judge, column in carried.items() if column.is_complete}
-                files = (self._of_file(row_id) for row_id in best if row_id not in is_whole)
-                found = islice(filter(None, files), MOST_JUDGES)
-                self._known = (key, {**carried, **{column.judge: column for column in found}})
-            return self._known[1]
+        best = [row.id for row in self._service.board().ranking(LABEL) if row.labels[LABEL]["best"]]
+        is_whole = {judge for judge, column in carried.items() if column.is_complete}
+        files = (self._of_file(row_id) for row_id in best if row_id not in is_whole)
+        found = islice(filter(None, files), MOST_JUDGES)
+        return {**carried, **{column.judge: column for column in found}}
 
     def one(self, judge: str, split: str) -> JudgeColumn | None:
         """A judge by its row or its name in the dataset; also one whose file is not among the best."""
@@ -198,7 +192,7 @@ class JudgeVerdicts:
         key = (labels.version, column.dataset_name and self.version)
         found = self._figures.get(row.id)
         if found is None or found[0] != key:
-            found = (key, complete_labels(score_report(column, labels)))
+            found = (key, score_report(column, labels)["labels"])
             self._figures[row.id] = found
         return found[1]
 

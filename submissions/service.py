@@ -213,7 +213,7 @@ class SubmissionService:
     def scorer(self) -> Scorer:
         half = self.suite.rules.ranking_half and not self.suite.labels_are_public
         key = self.secret.key("ranking-half") if half else None
-        return Scorer(self.engine, self.files, self.suite, self.settings, self.clock, key, self.parsers)
+        return Scorer(self.engine, self.files, self.suite, self.clock, key, self.parsers)
 
     @cached_property
     def disclosure_policy(self) -> DisclosurePolicy:
@@ -331,7 +331,10 @@ class SubmissionService:
         if is_scored or recorded.status.is_held or recorded.status.is_rejected:
             return recorded
         try:
-            score, last = self.scorer.score(recorded.submission.id, recorded.submitted.actor, upload, labels)
+            verdicts = upload.check.aligned
+            score, last = self.scorer.score(
+                recorded.submission.id, recorded.submitted.actor, verdicts, labels
+            )
         except NotCharged:  # a maintainer decided on it in the meantime
             with snapshot(self.engine) as session:
                 found = recorded_submission(

@@ -88,7 +88,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
     def scored(number: int) -> tuple:
         upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
         service.files.keep(upload.content)
-        return upload, score_of(upload, labels)
+        return upload, score_of(upload.check.aligned, labels)
 
     with patch.object(intervals, "resampling_weights", drawn):
         drawing = [range(at, min(at + SAVED_AT_ONCE, n_submissions)) for at in

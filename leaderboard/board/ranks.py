@@ -18,12 +18,18 @@ the same family: in place of resamples they have normal draws with the width of 
 all others (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal 50).
 Independence makes their differences look less certain than on common tasks, so it separates too little rather
 than too much.
+
+The work of the step-down grows with the square of the rows, so larger boards (``TESTED_TOGETHER``) use
+the critical value of Tukey and Kramer instead: the 95 % quantile of the studentized range of so many
+independent normal estimates (Tukey 1953; Kramer 1956, Biometrics 12; the familywise error is at most 5 %:
+Hayter 1984, Annals of Statistics 12), for the next power of two of the rows. Common tasks and the lack of a
+step-down make it separate too little rather than too much.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from math import ceil, hypot, sqrt
+from functools import lru_cache
+from math import ceil, erf, hypot, sqrt
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,6 +45,7 @@ from leaderboard.judge_precision.intervals import (
     metric_values,
     resampled_counts,
 )
+from leaderboard.score import Cell
 
 DESIGN_EFFECTS: Final = MappingProxyType(
     {"precision": 1.6, "recall": 1.85, "f1": 1.85, "accuracy": 1.6, "npv": 1.85, "tnr": 1.45, "fpr": 1.45,
@@ -49,10 +56,14 @@ judge, whose real test verdicts give 1.5 to 1.8 for precision and 1.3 to 2.2 for
 
 RANKED_METRICS: Final = tuple(DESIGN_EFFECTS)
 
+TESTED_TOGETHER: Final = 128
+RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
+"""A standard error from so many is off by 2 % (one standard deviation)."""
+
 _RESAMPLES_AT_ONCE = 512
-_LARGEST_WORK = 500_000_000
-_FEWEST_RESAMPLES = 1_000
 _WINDOW = 0.25
+_ROWS_AT_ONCE = 256
+_ONE = 2.0**20
 
 
 @dataclass(frozen=True)
@@ -77,62 +88,25 @@ class Rank:
     high: int
 
 
-class Ranks(Mapping[str, Rank | None]):
-    """Ranks by row id, None where the metric is undefined: kept as arrays, a `Rank` is made where it is read.
-
-    ``numbers`` has place, low and high of each of ``ids``: int of shape (len(ids), 3).
-    """
-
-    def __init__(self, ids: Sequence[str], numbers: np.ndarray, undefined: Iterable[str] = ()) -> None:
-        self.ids, self.numbers = ids, numbers
-        self._places = {**dict.fromkeys(undefined, len(ids)), **dict(zip(ids, range(len(ids)), strict=True))}
-
-    @classmethod
-    def of(cls, ranks: Mapping[str, Rank | None]) -> "Ranks":
-        """The same ranks as arrays."""
-        known = {row_id: rank for row_id, rank in ranks.items() if rank is not None}
-        numbers = [(rank.place, rank.low, rank.high) for rank in known.values()]
-        return cls(list(known), np.array(numbers, dtype=np.int64).reshape(-1, 3), ranks.keys() - known.keys())
-
-    def take(self, row_ids: Sequence[str]) -> np.ndarray:
-        """Place, low and high of each of these rows, (len(row_ids), 3); zeros where it has no rank."""
-        places = map(self._places.get, row_ids, repeat(len(self.ids)))
-        with_none = np.concatenate([self.numbers, np.zeros((1, 3), dtype=np.int64)])
-        return with_none[np.fromiter(places, dtype=np.int64, count=len(row_ids))]
-
-    def __getitem__(self, row_id: str) -> Rank | None:
-        place = self._places[row_id]
-        return Rank(*self.numbers[place].tolist()) if place < len(self.ids) else None
-
-    def __contains__(self, row_id: object) -> bool:
-        return row_id in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
 def metric_samples(
     judges: Sequence[np.ndarray], metric: str = "precision", seed: int = 0, n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
-    """Of each judge, from its counts a task: the metric over resamples of tasks; NaN where undefined.
+    """Return each judge's metric over resamples of tasks; NaN where undefined.
 
-    Counts are (tasks, 2) with TP, FP, enough for precision, or (tasks, 4) with TP, FP, FN, TN. The draws, not
-    the products with them, take the time: 50 judges cost little more than one.
+    Args:
+        judges: Counts of the same tasks for every judge: (tasks, 2) with TP, FP, which is enough for
+            precision, or (tasks, 4) with TP, FP, FN, TN.
+
+    The draws, not the products with them, take the time: 50 judges cost little more than one.
     """
-    counts = [np.asarray(judge, dtype=np.int64) for judge in judges]
-    samples: list[np.ndarray] = [np.empty(0)] * len(counts)
-    for shape in {judge.shape for judge in counts}:
-        places = [place for place, judge in enumerate(counts) if judge.shape == shape]
-        totals = resampled_counts(np.concatenate([counts[p] for p in places], axis=1), n_resamples, seed)
-        columns = [totals[:, column :: shape[1]] for column in range(shape[1])]
-        columns += [np.zeros_like(columns[0])] * (4 - len(columns))
-        found = metric_values(metric, *columns)
-        for column, place in enumerate(places):
-            samples[place] = found[:, column]
-    return samples
+    if not judges:
+        return []
+    counts = np.stack([np.asarray(judge, dtype=np.int64) for judge in judges], axis=1)
+    n_tasks, n_judges, n_counts = counts.shape
+    totals = resampled_counts(counts.reshape(n_tasks, -1), n_resamples, seed)
+    columns = list(np.moveaxis(totals.reshape(n_resamples, n_judges, n_counts), 2, 0))
+    columns += [np.zeros_like(columns[0])] * (4 - n_counts)
+    return list(metric_values(metric, *columns).T)
 
 
 def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:
@@ -202,7 +176,7 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
     family = np.triu(takes_part[:, None] & takes_part, k=1)
     if not family.any():
         return np.zeros((n, n), dtype=bool)
-    errors = _errors(contenders, values, has_samples, family)
+    errors = _errors(contenders, values, has_samples)
     spread = _standard_errors(errors)
     statistics = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
     if not has_samples.all():
@@ -222,17 +196,9 @@ def _varies(samples: np.ndarray | None) -> bool:
     return bool(len(defined)) and float(np.ptp(defined)) > 1e-9
 
 
-def _errors(
-    contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray, family: np.ndarray
-) -> np.ndarray:
-    """How far each resample lies from the estimate: (n, n_resamples), NaN where undefined.
-
-    A board of more than 316 rows takes fewer of the resamples, 500 rows 4,000, so that it is made in a second
-    or so: the familywise level is then within 0.3 points (one standard error) of 5 %.
-    """
-    drawn = {len(contenders[place].samples) for place in np.flatnonzero(has_samples)} or {N_RESAMPLES}
-    size = max(_FEWEST_RESAMPLES, _LARGEST_WORK // int(family.sum()))
-    size = min(size, *drawn)
+def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray) -> np.ndarray:
+    """How far each resample lies from the estimate: (n, n_resamples), NaN where undefined."""
+    size = min([len(contenders[place].samples) for place in np.flatnonzero(has_samples)] or [N_RESAMPLES])
     errors = np.zeros((len(values), size))
     for place in np.flatnonzero(has_samples):
         errors[place] = contenders[place].samples[:size] - values[place]
@@ -314,20 +280,79 @@ def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndar
     return found
 
 
-def rank_contenders(contenders: Sequence[Contender]) -> np.ndarray:
-    """Place, low and high of each contender, (n, 3); they come in the board's order, best first."""
-    separated = separated_pairs(contenders)
-    return numbers_of(separated.sum(axis=0), separated.sum(axis=1))
+@lru_cache(maxsize=64)
+def critical_value(n: int) -> float:
+    """Return the 95 % quantile of the largest |difference| / standard error among ``n`` estimates.
+
+    This is the studentized range q of n standard normals, over sqrt 2: P(range <= q) is the integral of
+    n phi(z) (Phi(z) - Phi(z - q))**(n - 1) over z; found by bisection.
+    """
+    if n < 2:
+        return 0.0
+    step = 0.01
+    z = np.arange(-9, 18 + step, step)
+    density = n * np.exp(-z * z / 2) / sqrt(2 * np.pi) * step
+    below = np.array([(1 + erf(point / sqrt(2))) / 2 for point in z])
+    low, high = 0, len(z) // 2  # in steps: Phi(z - q) is then Phi moved by so many points
+    while high - low > 1:
+        shift = (low + high) // 2
+        moved = np.concatenate([np.zeros(shift), below[: len(below) - shift]])
+        if float(density @ (below - moved) ** (n - 1)) < CONFIDENCE:
+            low = shift
+        else:
+            high = shift
+    return high * step / sqrt(2)
 
 
-def numbers_of(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Place, low and high, (n, 3), of rows in their order, of which so many are separated above and below.
+def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many rows are separated above, and below, each row of a large board.
+
+    Two rows with resamples are compared paired: difference**2 > critical**2 variance of the difference. Any
+    other two by the ends of their intervals that face each other (Newcombe 1998, method 10). Errors are
+    rounded to whole multiples of 2**-20, so that sums of their products are exact in float64 in any order.
+    """
+    n = len(contenders)
+    values = np.array([contender.value for contender in contenders], dtype=np.float64)
+    ends = np.array([contender.interval or (np.nan, np.nan) for contender in contenders], dtype=np.float64)
+    to_low, to_high = values - ends[:, 0], ends[:, 1] - values
+    errors = np.zeros((n, RESAMPLES_OF_LARGE_BOARDS))
+    squares = np.full(n, np.nan)  # sums of squared errors; NaN for rows that are compared by intervals
+    for place, contender in enumerate(contenders):
+        if contender.samples is not None and not np.isnan(contender.samples).any():
+            rounded = np.rint((contender.samples - contender.value) * _ONE)
+            if np.ptp(rounded) > 1:
+                errors[place], squares[place] = rounded, rounded @ rounded
+    border = critical_value(1 << (n - 1).bit_length()) ** 2
+    above, below = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for start in range(0, n, _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        apart = values[rows, None] - values
+        squared = apart * apart
+        spread = squares[rows, None] + squares - 2 * (errors[rows] @ errors.T)
+        by_resamples = (squared * (RESAMPLES_OF_LARGE_BOARDS * _ONE**2) > border * spread) & (spread > 0)
+        # The better row's lower end faces the worse one's upper end.
+        facing = np.where(apart > 0, to_low[rows, None], to_high[rows, None])
+        opposite = np.where(apart > 0, to_high, to_low)
+        by_interval = squared * NORMAL_QUANTILE**2 > border * (facing * facing + opposite * opposite)
+        separated = np.where(np.isnan(spread), by_interval, by_resamples)
+        above[rows] = (separated & (apart < 0)).sum(axis=1)
+        below[rows] = (separated & (apart > 0)).sum(axis=1)
+    return above, below
+
+
+def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
+    """Return the rank of each contender; they come in the board's order, best first.
 
     A row may be as high as one place below the rows that are separated above it, and as low as one place
     above those separated below it: so rows that overlap share a range.
     """
-    n = len(above)
-    return np.stack([np.arange(1, n + 1), above + 1, n - below], axis=1).astype(np.int64)
+    n = len(contenders)
+    if n > TESTED_TOGETHER:
+        above, below = count_separated(contenders)
+    else:
+        separated = separated_pairs(contenders)
+        above, below = separated.sum(axis=0), separated.sum(axis=1)
+    return [Rank(place + 1, int(above[place]) + 1, n - int(below[place])) for place in range(n)]
 
 
 def counts_of_tasks(found: Sequence[Sequence[int]], labelled: Sequence[Sequence[int]] | None) -> np.ndarray:
@@ -352,17 +377,11 @@ class RankingData:
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
-    hidden: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hidden: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
 
-def contenders_of(
-    cells: Mapping[str, Mapping[str, Any]],
-    label: str,
-    metric: str,
-    data: RankingData,
-    n_resamples: int = N_RESAMPLES,
-) -> list[Contender]:
-    """The rows of ``cells`` (by row id, their CELL of the label, the metric defined), in their order."""
+def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
+    """Return the rank of each row of ``cells``: by row id, best first, its CELL with the metric defined."""
     labelled = None if metric == "precision" else data.labels_by_task.get(label)
     counts = {
         name: counts_of_tasks(found, labelled)
@@ -370,12 +389,14 @@ def contenders_of(
         if (found := data.counts_by_task.get(name, {}).get(label)) is not None
         and (metric == "precision" or labelled)
     }
-    drawn = metric_samples(list(counts.values()), metric, n_resamples=n_resamples)
+    size = N_RESAMPLES if len(cells) <= TESTED_TOGETHER else RESAMPLES_OF_LARGE_BOARDS
+    drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
     samples = dict(zip(counts, drawn, strict=True))
-    return [_contender(cell, metric, samples.get(name)) for name, cell in cells.items()]
+    contenders = [_contender(cell, metric, samples.get(name)) for name, cell in cells.items()]
+    return dict(zip(cells, rank_contenders(contenders), strict=True))
 
 
-def _contender(cell: Mapping[str, Any], metric: str, samples: np.ndarray | None) -> Contender:
+def _contender(cell: Cell, metric: str, samples: np.ndarray | None) -> Contender:
     if metric in FIGURES:
         interval = cell.get(f"{metric}_ci")
     elif cell.get("tp") is None or "noise" in cell:  # an interval of the counts would leave the noise out

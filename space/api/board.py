@@ -1,6 +1,5 @@
 """REST: the board as JSON and CSV, its judges, the boards of other label versions, liveness and readiness."""
 
-import asyncio
 import base64
 import json
 import re
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import text
@@ -18,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from arb.core.cache import ByteCache
 from arb.core.vocabulary import LABELS
-from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
@@ -141,8 +140,7 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
         "n_rows": len(board.rows),
         "next": _cursor(board.rows[start + limit - 1]) if has_more else None,
     }
-    rows = board.encoded_rows(start, start + limit)
-    return json.dumps(facts, separators=(",", ":")).encode()[:-1] + b',"rows":[' + rows + b"]}"
+    return canonical({**facts, "rows": [vars(row) for row in board.rows[start : start + limit]]})
 
 
 def _cursor(row: BoardRow) -> str:
@@ -177,16 +175,12 @@ class Readiness:
 
     def __init__(self, service: SubmissionService) -> None:
         self._service, self._thread = service, CapacityLimiter(1)
-        self._task: asyncio.Future[Mapping[str, Any]] | None = None
 
     async def get(self) -> Mapping[str, Any]:
         """Return the answer as JSON; its ``status`` is "ok", or "unavailable" with a ``reason``."""
-        loop = asyncio.get_running_loop()
-        if self._task is None or self._task.done() or self._task.get_loop() is not loop:
-            self._task = asyncio.ensure_future(to_thread.run_sync(self._read, limiter=self._thread))
-        task = self._task  # while this waits, another request may begin a new one
-        done, _ = await asyncio.wait({task}, timeout=READY_SECONDS)
-        return task.result() if done else {"status": "unavailable", "reason": NOT_IN_TIME}
+        with move_on_after(READY_SECONDS):
+            return await to_thread.run_sync(self._read, limiter=self._thread, abandon_on_cancel=True)
+        return {"status": "unavailable", "reason": NOT_IN_TIME}
 
     def _read(self) -> Mapping[str, Any]:
         service = self._service

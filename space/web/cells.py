@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from arb.core.console import percent
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.score import Cell, Score
 
 FEW: Final = 20
 """Cells whose metric rests on fewer trajectories than this are marked."""
@@ -25,7 +26,7 @@ CALLED: Final = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A metric in a table: text, number to sort by, hover text, whether it rests on few trajectories."""
 
     text: str
@@ -34,16 +35,16 @@ class Cell:
     is_few: bool = False
 
 
-def metric_cell(cell: Mapping[str, Any] | None, figure: str, label: str) -> Cell:
+def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
     """A metric, with the counts it rests on as hover text."""
     if cell is None or cell.get(figure) is None:
-        return Cell("–", None, _hover(cell, label) or "not known")
+        return TableCell("–", None, _hover(cell, label) or "not known")
     value = cell[figure]
     rests_on = _rests_on(cell, figure)
-    return Cell(percent(value), value, _hover(cell, label), rests_on is not None and rests_on < FEW)
+    return TableCell(percent(value), value, _hover(cell, label), rests_on is not None and rests_on < FEW)
 
 
-def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
+def _hover(cell: Cell | None, label: str) -> str:
     if cell is None:
         return ""
     if cell["positives"] is None:
@@ -59,7 +60,7 @@ def _hover(cell: Mapping[str, Any] | None, label: str) -> str:
     return f"{hover}; {cell['note']}" if cell.get("note") else hover
 
 
-def _rests_on(cell: Mapping[str, Any], figure: str) -> int | None:
+def _rests_on(cell: Cell, figure: str) -> int | None:
     """How many trajectories the metric's denominator has; of a figure made of two the smaller.
 
     None where it is not known.
@@ -81,13 +82,15 @@ def _rests_on(cell: Mapping[str, Any], figure: str) -> int | None:
     }[figure]
 
 
-def cost_cell(cost: Mapping[str, float | int] | None) -> Cell:
+def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
     """Dollars for 1,000 trajectories, where the judge's file gave what its rows cost."""
     if not cost:
-        return Cell("", None)
+        return TableCell("", None)
     dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
     known = "every row" if rows == of else f"{rows:,} of {of:,} rows"
-    return Cell(f"{dollars:,.2f}", dollars, f"US dollars for 1,000 trajectories, from {known} of its file")
+    return TableCell(
+        f"{dollars:,.2f}", dollars, f"US dollars for 1,000 trajectories, from {known} of its file"
+    )
 
 
 ORIGINS: Final = MappingProxyType(
@@ -147,17 +150,11 @@ def describe_marks(row: BoardRow) -> str:
     return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
 
 
-def _noise_of(found: Mapping[str, Any] | None) -> float | None:
-    """The standard deviation of the noise on the overall true positives of a label; None where exact."""
-    noise = found and found["overall"].get("noise")
-    return noise["tp_sd"] if noise else None
-
-
-def describe_noise(found: Mapping[str, Any] | None) -> str:
+def describe_noise(found: Score | None) -> str:
     """How noisy the counts of a label of a row are, and what ranks come from; empty where they are exact."""
-    overall = _noise_of(found)
-    if found is None or overall is None:
+    if not found or "noise" not in found["overall"]:
         return ""
+    overall = found["overall"]["noise"]["tp_sd"]
     parts = {cell["noise"]["tp_sd"] for cell in found["by_benchmark"].values() if "noise" in cell}
     apart = f", ± {max(parts):g} in each benchmark" if parts else ""
     ranks = found.get("ranked_by") or "the same noisy figures and their intervals"
@@ -165,11 +162,6 @@ def describe_noise(found: Mapping[str, Any] | None) -> str:
         f"The labels of this suite are private: counts carry noise of ± {overall:g} true positives{apart} "
         f"(standard deviations), which intervals hold too; ranks come from {ranks}."
     )
-
-
-def is_noisy(row: BoardRow, label: str) -> bool:
-    """Whether the counts of a label of a row carry noise."""
-    return _noise_of(row.labels.get(label)) is not None
 
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
@@ -217,7 +209,9 @@ class Axis:
         if not known:
             return cls.over(0, round(1 / step), step)
         low, high = floor(min(known) / step + _LAST_DIGIT), ceil(max(known) / step - _LAST_DIGIT)
-        return cls.over(low, high if high > low else low + 1, step)
+        if low == high:  # every value is the same: room below it, at 0 above
+            low, high = (low - 1, high) if low > 0 else (low, high + 1)
+        return cls.over(low, high, step)
 
     @classmethod
     def over(cls, low: int, high: int, step: float) -> "Axis":

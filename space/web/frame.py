@@ -147,25 +147,13 @@ class PageFrame:
         only when the page is not in the cache. The answer has an ETag and is 304 where the reader has it.
         ``evaluates`` is for the page with Gradio's form, see `content_policy`.
         """
-        page = self.prepare(key, template, title, path, values, evaluates)
-        return page.response.answer(request, {POLICY: page.policy})
-
-    def prepare(
-        self,
-        key: Hashable,
-        template: str,
-        title: str,
-        path: str,
-        values: Callable[[], Mapping[str, Any]],
-        evaluates: bool = False,
-    ) -> CachedPage:
-        """The page of `cached`, made before anybody asks for it."""
 
         def make() -> CachedPage:
             html = self.html(template, title, path, **values())
             return CachedPage(CachedResponse.of(html.encode(), HTML), self._policy(html, evaluates))
 
-        return self._cache.get((template, title, path, key), make)
+        page = self._cache.get((template, title, path, key), make)
+        return page.response.answer(request, {POLICY: page.policy})
 
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
         """A page that says why there is nothing to see, and how to sign in."""

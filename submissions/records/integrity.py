@@ -30,8 +30,7 @@ from sqlalchemy import select
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
-from leaderboard.metric_versions import is_known_version, report_of_version
-from submissions.intake.upload import read_upload
+from leaderboard.score import is_known_version, report_of_version
 from submissions.privacy.server_secret import (
     KnownSecret,
     SecretRefused,
@@ -64,6 +63,7 @@ from submissions.records.secret_check import known_secret, note_secret, replace_
 from submissions.records.statuses import fold_statuses
 from submissions.scoring.rescore import label_set_of
 from submissions.scoring.scorer import score_of
+from submissions.scoring.verdicts import check_stored_file
 from submissions.service import SubmissionService
 
 Progress = Callable[[int, int], None]
@@ -217,25 +217,17 @@ def _problems_of_score(
             f"submission {submission_id}: its score could not be checked, since this version does not know "
             f"version {metric} of the metric; use the newest one"
         ]
-    content = service.files.read(body["file_sha256"])
-    most = max(len(content), service.settings.max_upload_bytes)
-    settings = service.settings.model_copy(update={"max_upload_bytes": most})
-    upload = read_upload(
-        content,
-        body["file_name"],
-        settings,
-        suite=service.suite,
-        split=body["split"],
-        parsers=service.parsers,
+    checked = check_stored_file(
+        service.files, body["file_sha256"], service.suite, body["split"], service.parsers
     )
-    if not upload.check.acceptable:
+    if checked.aligned is None:
         return [f"submission {submission_id}: its file is not acceptable now"]
     compares_halves = bool(scored.body["halves"]) and not is_retired
     try:
         half_key = service.secret.key("ranking-half") if compares_halves else None
     except SecretUnavailable as problem:
         return [f"submission {submission_id}: its score could not be checked: {problem}"]
-    again = _of_version(json.loads(canonical(score_of(upload, labels, half_key))), metric)
+    again = _of_version(json.loads(canonical(score_of(checked.aligned, labels, half_key))), metric)
     recorded = _of_version(scored.body, metric)
     names = ("report", "counts_by_task", "digests", *(["halves"] if compares_halves else []))
     if differing := [name for name in names if again[name] != recorded[name]]:

@@ -12,12 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from arb.core.vocabulary import LABELS
-from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.rows import is_rankable
+from leaderboard.board.board import Board, BoardRow, rank_rows
+from leaderboard.board.ranks import Rank, RankingData
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from leaderboard.labels.labels import LabelSet, LabelsInvalid
 from leaderboard.labels.source import LabelsUnavailable
 from leaderboard.report import verdicts_of
+from leaderboard.score import Cell
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import (
@@ -143,17 +144,15 @@ def _effects_on(
     return sorted(found, key=lambda each: (each.places[1] is None, each.places[1] or 0, each.id))
 
 
-def _cell(column: np.ndarray, labels: np.ndarray) -> Mapping[str, Any]:
+def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
     """The CELL of all verdicts, without intervals."""
     one_group = np.zeros(len(labels), dtype=np.int64)
     counts = confusion_counts(column, labels, one_group, 1, POLICY)[0]
     return figures(*(int(count) for count in counts), policy=POLICY)
 
 
-def _places(
-    label: str, cells: Mapping[ScoreLine, Mapping[str, Any]], published: Sequence[BoardRow]
-) -> dict[str, int]:
-    """The place of each row that stands for its judge, by the order of the board; no ties are looked for."""
+def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
+    """The place of each row that stands for its judge among all of them."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
@@ -162,14 +161,8 @@ def _places(
         )
         for line, cell in cells.items()
     ]  # fmt: skip
-    places: dict[str, int] = {}
-    seen = set()
-    for row in Board("", None, (*rows, *published)).ranking(label):
-        judge = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
-        if is_rankable(row) and judge not in seen and row.labels[label]["overall"]["precision"] is not None:
-            seen.add(judge)
-            places[row.id] = len(places) + 1
-    return places
+    ranks = rank_rows([*rows, *published], label, "precision", RankingData())
+    return {row_id: rank.place for row_id, rank in ranks.items() if rank is not None}
 
 
 def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
@@ -252,9 +245,9 @@ def previous_version(service: SubmissionService, version: str) -> str | None:
 
 def rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     """The places of every scored row on two boards, in the order of the newer one."""
-    places = {row.id: _place(row.labels) for row in before.rows} if before else {}
+    old, new = (board.ranks("success") if board else {} for board in (before, after))
     return tuple(
-        RankChange(row.id, row.judge, row.account, places.get(row.id), _place(row.labels))
+        RankChange(row.id, row.judge, row.account, _place(old.get(row.id)), _place(new.get(row.id)))
         for row in after.rows
         if row.provenance == "scored"
     )
@@ -284,9 +277,8 @@ def _is_among(events: Iterable[Event], before: str, after: str, suite: str) -> b
     return found
 
 
-def _place(labels: Mapping[str, Any]) -> int | None:
-    rank = (labels.get("success") or {}).get("rank")
-    return rank["place"] if rank else None
+def _place(rank: Rank | None) -> int | None:
+    return rank and rank.place
 
 
 REASON_LENGTH = 2_000

@@ -13,14 +13,13 @@ from sqlalchemy.orm import Session
 
 from arb.core.predictions import ParserPool
 from arb.core.predictions.table import Predictions
-from arb.core.settings import Settings
 from arb.core.suite import Suite
 from leaderboard.labels.labels import LabelSet
-from leaderboard.metric_versions import METRIC_VERSION
 from leaderboard.report import counts_by_task, score_report, with_cost
+from leaderboard.score import METRIC_VERSION
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import limit_message
-from submissions.intake.upload import Declaration, Upload, read_upload
+from submissions.intake.upload import Declaration, Upload
 from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
 from submissions.records.database import Score, Submission, snapshot, transaction
@@ -42,6 +41,7 @@ from submissions.records.queries import (
     unscored_submissions,
 )
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
+from submissions.scoring.verdicts import check_stored_file
 
 logger = logging.getLogger(__name__)
 
@@ -225,14 +225,15 @@ class Scorer:
     engine: Engine
     files: FileStore
     suite: Suite
-    settings: Settings
     clock: Callable[[], datetime]
     half_key: bytes | None = None
     parsers: ParserPool | None = None
 
-    def score(self, submission_id: str, account: str, upload: Upload, labels: LabelSet) -> tuple[Score, int]:
-        """Score a submission under ``labels``; see `record_score`."""
-        body = {"submission_id": submission_id, **score_of(upload, labels, self.half_key)}
+    def score(
+        self, submission_id: str, account: str, verdicts: Predictions, labels: LabelSet
+    ) -> tuple[Score, int]:
+        """Score the verdicts of a submission under ``labels``; see `record_score`."""
+        body = {"submission_id": submission_id, **score_of(verdicts, labels, self.half_key)}
         return record_score(self.engine, account, body, self.clock())
 
     def finish(self, labels: LabelSet) -> int:
@@ -260,7 +261,9 @@ class Scorer:
             if find_score(session, submission.id, labels.version, POLICY) is not None:
                 return True  # another process was here first
         try:
-            upload = self.stored_upload(submission)
+            checked = check_stored_file(
+                self.files, submission.file_sha256, self.suite, submission.split, self.parsers
+            )
         except (OSError, ValueError):
             if self.clock() - submission.submitted_at < FILE_WAIT:
                 logger.warning("submission %s waits: its file is not here (yet)", submission.id)
@@ -269,8 +272,8 @@ class Scorer:
             logger.error("submission %s cannot be scored: %s", submission.id, problem)
             refund_submission(self.engine, submission.id, problem, self.clock())
             return False
-        if not upload.check.acceptable:
-            codes = ", ".join(finding.code for finding in upload.check.findings if finding.level == "error")
+        if checked.aligned is None:
+            codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
             logger.error(
                 "submission %s cannot be scored: its file is not acceptable now (%s)", submission.id, codes
             )
@@ -282,40 +285,24 @@ class Scorer:
             logger.warning("submission %s waits: it was given back, and no file is left", submission.id)
             return False
         try:
-            self.score(submission.id, submission.judge.account.name, upload, labels)
+            self.score(submission.id, submission.judge.account.name, checked.aligned, labels)
         except NotCharged:
             return False
         return True
 
-    def stored_upload(self, submission: Submission) -> Upload:
-        """A submission's file, read again. Raises OSError or ValueError where it is missing or damaged."""
-        content = self.files.read(submission.file_sha256)
-        # It was within the limit of its day.
-        most = max(len(content), self.settings.max_upload_bytes)
-        settings = self.settings.model_copy(update={"max_upload_bytes": most})
-        return read_upload(
-            content,
-            submission.file_name,
-            settings,
-            suite=self.suite,
-            split=submission.split,
-            parsers=self.parsers,
-        )
 
-
-def score_of(upload: Upload, labels: LabelSet, half_key: bytes | None = None) -> dict:
-    """The score of an acceptable upload: what its record says of it beside the submission.
+def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict:
+    """Return the score of a file's verdicts, as its record holds it.
 
     ``halves`` holds report and digests of the half that is shown and the one that ranks; empty without a key.
     """
-    aligned = upload.check.aligned
     return {
         "label_version": labels.version,
         "policy": POLICY,
         "metric_version": METRIC_VERSION,
-        **_figures(aligned, labels),
-        "counts_by_task": dict(counts_by_task(aligned, labels)),
-        "halves": {} if half_key is None else _halves(aligned, labels, half_key),
+        **_figures(verdicts, labels),
+        "counts_by_task": dict(counts_by_task(verdicts, labels)),
+        "halves": {} if half_key is None else _halves(verdicts, labels, half_key),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from arb.core.cache import ByteCache
 from arb.core.predictions import ParserPool, read_predictions
-from arb.core.predictions.check import check
+from arb.core.predictions.check import CheckResult, check
 from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
@@ -29,27 +29,38 @@ class VerdictsUnavailable(Exception):
     """Verdicts that cannot be shown; the message says why, in words that anyone may read."""
 
 
+def check_stored_file(
+    files: FileStore,
+    sha256: str,
+    suite: Suite,
+    split: str,
+    parsers: ParserPool | None = None,
+    keep_reasoning: bool = False,
+) -> CheckResult:
+    """Read the stored file with this SHA-256 and check it against a split, as when it was submitted.
+
+    It was within the size limit of its day, so today's does not apply. Raises OSError or ValueError if the
+    file is missing or damaged.
+    """
+    content = files.read(sha256)
+    limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning)
+    table, findings = read_predictions(content, limits=limits, parsers=parsers)
+    return check(table, findings, suite, split)
+
+
 def read_stored_verdicts(
     files: FileStore, sha256: str, suite: Suite, split: str, parsers: ParserPool | None = None
 ) -> Predictions:
-    """The columns of the stored file with this SHA-256; raises VerdictsUnavailable like `read_verdicts`."""
-    try:
-        content = files.read(sha256)
-    except (OSError, ValueError):
-        logger.error("verdicts cannot be shown: the stored file %s is missing or damaged", sha256)
-        raise VerdictsUnavailable("the submitted file is missing or damaged on this server") from None
-    return read_verdicts(content, suite, split, parsers)
+    """Return the columns of a stored file in the order of the split, with its texts if they fit.
 
-
-def read_verdicts(content: bytes, suite: Suite, split: str, parsers: ParserPool | None = None) -> Predictions:
-    """The columns of a stored file in the order of ``suite.split(split)``, with its texts where they fit.
-
-    Raises VerdictsUnavailable where the file is not acceptable now (the suite has changed since).
+    Raises VerdictsUnavailable if the file is missing, damaged or not acceptable for the suite any more.
     """
     for keep_reasoning in (True, False):  # texts that are too many cost nobody the verdicts
-        limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning)
-        table, findings = read_predictions(content, limits=limits, parsers=parsers)
-        checked = check(table, findings, suite, split)
+        try:
+            checked = check_stored_file(files, sha256, suite, split, parsers, keep_reasoning)
+        except (OSError, ValueError):
+            logger.error("verdicts cannot be shown: the stored file %s is missing or damaged", sha256)
+            raise VerdictsUnavailable("the submitted file is missing or damaged on this server") from None
         if checked.aligned is not None:
             return checked.aligned
     raise VerdictsUnavailable("the submitted file does not fit the current suite")

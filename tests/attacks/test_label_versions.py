@@ -122,13 +122,13 @@ def test_no_label_of_the_half_that_ranks_moves_a_figure_that_is_shown(settings):
     assert key is not None
     hidden = hidden_half(labels.trajectories, key)
     assert 0.4 < hidden.mean() < 0.7
-    shown = [_figures(service.disclosure_policy, score_of(upload, labels, key))]
+    shown = [_figures(service.disclosure_policy, score_of(upload.check.aligned, labels, key))]
     generator = np.random.default_rng(1)
     for _ in range(5):
         column = labels.primary["success"].copy()
         column[hidden] = generator.integers(0, 2, hidden.sum())
         other = replace(labels, primary={**labels.primary, "success": column})
-        shown.append(_figures(service.disclosure_policy, score_of(upload, other, key)))
+        shown.append(_figures(service.disclosure_policy, score_of(upload.check.aligned, other, key)))
     assert shown == [shown[0]] * 6
 
 

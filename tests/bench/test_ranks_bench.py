@@ -40,7 +40,7 @@ def test_a_board_too_large_for_the_step_down_separates_unequal_judges_and_rarely
     split, monkeypatch
 ):
     monkeypatch.setattr(ranks, "TESTED_TOGETHER", 12)
-    monkeypatch.setattr("leaderboard.board.ties.TESTED_TOGETHER", 12)
+    monkeypatch.setattr("leaderboard.board.ranks.TESTED_TOGETHER", 12)
     assert ranks.null_share(split, 16, 40) <= 6 / 40
     rates = [ranks.rates_of(ranks.PUBLISHED[name]) for name in ["aer-c"] * 8 + ["nnetnav"] * 8]
     verdicts = ranks.draw_verdicts(split, rates, np.random.default_rng(0))

@@ -1,6 +1,5 @@
 """The compare page in a real browser, over the three real verdict files."""
 
-import re
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -27,12 +26,6 @@ def texts(page, selector: str) -> list[str]:
     return [text.strip() for text in page.locator(selector).all_inner_texts()]
 
 
-def test_the_first_html_holds_the_comparison_before_any_script(space):
-    html = space.get("/compare?judges=" + ",".join(space.ids[j] for j in ("AER-C", "NNetNav"))).decode()
-    assert "Is AER-C (caption) better than NNetNav (changes)?" in html
-    assert "+15.2" in html
-
-
 def test_two_judges_are_told_apart_with_the_numbers_of_the_statistics_tests(page, space):
     open_comparison(page, space, "AER-C", "NNetNav")
     assert page.locator("h1").inner_text() == "Is AER-C (caption) better than NNetNav (changes)?"
@@ -46,18 +39,6 @@ def test_two_judges_are_told_apart_with_the_numbers_of_the_statistics_tests(page
     }
     assert (told["Kappa"], told["Only 1st right"], told["Only 2nd right"]) == ("0.47", "179", "91")
     assert (told["p"], told["Both wrong"]) == ("< 0.0001", "93")
-
-
-def test_a_shared_address_gives_the_same_page_again(page, space):
-    open_comparison(page, space, "AER-C", "NNetNav", "Rule-based", figure="recall")
-    before = page.locator("main").inner_text()
-    assert "AER-C (caption) minus each other judge: recall, in points" in before
-    page.reload()
-    assert page.locator("main").inner_text() == before
-    assert page.get_by_label("Metric").input_value() == "recall"
-    chosen = [select.input_value() for select in page.locator("select[name=judges]").all()]
-    assert chosen == [space.ids["AER-C"], space.ids["NNetNav"], space.ids["Rule-based"], ""]
-    assert page.url == address(space, "AER-C", "NNetNav", "Rule-based", figure="recall")
 
 
 def wait_for_choices(page, choices: dict[str, str]) -> None:
@@ -119,42 +100,6 @@ def test_a_judge_that_came_after_the_start_of_the_server_can_be_chosen(page, spa
     page.get_by_label("Judge 2").select_option(label="Late arrival (tree) · by Ada")
     page.wait_for_selector("h1:has-text('Is AER-C (caption) better than Late arrival (tree)?')")
     wait_for_choices(page, {"judges": f"{space.ids['AER-C']},{late}"})
-
-
-def test_rows_of_the_paper_are_compared_and_said_to_be_approximate(page, space):
-    open_comparison(page, space, "paper/gpt-4o-tree", "paper/claude-3.7-sonnet-screenshot")
-    told = page.locator(".verdict").inner_text()
-    assert told == (
-        "GPT-4o (tree) is not separable from Claude 3.7 Sonnet (screenshot), overall or on any benchmark."
-    )
-    assert "No interval here is paired" in page.locator("main").inner_text()
-    assert page.locator("table.pairs").count() == 0
-
-
-def test_without_a_choice_judges_with_verdicts_are_compared(page, space):
-    page.goto(f"{space.url}/compare")
-    assert page.locator("h1").inner_text() == "Is one judge really better than another?"
-    chosen = [select.input_value() for select in page.locator("select[name=judges]").all()]
-    assert len(chosen) == 4 and set(chosen[:3]) <= set(space.ids.values())
-    assert page.locator("table.pairs tbody tr").count() == 3
-    link = page.locator(".judge-index a").first
-    names = link.inner_text().split(" and ")
-    link.click()
-    page.wait_for_selector(f"h1:has-text('Is {names[0]} better than {names[1]}?')")
-    expect(page).to_have_url(re.compile("judges="))
-
-
-def test_a_judges_name_leads_to_its_page(page, space):
-    open_comparison(page, space, "AER-C", "NNetNav")
-    page.locator("table.sides").get_by_role("link", name="NNetNav (changes)").click()
-    page.wait_for_url(f"**/judge?id={space.ids['NNetNav']}")
-    page.wait_for_selector("h1:has-text('NNetNav')")
-
-
-def test_an_address_that_names_nobody_says_so(page, space):
-    page.goto(f"{space.url}/compare?judges=nobody,{space.ids['AER-C']}&figure=beauty")
-    page.wait_for_selector("text=One judge in this address is not on the board")
-    page.wait_for_selector(".notice:has-text('sets figure to a value')")
 
 
 def test_a_wide_table_can_be_scrolled_by_keyboard(page, space):

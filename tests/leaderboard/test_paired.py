@@ -110,11 +110,6 @@ def test_shared_errors_count_false_alarms_and_misses_apart():
     assert found.jaccard == 2 / (3 + 4 - 2)
 
 
-def test_judges_without_an_error_share_none():
-    found = shared_errors(LABELS, LABELS, LABELS)
-    assert (found.first, found.second, found.shared, found.by_chance, found.jaccard) == (0, 0, 0, 0.0, None)
-
-
 @given(codes)
 def test_shared_errors_agree_with_mcnemar_and_with_scikit_learn(rows):
     from sklearn.metrics import jaccard_score
@@ -135,14 +130,6 @@ def test_joint_errors_count_trajectories_by_how_many_judges_are_wrong():
     # negatives 3, 4, 5, 6: fooled 2, 1, 0, 1 judges; positives 0, 1, 2: 0, 2, 1
     assert found.negatives == (1, 2, 1, 0)
     assert found.positives == (1, 1, 1, 0)
-
-
-@given(codes)
-def test_joint_errors_count_every_labelled_trajectory_once(rows):
-    first, second, labels = columns(rows)
-    found = joint_errors([first, second], labels)
-    assert (sum(found.negatives), sum(found.positives)) == ((labels == 0).sum(), (labels == 1).sum())
-    assert found.negatives[2] + found.positives[2] == shared_errors(first, second, labels).shared
 
 
 N = 60
@@ -242,11 +229,6 @@ def test_an_undefined_figure_has_no_difference():
     assert found.second is not None
 
 
-def test_no_rows_at_all_have_no_difference():
-    empty = np.empty(0, dtype=np.int8)
-    assert difference(empty, np.empty(0, dtype=np.int64), [empty, empty]).value is None
-
-
 def test_a_missing_verdict_is_a_no_and_an_unsure_label_is_left_out():
     labels = np.array([1, 1, 0, -1], dtype=np.int8)
     first, second = np.array([1, -1, 1, 1], dtype=np.int8), np.array([1, 1, -1, 1], dtype=np.int8)
@@ -267,17 +249,6 @@ def test_the_other_way_round_the_difference_changes_its_sign(seed, figure):
     assert back.value == pytest.approx(-there.value)
     assert back.interval == pytest.approx((-there.interval[1], -there.interval[0]))
     assert back.favours == -there.favours
-
-
-@given(st.integers(0, 10_000))
-def test_a_difference_of_defined_figures_lies_within_its_bounds(seed):
-    labels, tasks, columns = judges(seed, n=40)
-    resampled = resample_judges(columns, labels, tasks, overall(40), 200)
-    for figure in COMPARED_METRICS:
-        found = paired_difference_of(resampled, 0, 1, 0, figure)
-        if found.interval is not None:
-            assert -2 <= found.interval[0] <= found.interval[1] <= 2
-            assert found.value == pytest.approx(found.first - found.second)
 
 
 # From two cells

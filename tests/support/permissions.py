@@ -21,7 +21,6 @@ HEAD /trajectories                                     200 =
 GET  /paper                                            404 =
 HEAD /paper                                            404 =
 GET  /board/rows                                       200 =
-GET  /board/plots                                      200 =
 GET  /about                                            200 =
 HEAD /about                                            200 =
 GET  /submit                                           200 =

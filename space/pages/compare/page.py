@@ -216,9 +216,12 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
     human = next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
     if leaders and human is not None and human.labels.get(label):
         pairs.append((leaders[0], human))
-    said = "" if label == "success" else label
+    other_label = "" if label == "success" else label
     return [
-        (" and ".join(distinct_names(pair)), link_to(PATH, judges=[row.id for row in pair], label=said))
+        (
+            " and ".join(distinct_names(pair)),
+            link_to(PATH, judges=[row.id for row in pair], label=other_label),
+        )
         for pair in pairs
     ]
 
@@ -255,17 +258,17 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     if overall.favours == 0:
         if not better and not worse:
             return f"{first} is not separable from {second}, overall or on any benchmark."
-        head, turns = (
+        head, parts = (
             f"{first} is not separable from {second} overall",
             [("better", better), ("worse", worse)],
         )
     elif overall.favours > 0:
         head = f"{first} is better than {second} overall, {_by(overall)}"
-        turns = [("also better", better), ("but worse" if better else "worse", worse)]
+        parts = [("also better", better), ("but worse" if better else "worse", worse)]
     else:
         head = f"{first} is worse than {second} overall, {_by(overall)}"
-        turns = [("also worse", worse), ("but better" if worse else "better", better)]
-    found_on = [f"{word} on {_listed(where)}" for word, where in turns if where]
+        parts = [("also worse", worse), ("but better" if worse else "better", better)]
+    found_on = [f"{word} on {_listed(where)}" for word, where in parts if where]
     return (
         f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
         if found_on

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference
+from leaderboard.score import Cell
 from space.web.cells import Axis, distinct_names, metric_cell
 
 OVERALL: Final = "All trajectories"
@@ -33,7 +34,7 @@ class ForestGroup:
 class Ensembles:
     """Every ensemble of judges, then each of them alone: (name, whether it is an ensemble, its cell)."""
 
-    lines: tuple[tuple[str, bool, Mapping[str, Any]], ...]
+    lines: tuple[tuple[str, bool, Cell], ...]
     axis: Axis
 
 
@@ -119,7 +120,7 @@ def view_dev_ensembles(
     return _on_one_axis(score_votes(columns, labels, label), list(zip(names, alone, strict=True)))
 
 
-def _on_one_axis(votes: Sequence[Vote], alone: Sequence[tuple[str, Mapping[str, Any]]]) -> Ensembles:
+def _on_one_axis(votes: Sequence[Vote], alone: Sequence[tuple[str, Cell]]) -> Ensembles:
     lines = [(vote_name(vote), True, vote.cells["overall"]) for vote in votes]
     lines += [(name, False, cell) for name, cell in alone]
     values = [end for _, _, cell in lines for end in (cell["precision"], *(cell["precision_ci"] or ()))]

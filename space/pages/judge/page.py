@@ -156,9 +156,10 @@ def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]
     ranked = [other for other in board.ranking(label) if other.labels[label]["rank"]]
     ranks = [rank for rank, other in enumerate(ranked) if other.id == row.id]
     beside = [ranked[near] for rank in ranks for near in (rank - 1, rank + 1) if 0 <= near < len(ranked)]
-    said = "" if label == "success" else label
+    other_label = "" if label == "success" else label
     return [
-        (short_name(other), link_to("/compare", judges=[row.id, other.id], label=said)) for other in beside
+        (short_name(other), link_to("/compare", judges=[row.id, other.id], label=other_label))
+        for other in beside
     ]
 
 

@@ -33,14 +33,14 @@ NEAR: Final = 0.02
 
 def lead(view: JudgeView) -> str:
     """One or two sentences for the head of the page: right and missed of 100, and its rank."""
-    said, positives = ASKED[view.label]
+    says_yes, positives = ASKED[view.label]
     precision, recall = view.overall["precision"], view.overall["recall"]
     if precision is None and view.row.evidence == "reported":
         found = "Its precision is not reported."
     elif precision is None:
         found = "It never says yes, so its precision is undefined."
     else:
-        found = f"Of 100 trajectories that it {said}, {round(100 * precision)} are."
+        found = f"Of 100 trajectories that it {says_yes}, {round(100 * precision)} are."
     if recall is not None:
         found += f" Of 100 {positives} it finds {round(100 * recall)}."
     return f"{found} {rank_sentence(view)}".strip()
@@ -98,9 +98,9 @@ def _share_of_yes(view: JudgeView) -> str:
 def _spread(view: JudgeView, heading: str, preposition: str) -> str:
     """The best and the worst cell by precision, of those that rest on enough trajectories."""
     cells = next((cells for title, cells in view.sections if title == heading), ())
-    shown = [(title, metric_cell(cell, "precision", view.label)) for title, cell, _ in cells]
+    titled = [(title, metric_cell(cell, "precision", view.label)) for title, cell, _ in cells]
     known = [
-        (cell.value, title, cell.text) for title, cell in shown if cell.value is not None and not cell.is_few
+        (cell.value, title, cell.text) for title, cell in titled if cell.value is not None and not cell.is_few
     ]
     if len(known) < 2:
         return ""
@@ -314,16 +314,16 @@ def judge_bibtex(row: BoardRow, suite: Suite) -> str:
 
 
 def _notes(board: Board, row: BoardRow, overall: dict) -> str:
-    said = [f"precision in percent; recall {percent(overall['recall'])}"]
+    notes = [f"precision in percent; recall {percent(overall['recall'])}"]
     if row.evidence != "reported":
-        said.append(f"{overall['n']:,} test trajectories")
+        notes.append(f"{overall['n']:,} test trajectories")
     if "noise" in overall:
-        said.append(f"counts carry noise of ± {overall['noise']['tp_sd']:g} true positives")
+        notes.append(f"counts carry noise of ± {overall['noise']['tp_sd']:g} true positives")
     if row.provenance == "scored":
-        said.append(f"submission {row.id}, labels {board.label_version}")
+        notes.append(f"submission {row.id}, labels {board.label_version}")
     else:
-        said.append(row.provenance)
-    return "; ".join(said)
+        notes.append(row.provenance)
+    return "; ".join(notes)
 
 
 def _where(row: BoardRow, title: str) -> str:

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.score import Cell, Score
 from space.web.cells import Axis
 
-Section = tuple[str, tuple[tuple[str, Mapping[str, Any], Mapping[str, str]], ...]]
+Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]
 """A heading, and under it (title, cell, the filter of the errors page that gives its trajectories)."""
 
 ON_AN_AXIS: Final = ("precision", "recall")
@@ -39,17 +40,17 @@ class JudgeView:
     label: str
     sections: tuple[Section, ...]
     axes: Mapping[str, Axis]
-    human: Mapping[str, Any] | None
+    human: Cell | None
     n_ranked: int
     submissions: tuple[BoardRow, ...]
 
     @property
-    def found(self) -> Mapping[str, Any]:
+    def found(self) -> Score:
         """What the board holds of the row under the label."""
         return self.row.labels[self.label]
 
     @property
-    def overall(self) -> Mapping[str, Any]:
+    def overall(self) -> Cell:
         """The cell over all trajectories."""
         return self.found["overall"]
 
@@ -87,7 +88,7 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
     )
 
 
-def _axis(found: Mapping[str, Any], human: Mapping[str, Any] | None, metric: str) -> Axis:
+def _axis(found: Score, human: Cell | None, metric: str) -> Axis:
     """One that holds every value; intervals of benchmarks and agents may run off it."""
     cells = [found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()]
     values = [cell[metric] for cell in cells]

@@ -1,18 +1,16 @@
 """What a reader of the leaderboard chose, by its address: which rows of the board, in which order. Pure."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
-
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
-from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.ranks import Rank, Ranks
+from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.rows import parts_of
+from leaderboard.score import Cell
 from space.web.query import QueryParam, choices_in, link_to
 
 PROVENANCES: Final = MappingProxyType(
@@ -64,57 +62,31 @@ class Options:
 
 
 def options_of(board: Board) -> Options:
-    """What the rows of this board can be chosen by."""
+    """Return what the rows of this board can be chosen by: only what some row has."""
+    judges = [row for row in board.rows if row.provenance != "reference"]
+    kinds = sorted({row.kind for row in judges})
+    inputs = sorted({row.inputs for row in judges} - {""})
+    provenances = {"scored", *(row.provenance for row in judges)}
+    agents = part_names(board.rows, LABELS, "by_agent")
+    if board.suite == OFFICIAL:
+        agents |= AGENT_TITLES.keys()
+    columns = sorted(part_names(board.rows, LABELS, "by_benchmark") | agents)
+    sorts = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *columns)
     return Options(
         labels=dict(LABEL_TITLES),
         figures=dict(METRIC_TITLES),
-        agents=agents_of(board),
-        kinds={kind: kind for kind in kinds_of(board)},
-        inputs={inputs: inputs for inputs in inputs_of(board)},
-        provenances=provenances_of(board),
-        sorts=sorts_of(board),
+        agents={agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
+        kinds={kind: kind for kind in kinds},
+        inputs={name: name for name in inputs},
+        provenances={name: title for name, title in PROVENANCES.items() if name in provenances},
+        sorts=tuple(sign + name for name in sorts for sign in ("", "-")),
         n_rows=len(board.rows),
     )
 
 
-def provenances_of(board: Board) -> dict[str, str]:
-    """Where the rows on the board come from: from papers and reports on the official suite alone."""
-    found = {"scored", *board.columns.get(getattr, "provenance")} - {"reference"}
-    return {name: title for name, title in PROVENANCES.items() if name in found}
-
-
-def kinds_of(board: Board) -> list[str]:
-    """The kinds of judges on the board, in order."""
-    return sorted(set(board.columns.get(getattr, "kind")[~are_references(board)]))
-
-
-def agents_of(board: Board) -> dict[str, str]:
-    """The agents whose runs the board has figures of, with their titles."""
-    found = _parts(board, "by_agent")
-    official = AGENT_TITLES if board.suite == OFFICIAL else ()
-    return {agent: AGENT_TITLES.get(agent, agent) for agent in sorted({*official, *found})}
-
-
-def _parts(board: Board, group: str) -> set[str]:
-    columns = (board.columns.get(parts_of, label, group) for label in LABELS)
-    return {name for column in columns for names in set(column) for name in names}
-
-
-def are_references(board: Board) -> np.ndarray:
-    """Whether each row is a reference and no judge: bool of shape (rows,)."""
-    return board.columns.get(getattr, "provenance") == "reference"
-
-
-def inputs_of(board: Board) -> list[str]:
-    """What the judges on the board look at, in order."""
-    return sorted({*board.columns.get(getattr, "inputs")[~are_references(board)]} - {""})
-
-
-def sorts_of(board: Board) -> tuple[str, ...]:
-    """Every column of a board that an address may sort by, both ways."""
-    found = _parts(board, "by_benchmark") | _parts(board, "by_agent")
-    names = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *sorted(found))
-    return tuple(sign + name for name in names for sign in ("", "-"))
+def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> set[str]:
+    """Return the names of all cells that rows have of a group, ``by_benchmark`` or ``by_agent``."""
+    return {name for label in labels for row in rows for name in parts_of(row, label, group)}
 
 
 def controls(options: Options) -> list[QueryParam]:
@@ -186,74 +158,53 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
 # Which rows, in which order
 
 
-def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Mapping[str, Any] | None:
+def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
     """The cell that the row stands on the board with: over all agents, or the chosen one's, if known."""
     found = row.labels[choice.label]
     return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
 
 
-def ranks_of(board: Board, choice: LeaderboardQuery) -> Ranks:
-    """The ranks by the chosen figure, by row id: of rows that stand for their judge, None where undefined."""
-    return board.ranks(choice.label, choice.figure)
+def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
+    """Return the rows that fit the choice, as sorted, else best first by the figure.
 
-
-def chosen_places(board: Board, choice: LeaderboardQuery) -> np.ndarray:
-    """The rows that fit the choice by their places on the board: as sorted, else best first by the figure.
-
-    Of a judge's submissions that one is shown which stands for it by the chosen figure. References come last,
-    and stay whatever is filtered. For one agent the order is still that over all agents, as ranks are; rows
-    of papers, which have no figures by agent, come after the others.
+    Of a judge's submissions only the one is shown that stands for it by the chosen figure. References come
+    last, and stay whatever is filtered. For one agent the order is still that over all agents, as ranks are;
+    rows of papers, which have no figures by agent, come after the others.
     """
-    columns, ranks = board.columns, ranks_of(board, choice)
-    places = board.order(choice.label, choice.figure)
-    references = are_references(board)
-    places = places[(_fit(board, choice, ranks) | references)[places]]
+    ranks = board.ranks(choice.label, choice.figure)
+    rows = [
+        row
+        for row in board.ranking(choice.label, choice.figure)
+        if row.provenance == "reference" or _fits(row, choice, ranks)
+    ]
     if choice.agent:
-        known = columns.figures(choice.label, choice.agent, choice.figure)[places, 0]
-        places = _last(places, np.isnan(known))
+        rows.sort(key=lambda row: (cell_of(row, choice) or {}).get(choice.figure) is None)
     if choice.sort:
         key = _sort_key(choice, ranks)
-        keys = {place: key(board.plain_rows[place]) for place in places.tolist()}
-        known = [place for place, value in keys.items() if value is not None]
-        known.sort(key=keys.__getitem__, reverse=choice.sort.startswith("-"))
-        unknown = [place for place, value in keys.items() if value is None]  # these stay last
-        places = np.array(known + unknown, dtype=np.int64)
-    return _last(places, references[places])
+        known = [row for row in rows if key(row) is not None]
+        unknown = [row for row in rows if key(row) is None]  # these stay last
+        known.sort(key=key, reverse=choice.sort.startswith("-"))
+        rows = known + unknown
+    return sorted(rows, key=lambda row: row.provenance == "reference")
 
 
-def _last(places: np.ndarray, are_last: np.ndarray) -> np.ndarray:
-    """The same with some of them after the others."""
-    return np.concatenate([places[~are_last], places[are_last]])
+def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
+    """Whether the reader wants to see a row."""
+    if row.provenance == "scored" and not choice.every_submission and row.id not in ranks:
+        return False
+    wanted = ((row.kind, choice.kinds), (row.inputs, choice.inputs), (row.provenance, choice.provenances))
+    if any(values and value not in values for value, values in wanted):
+        return False
+    searched = (row.judge, row.model, row.account, row.authors, row.inputs, row.kind)
+    text = " ".join(searched).lower()
+    return all(word in text for word in choice.search.lower().split())
 
 
-def _fit(board: Board, choice: LeaderboardQuery, ranks: Collection[str]) -> np.ndarray:
-    """Whether the reader wants to see each row: bool of shape (rows,)."""
-    columns = board.columns
-    provenance = columns.get(getattr, "provenance")
-    fit = np.ones(len(provenance), dtype=bool)
-    if not choice.every_submission:
-        stand_for_judge = map(ranks.__contains__, columns.get(getattr, "id"))
-        fit &= (provenance != "scored") | np.fromiter(stand_for_judge, bool, len(fit))
-    wanted = {"kind": choice.kinds, "inputs": choice.inputs, "provenance": choice.provenances}
-    for name, values in wanted.items():
-        if values:
-            fit &= np.fromiter((value in values for value in columns.get(getattr, name)), bool, len(fit))
-    if words := choice.search.lower().split():
-        texts = columns.get(_searched)
-        fit &= np.fromiter((all(word in text for word in words) for text in texts), bool, len(fit))
-    return fit
-
-
-def _searched(row: BoardRow) -> str:
-    """The text that a search looks at."""
-    return " ".join((row.judge, row.model, row.account, row.authors, row.inputs, row.kind)).lower()
-
-
-def _sort_key(choice: LeaderboardQuery, ranks: Mapping[str, Rank | None]) -> Callable[[BoardRow], Any]:
+def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
     """What the column that the address names sorts a row by; None where the row has no such value."""
     name = choice.sort.removeprefix("-")
     figure = choice.figure if name == "figure" else name
-    by_part = "by_agent" if choice.agent else "by_benchmark"
+    group = "by_agent" if choice.agent else "by_benchmark"
     if figure in METRIC_TITLES:
         return lambda row: (cell_of(row, choice) or {}).get(figure)
     return {
@@ -262,4 +213,4 @@ def _sort_key(choice: LeaderboardQuery, ranks: Mapping[str, Rank | None]) -> Cal
         "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
         "submissions": lambda row: row.attempts or None,
         "date": lambda row: None if row.provenance == "reference" else row.date,
-    }.get(name, lambda row: (row.labels[choice.label][by_part].get(name) or {}).get(choice.figure))
+    }.get(name, lambda row: parts_of(row, choice.label, group).get(name, {}).get(choice.figure))

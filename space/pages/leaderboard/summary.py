@@ -1,85 +1,78 @@
 """What the board says in sentences made from its numbers, and how its first ranks changed over time."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from arb.core.console import percent
 from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.history import Change, History, Line
+from leaderboard.board.history import History, RankLine, RankMove
+from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.score import Cell
 from space.pages.leaderboard.query import figure_name
-from space.web.cells import CALLED
+from space.web.cells import CALLED, short_name
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
 
 
 def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     """Two to four sentences on ties, the first row, the smallest benchmark and the human reference."""
-    order = board.order(label, figure)
-    numbers = board.ranks(label, figure).take(board.columns.get(getattr, "id")[order])
-    is_ranked = numbers[:, 0] > 0
-    ranked, ranges = order[is_ranked].tolist(), numbers[is_ranked, 1:].tolist()
+    ranks = board.ranks(label, figure)
+    ranked = [(row, rank) for row in board.ranking(label, figure) if (rank := ranks.get(row.id))]
     if not ranked:
         return ["No judge is ranked on this label yet."]
     found = [
-        _tie(board, ranked, [(low, high) for low, high in ranges], label, figure),
-        _first(board.plain_rows[ranked[0]], label, figure),
-        _smallest_benchmark(board, ranked, label),
+        _tie(ranked, label, figure),
+        _first(ranked[0][0], label, figure),
+        _smallest_benchmark([row for row, _ in ranked], label),
         _human(board, label),
     ]
     return [sentence for sentence in found if sentence]
 
 
-def _name(row: BoardRow) -> str:
-    return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
-
-
-def _tie(
-    board: Board, ranked: Sequence[int], ranges: Sequence[tuple[int, int]], label: str, figure: str
-) -> str:
+def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> str:
     """What the ranges of places say: the largest group that shares one, or that some overlap, or none."""
     if len(ranked) < 2:
         return ""
+    ranges = Counter((rank.low, rank.high) for _, rank in ranked)
     if all(low == high for low, high in ranges):
         return "Every judge here is separated from its neighbours."
-    (low, high), size = max(Counter(ranges).items(), key=lambda item: (item[1], -item[0][0]))
+    (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
         return f"The test set leaves the ranks of {open_places} of {len(ranked)} judges open."
-    tied = [place for place, found in zip(ranked, ranges, strict=True) if found == (low, high)]
-    tied = [board.plain_rows[place] for place in (tied[0], tied[-1])]
+    group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
+    tied = group[0], group[-1]
     first, last = (row.labels[label]["overall"][figure] for row in tied)
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
-        f"From {_name(tied[0])} to {_name(tied[-1])}, {size} judges lie within {within}, and the test set "
-        f"cannot order them: the rank of each may be anything from {low} to {high}."
+        f"From {short_name(tied[0])} to {short_name(tied[-1])}, {size} judges lie within {within}, and the "
+        f"test set cannot order them: the rank of each may be anything from {low} to {high}."
     )
 
 
 def _first(row: BoardRow, label: str, figure: str) -> str:
     cell = row.labels[label]["overall"]
     if figure != "precision":
-        return f"{_name(row)} leads with {figure_name(figure)} {percent(cell[figure])}."
+        return f"{short_name(row)} leads with {figure_name(figure)} {percent(cell[figure])}."
     if cell["recall"] is None:
         return ""
     return (
-        f"{_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} are; "
-        f"it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
+        f"{short_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} "
+        f"are; it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
     )
 
 
-def _smallest_benchmark(board: Board, ranked: Sequence[int], label: str) -> str:
-    cells: dict[str, Mapping[str, Any]] = {}
-    measured = board.columns.get(parts_of, label, "by_benchmark", True)[ranked]
-    first_with = dict(zip(measured[::-1], reversed(ranked), strict=True))
-    for place in sorted(first_with.values(), key=ranked.index):  # others name none further
-        for name, cell in board.plain_rows[place].labels[label]["by_benchmark"].items():
+def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
+    cells: dict[str, Cell] = {}
+    for row in ranked:
+        for name, cell in parts_of(row, label, "by_benchmark").items():
             if name not in cells and cell["n"]:
                 cells[name] = cell
     if not cells:
@@ -103,8 +96,8 @@ def _human(board: Board, label: str) -> str:
     )
 
 
-SHOWN_LINES: Final = 10
-SHOWN_CHANGES: Final = 8
+MOST_LINES: Final = 10
+MOST_CHANGES: Final = 8
 WIDTH: Final = 860
 ROW_HEIGHT: Final = 26
 LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
@@ -145,28 +138,27 @@ class HistoryView:
 
 
 def view_history(history: History) -> HistoryView:
-    """The lines of today's first places and the latest changes, newest first; these are all that are shown
-    of the changes in ``history``."""
-    shown = history.lines[:SHOWN_LINES] if len(history.days) > 1 else ()
-    deepest = len(shown)
+    """Lay out the lines of today's first places and the latest changes, newest first."""
+    lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
+    deepest = len(lines)
     across = _across(history.days)
     later = [change for change in reversed(history.changes) if change.day != history.days[0]]
     return HistoryView(
         sentence=_sentence(history),
         width=WIDTH,
         height=TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
-        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in shown),
-        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if shown else (),
+        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in lines),
+        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if lines else (),
         places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
-        changes=tuple(_describe(change) for change in later[:SHOWN_CHANGES]),
-        more_changes=max(0, history.n_changes - history.n_at_first - SHOWN_CHANGES),
+        changes=tuple(_describe(change) for change in later[:MOST_CHANGES]),
+        more_changes=max(0, len(later) - MOST_CHANGES),
     )
 
 
 def _sentence(history: History) -> str:
     if not history.days:
         return "No judge is ranked on this label yet: the history begins with the first one."
-    at_first = history.n_at_first
+    at_first = sum(change.day == history.days[0] for change in history.changes)
     first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
     if len(history.days) == 1:
         return (
@@ -210,7 +202,7 @@ def _down(place: int, deepest: int) -> float:
     return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
 
 
-def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
+def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
     points = [(across[day], _down(place, deepest)) for day, place in line.places]
     path = f"M{points[0][0]:g},{points[0][1]:g}"
     for (came, before), (x, y) in pairwise(points):
@@ -231,7 +223,7 @@ def _drawn(line: Line, across: dict[str, float], last_day: str, deepest: int) ->
     )
 
 
-def _describe(change: Change) -> tuple[str, str, str, str]:
+def _describe(change: RankMove) -> tuple[str, str, str, str]:
     """Day, id and name of the judge's row, and what happened to it."""
     if change.before is None:
         what = f"entered at rank {change.after} of {change.judges}"

@@ -1,11 +1,7 @@
 """The leaderboard's table: its columns, and of each row the figures in words and numbers. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, nan
-from typing import Any, Final
-
-import numpy as np
 
 from arb.core.vocabulary import (
     AGENT_TITLES,
@@ -16,28 +12,24 @@ from arb.core.vocabulary import (
 )
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
-from leaderboard.board.rows import Columns, parts_of
+from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
     PROVENANCES,
     LeaderboardQuery,
-    are_references,
     cell_of,
-    chosen_places,
+    chosen_rows,
     figure_name,
-    ranks_of,
+    part_names,
     widen,
 )
-from space.web.cells import Cell, cost_cell, is_noisy, metric_cell, noise_on_board
-
-ULPS: Final = 1e-9
-"""The ends of an axis are rounded to tens of percent; a value on them may differ in its last digits."""
+from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise_on_board
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column that sorts: its name in the address, its title, a hint, and classes for its look.
 
     ``direction`` is what ``aria-sort`` says now, empty where the table is sorted by another column; ``next``
@@ -53,28 +45,17 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """An interval on the common axis; percentages of its width."""
-
-    left: float
-    width: float
-    dot: float
-    is_off_axis: bool
-
-
-@dataclass(frozen=True)
 class ViewRow:
     """One line of the table."""
 
     row: BoardRow
     rank_text: str
-    rank_value: int | None
     rank_hover: str
-    main: Cell
-    interval: Interval | None
-    others: tuple[Cell, ...]
-    benchmarks: tuple[Cell, ...]
-    cost: Cell
+    main: TableCell
+    interval: Span | None
+    others: tuple[TableCell, ...]
+    benchmarks: tuple[TableCell, ...]
+    cost: TableCell
     provenance: str
 
 
@@ -82,9 +63,9 @@ class ViewRow:
 class BoardView:
     """The table: headings, rows, reference rows, axis, the human reference on it.
 
-    ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or where the reader chose one
-    agent, agents. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``shown`` are the
-    numbers of the first and the last row shown, of ``n_rows`` judges that fit the choice.
+    ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or agents if the reader chose
+    one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``row_range`` holds
+    the numbers of the first and the last row on the page, of ``n_rows`` judges that fit the choice.
     """
 
     choice: LeaderboardQuery
@@ -93,10 +74,10 @@ class BoardView:
     other_figures: Mapping[str, str]
     benchmarks: tuple[tuple[str, str], ...]
     rows: tuple[ViewRow, ...]
-    shown: tuple[int, int]
+    row_range: tuple[int, int]
     n_rows: int
     references: tuple[ViewRow, ...]
-    axis: tuple[float, float]
+    axis: Axis
     human: float | None
     widths: Mapping[str, float]
     """Of columns whose longest text may be in a row that is not shown yet; in rem."""
@@ -104,14 +85,14 @@ class BoardView:
     has_attempts: bool = False
     is_filtered: bool = False
     noise: str = ""
-    before_axis: tuple[Column, ...] = ()
-    after_axis: tuple[Column, ...] = ()
+    before_axis: tuple[TableColumn, ...] = ()
+    after_axis: tuple[TableColumn, ...] = ()
 
     @property
     def count(self) -> str:
         """How many judges there are, and which of them are shown where it is not all."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
-        first, last = self.shown
+        first, last = self.row_range
         if first == 1 and last == self.n_rows:
             return f"{self.n_rows:,} {one if self.n_rows == 1 else many}"
         return (
@@ -123,25 +104,25 @@ class BoardView:
     @property
     def before(self) -> tuple[int, int] | None:
         """The step of rows before those shown; None where these are the first."""
-        first, _ = self.shown
+        first, _ = self.row_range
         return (first - PAGE_ROWS, first - 1) if first > 1 else None
 
     @property
     def after(self) -> tuple[int, int] | None:
         """The step of rows after those shown; None where these are the last."""
-        _, last = self.shown
+        _, last = self.row_range
         return (last + 1, min(last + PAGE_ROWS, self.n_rows)) if last < self.n_rows else None
 
     @property
     def with_after(self) -> tuple[int, int]:
         """What is shown once the step after it is there too, as far as one address shows it."""
-        first, last = self.shown
+        first, last = self.row_range
         return max(first, last + PAGE_ROWS - MOST_ROWS + 1), last + PAGE_ROWS
 
     @property
     def all_rows(self) -> tuple[int, int] | None:
         """All rows, where one address can show them and this one does not."""
-        is_all = self.shown == (1, self.n_rows)
+        is_all = self.row_range == (1, self.n_rows)
         return (1, self.n_rows) if not is_all and 0 < self.n_rows <= MOST_ROWS else None
 
 
@@ -150,25 +131,20 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
     Rows up to number ``after`` are left out, though they count as shown: the reader has them.
     """
-    chosen, ranks, columns = chosen_places(board, choice), ranks_of(board, choice), board.columns
-    judges = chosen[~are_references(board)[chosen]]
-    axis = _axis(columns.figures(choice.label, choice.agent, choice.figure)[judges])
+    ranks, chosen = board.ranks(choice.label, choice.figure), chosen_rows(board, choice)
+    judges = [row for row in chosen if row.provenance != "reference"]
+    axis = _axis(judges, choice)
     others = tuple(name for name in ("precision", "recall", "f1") if name != choice.figure)
-    parts = _parts(columns, chosen, choice)
+    parts = _parts(chosen, choice)
     first, last = widen(choice.rows, len(judges))
     last = min(last, len(judges))
 
-    def view(places: np.ndarray) -> tuple[ViewRow, ...]:
-        rows = [board.plain_rows[place] for place in places]
+    def view(rows: Sequence[BoardRow]) -> tuple[ViewRow, ...]:
         return tuple(_view_row(row, ranks.get(row.id), choice, others, tuple(parts), axis) for row in rows)
 
     references = view(chosen[len(judges) :])
     human = next((line.interval for line in references if line.row.id == SECOND_ANNOTATOR), None)
-    costs = columns.get(usd_per_1000, dtype=float)[judges]
-    has_costs, has_attempts = not np.isnan(costs).all(), any(columns.get(getattr, "attempts")[judges])
-    dearest = board.plain_rows[judges[np.nanargmax(costs)]].cost if has_costs else None
-    numbers = ranks.take(columns.get(getattr, "id")[judges])
-    noisy = judges[columns.get(is_noisy, choice.label, dtype=bool)[judges]][:1]
+    has_costs, has_attempts = any(row.cost for row in judges), any(row.attempts for row in judges)
     return BoardView(
         choice=choice,
         figure_title=METRIC_TITLES[choice.figure],
@@ -176,15 +152,15 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         other_figures={name: METRIC_TITLES[name] for name in others},
         benchmarks=tuple(parts.values()),
         rows=view(judges[max(first - 1, after) : last]),
-        shown=(first, last),
+        row_range=(first, last),
         n_rows=len(judges),
         references=references,
         axis=axis,
-        human=human.dot if human and not human.is_off_axis else None,
-        widths=_widths(numbers, dearest),
+        human=human.dot if human and not human.off else None,
+        widths=_widths(judges, [_rank_text(ranks.get(row.id)) for row in judges]),
         has_costs=has_costs,
         has_attempts=has_attempts,
-        noise=noise_on_board([board.plain_rows[place] for place in noisy], choice.label),
+        noise=noise_on_board(judges, choice.label),
         is_filtered=bool(choice.search.strip() or choice.kinds or choice.inputs or choice.provenances),
         before_axis=tuple(_columns(choice, _first_columns(choice))),
         after_axis=tuple(_columns(choice, _other_columns(choice, others, parts, has_costs, has_attempts))),
@@ -192,7 +168,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
 
 _Heading = tuple[str, str, str, str]
-_LOWEST_FIRST: Final = ("rank", "judge", "cost", "date")
+_LOWEST_FIRST = ("rank", "judge", "cost", "date")
 """Columns whose first click sorts from the lowest; all others from the highest."""
 
 
@@ -210,8 +186,8 @@ def _other_columns(
     choice: LeaderboardQuery, others, parts, has_costs: bool, has_attempts: bool
 ) -> list[_Heading]:
     found = [(name, METRIC_TITLES[name], "number other", "") for name in others]
-    shown = figure_name(choice.figure)
-    found += [(name, short, "number part", f"{title}: {shown}") for name, (short, title) in parts.items()]
+    metric = figure_name(choice.figure)
+    found += [(name, short, "number part", f"{title}: {metric}") for name, (short, title) in parts.items()]
     if has_costs:
         hint = "US dollars for 1,000 trajectories, where the file says what its rows cost"
         found.append(("cost", "$/1k", "number cost", hint))
@@ -221,19 +197,18 @@ def _other_columns(
     return [*found, ("date", "Source", "from", "sorts by date")]
 
 
-def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]):
+def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]) -> Iterator[TableColumn]:
     for name, title, classes, hint in headings:
         is_lowest_first = name in _LOWEST_FIRST or (name == "figure" and choice.figure in LOWER_IS_BETTER)
         first, second = (name, f"-{name}") if is_lowest_first else (f"-{name}", name)
         direction = {name: "ascending", f"-{name}": "descending"}.get(choice.sort, "")
         following = second if choice.sort == first else first
-        yield Column(name, title, classes, hint, direction, following)
+        yield TableColumn(name, title, classes, hint, direction, following)
 
 
-def _parts(columns: Columns, places: np.ndarray, choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
+def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
     """The columns beside the overall figures: name, short title, title."""
-    by_part = columns.get(parts_of, choice.label, "by_agent" if choice.agent else "by_benchmark")
-    found = {name for names in set(by_part[places]) for name in names}
+    found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
     if choice.agent:
         return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
     known = [name for name in BENCHMARK_TITLES if name in found]
@@ -243,50 +218,31 @@ def _parts(columns: Columns, places: np.ndarray, choice: LeaderboardQuery) -> di
     }
 
 
-def _axis(figures: np.ndarray) -> tuple[float, float]:
-    """A range in whole tens of percent that holds every interval; the whole range when there is none.
-
-    ``figures`` has value, low and high of each row, (n, 3), NaN where unknown.
-    """
-    if np.isnan(figures).all():
-        return 0.0, 1.0
-    low, high = floor(np.nanmin(figures) * 10), ceil(np.nanmax(figures) * 10)
-    if low == high:  # every row has one and the same value: room below it, at 0 above
-        low, high = (low - 1, high) if low > 0 else (low, high + 1)
-    return low / 10, high / 10
+def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
+    """Return a range in whole tens of percent that holds every interval of these rows."""
+    values = []
+    for row in rows:
+        cell = cell_of(row, choice) or {}
+        values += [cell.get(choice.figure), *(cell.get(f"{choice.figure}_ci") or ())]
+    return Axis.around(values)
 
 
-def _widths(ranks: np.ndarray, dearest: Mapping[str, float | int] | None) -> dict[str, float]:
-    """The widths of columns by their longest text: padding, and half a rem or a little more a character.
-
-    ``ranks`` are place, low and high of each judge, (n, 3), 0 without a rank.
-    """
-    (low, high), is_range = ranks[:, 1:].T, ranks[:, 1] != ranks[:, 2]
-    digits = [np.searchsorted(_POWERS_OF_TEN, end, side="right") for end in (low, high)]
-    longest = int(np.max(digits[0] + is_range * (1 + digits[1]), initial=0))
-    costs = len(cost_cell(dearest).text)
-    return {"rank": round(1.6 + 0.55 * longest, 2), "cost": round(0.9 + 0.51 * costs, 2)}
-
-
-_POWERS_OF_TEN: Final = 10 ** np.arange(10)
-"""As many of them as a number is not below, so many digits it has."""
-
-
-def usd_per_1000(row: BoardRow) -> float:
-    """What a judge costs, for 1,000 trajectories; NaN where that is not known."""
-    return row.cost["usd_per_1000"] if row.cost else nan
+def _widths(rows: Sequence[BoardRow], ranks: Sequence[str]) -> dict[str, float]:
+    """The widths of columns by their longest text: padding, and half a rem or a little more a character."""
+    longest_rank = max(map(len, ranks), default=0)
+    longest_cost = max((len(cost_cell(row.cost).text) for row in rows), default=0)
+    return {"rank": round(1.6 + 0.55 * longest_rank, 2), "cost": round(0.9 + 0.51 * longest_cost, 2)}
 
 
 def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:
-    found, main = row.labels[choice.label], cell_of(row, choice)
-    by_part = found["by_agent" if choice.agent else "by_benchmark"]
+    main = cell_of(row, choice)
+    by_part = parts_of(row, choice.label, "by_agent" if choice.agent else "by_benchmark")
     return ViewRow(
         row=row,
         rank_text=_rank_text(rank),
-        rank_value=rank.place if rank else None,
         rank_hover=_rank_hover(rank, row, choice),
         main=metric_cell(main, choice.figure, choice.label),
-        interval=_interval(main or {}, choice.figure, axis),
+        interval=axis.span(main.get(choice.figure), main.get(f"{choice.figure}_ci")) if main else None,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
         cost=cost_cell(row.cost),
@@ -313,17 +269,3 @@ def _rank_hover(rank: Rank | None, row: BoardRow, choice: LeaderboardQuery) -> s
     if rank.low == rank.high:
         return f"rank {rank.place} by {figure}, separated from its neighbours"
     return f"rank {rank.place} by {figure}; tied for any rank from {rank.low} to {rank.high}"
-
-
-def _interval(cell: Mapping[str, Any], figure: str, axis: tuple[float, float]) -> Interval | None:
-    value, ends = cell.get(figure), cell.get(f"{figure}_ci")
-    if value is None:
-        return None
-    low, high = ends or (value, value)
-    left, right, dot = (_on_axis(end, axis) for end in (low, high, value))
-    return Interval(left, round(right - left, 2), dot, not axis[0] - ULPS <= value <= axis[1] + ULPS)
-
-
-def _on_axis(value: float, axis: tuple[float, float]) -> float:
-    share = (value - axis[0]) / (axis[1] - axis[0])
-    return round(100 * min(1.0, max(0.0, share)), 2)

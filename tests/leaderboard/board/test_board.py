@@ -3,12 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arb.core.vocabulary import LABELS
-from leaderboard.board import ranks
 from leaderboard.board.board import Board, make_board
 from leaderboard.board.ranks import DESIGN_EFFECTS, Rank
 from leaderboard.judge_precision.confusion import figures
-from leaderboard.judge_precision.intervals import approximate_interval, resampled_counts
+from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.paper.audit import Counts, audit_row
 from leaderboard.paper.published import (
     PublishedCell,
@@ -116,19 +114,6 @@ def test_the_misfit_of_the_paper_is_said(published):
     assert "one judgment missing" in found["note"]
 
 
-def test_intervals_are_called_approximate_wherever_there_is_one(published):
-    kinds = {
-        (row_id, label): published_label(row.labels[label])["intervals"]
-        for row_id, row in published.items()
-        for label in LABELS
-        if row.labels[label]
-    }
-    assert {row_id for (row_id, _), kind in kinds.items() if kind != "approximate"} == {
-        row_id for row_id, row in published.items() if row.evidence == "reported"
-    }
-    assert set(kinds.values()) == {"approximate", None}
-
-
 def test_a_row_of_unknown_split_has_its_printed_figures_and_nothing_else(published):
     found = published_label(published["reported/72b-voting-4-ensemble"].labels["success"])
     cell = found["overall"]
@@ -211,21 +196,6 @@ def test_the_design_effects_are_those_of_the_real_verdicts(real_verdicts, offici
     for figure, effects in found.items():
         assert sum(effects) / 3 == pytest.approx(DESIGN_EFFECTS[figure], abs=0.05), figure
         assert all(1.4 < effect < 2.3 for effect in effects)
-
-
-@pytest.mark.shared
-@pytest.mark.labels
-@pytest.mark.parametrize("judge", ["aer-c", "nnetnav", "rule-based"])
-def test_an_approximate_interval_is_near_the_one_over_tasks(
-    judge, published, real_verdicts, official_test_labels
-):
-    real = score_report(real_verdicts(judge), official_test_labels)["labels"]["success"]["overall"]
-    approximate = published_label(published[f"paper/{judge}"].labels["success"])["overall"]
-    assert [approximate[name] for name in ("tp", "fp", "fn", "tn")] == [
-        real[name] for name in ("tp", "fp", "fn", "tn")
-    ]
-    for figure in ("precision_ci", "recall_ci", "f1_ci"):
-        assert approximate[figure] == pytest.approx(real[figure], abs=0.015), figure
 
 
 def board_of(*records) -> Board:
@@ -436,16 +406,3 @@ def test_two_scored_judges_are_separated_on_their_common_tasks(judged):
         replace(judged.record(name, v), counts_by_task={}) for name, v in (("fewer", fewer), ("more", more))
     ]
     assert rank_of(board_of(*unpaired), "more") == {"place": 2, "low": 1, "high": 2}
-
-
-def test_resamples_are_drawn_once_for_all_judges(judged, monkeypatch):
-    drawn = []
-
-    def count(counts, *arguments):
-        drawn.append(counts.shape)
-        return resampled_counts(counts, *arguments)
-
-    monkeypatch.setattr(ranks, "resampled_counts", count)
-    board = board_of(*(judged.record(f"judge-{n}", judged.verdicts(n, n % 7, n)) for n in range(20)))
-    assert [row.labels["success"]["rank"]["place"] for row in board.rows] == list(range(1, 21))
-    assert drawn == [(60, 40)]  # 60 tasks, TP and FP of 20 judges

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -44,28 +43,6 @@ def test_reference_rows_come_after_all_others(published):
     assert provenances.count("reference") == 3
 
 
-def test_the_papers_judges_come_in_the_order_of_its_precisions(published):
-    judges = [
-        (row.judge, row.inputs) for row in board_of(published=published).rows if row.provenance == "published"
-    ]
-    # Table 7: 83.8, 69.8, 69.4, 68.8, 68.1, 67.7 (two), 67.6, 64.5 (two), 64.3, 61.5, 52.5
-    assert [name for name, _ in judges[:5]] == [
-        "Rule-based",
-        "GPT-4o",
-        "Claude 3.7 Sonnet",
-        "Claude 3.7 Sonnet",
-        "GPT-4o",
-    ]
-    assert [name for name, _ in judges[-3:]] == ["Qwen2.5-VL", "GPT-4o Mini", "NNetNav"]
-
-
-def test_rows_of_the_paper_with_one_name_are_judges_of_their_own(published):
-    board = board_of(published=published)
-    rows = [row for row in board.rows if row.judge == "GPT-4o"]
-    assert sorted(row.inputs for row in rows) == ["screenshot", "tree"]
-    assert all(row.labels["success"]["best"] and row.attempts is None for row in rows)
-
-
 def test_the_papers_best_is_separated_from_its_last_and_the_rest_ties(published):
     board = board_of(published=published)
     ranks = [row.labels["success"]["rank"] for row in board.rows if row.labels["success"]["rank"]]
@@ -97,12 +74,6 @@ def test_the_order_in_which_records_come_does_not_change_a_byte(records, publish
     assert (
         board_of(*shuffled, published=rows).to_bytes() == board_of(*records, published=published).to_bytes()
     )
-
-
-def test_making_a_board_leaves_the_records_as_they_are(records):
-    before = json.dumps([r.report for r in records])
-    board_of(*records)
-    assert json.dumps([r.report for r in records]) == before
 
 
 def test_anyone_can_recompute_the_digest(records, published):
@@ -141,16 +112,6 @@ def test_a_board_that_was_changed_is_refused(records):
     changed = board_of(*records).to_bytes().replace(b'"alice"', b'"malice"', 1)
     with pytest.raises(ValueError, match="digest is not that of its content"):
         Board.from_bytes(changed)
-
-
-def test_the_digest_changes_with_the_content(records):
-    digests = {
-        board_of(*records).digest,
-        board_of(*records[1:]).digest,
-        make_board("other", records, (), VERSION).digest,
-        board_of(replace(records[0], info=replace(records[0].info, authors="B")), *records[1:]).digest,
-    }
-    assert len(digests) == 4
 
 
 def test_the_bytes_say_which_labels_and_policy_the_board_stands_on(records):

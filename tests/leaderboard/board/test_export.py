@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -57,13 +56,6 @@ def test_a_write_that_fails_leaves_nothing(board, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "formula", ["=1+1", "+1", "-1", "@SUM(A1)", " \u00a0=1", "\tx", "\rx", "\nx", "＝1", "=cmd|' /C calc'!A0"]
-)
-def test_a_formula_gets_an_apostrophe(formula):
-    assert inert(formula) == f"'{formula}"
-
-
-@pytest.mark.parametrize(
     ("text", "safe"),
     [
         ("x;=1+1", "x;'=1+1"),
@@ -75,16 +67,6 @@ def test_a_formula_gets_an_apostrophe(formula):
 )
 def test_a_sign_after_a_semicolon_begins_a_cell_where_the_comma_is_the_decimal_mark(text, safe):
     assert inert(text) == safe
-
-
-@pytest.mark.parametrize("text", ["GPT-4o", "a=b", "Ada; Bob", "judge -1", "'quoted'", "", "né", "a;b=c"])
-def test_other_texts_stay_as_they_are(text):
-    assert inert(text) == text
-
-
-@pytest.mark.parametrize("value", [None, -1, -0.5, True])
-def test_what_is_no_text_stays_as_it_is(value):
-    assert inert(value) is value
 
 
 MARKS = st.text(st.sampled_from([*FORMULA_SIGNS, *"; \t\r\n,\"'ab|"]), max_size=12)
@@ -164,16 +146,6 @@ def test_every_link_within_the_site_leads_to_one_of_its_files(board):
         for link in inside:
             target = re.sub(r"^judges/\.\./", "", f"judges/{link}") if name.startswith("judges/") else link
             assert target in files, (name, link)
-
-
-def test_the_data_are_those_of_the_board(board):
-    files = site_files(board)
-    assert json.loads(files["board.json"])["digest"] == board.digest
-    assert len(files["board.csv"].splitlines()) == 1 + 3
-
-
-def test_the_same_board_gives_the_same_bytes(board):
-    assert site_files(board) == site_files(board)
 
 
 @pytest.mark.parametrize("row_id", ["paper/../x", "..", "", "a b", "ä"])

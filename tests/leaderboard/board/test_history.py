@@ -67,27 +67,6 @@ def test_a_better_submission_without_a_better_place_is_a_change_that_stays():
     assert told(board_history(board(*rows), "success"))[-1] == ("2025-01-02", "A", 2, 2, 2)
 
 
-def test_several_submissions_of_a_day_are_one_step():
-    rows = [scored("A", "2025-01-01", 60), scored("A", "2025-01-01", 80), scored("B", "2025-01-01", 70)]
-    history = board_history(board(*rows), "success")
-    assert lines(history) == {"A": (("2025-01-01", 1),), "B": (("2025-01-01", 2),)}
-    assert len(history.changes) == 2
-
-
-def test_the_same_name_of_two_accounts_is_two_judges():
-    rows = [scored("A", "2025-01-01", 60), replace(scored("A", "2025-01-02", 80), account="eve")]
-    assert len(board_history(board(*rows), "success").lines) == 2
-
-
-def test_equal_precision_is_ordered_by_recall_then_by_the_earlier_row():
-    rows = [
-        scored("A", "2025-01-01", 70, 30),
-        scored("B", "2025-01-02", 70, 20),
-        scored("C", "2025-01-03", 70, 20),
-    ]
-    assert [line.row.judge for line in board_history(board(*rows), "success").lines] == ["B", "C", "A"]
-
-
 def test_what_is_not_ranked_has_no_history():
     boast = replace(scored("Boast", "2025-01-01", 99), provenance="self-reported")
     never = row("Never", label(cell(0, 0, 50, 50), None), date="2025-01-01T00:00:00+00:00")

@@ -73,13 +73,6 @@ def test_a_terminal_of_80_columns_cuts_nothing_off(published):
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("label", ["side_effect", "repetition"])
-def test_other_labels_are_printed(label):
-    done = run("board", "--label", label)
-    assert done.exit_code == 0
-    assert "GPT-4o (tree)" in done.output
-
-
 def test_json_and_csv_are_those_of_the_board(published):
     assert run("board", "--json").output.strip().encode() == published.to_bytes()
     lines = list(csv.DictReader(io.StringIO(run("board", "--csv").output)))

@@ -12,10 +12,7 @@ from sklearn import metrics
 from leaderboard.judge_precision.confusion import (
     as_verdicts,
     confusion_counts,
-    f1_from_counts,
     figures,
-    kappa_from_counts,
-    ratio,
 )
 
 VERDICTS = st.sampled_from([1, 0, -1])
@@ -106,27 +103,6 @@ def test_an_undefined_figure_is_none_and_never_zero(counts, undefined):
     assert {name for name, value in figures(*counts).items() if value is None} == undefined
 
 
-def test_a_figure_that_is_zero_is_zero_and_not_none():
-    found = figures(tp=0, fp=4, fn=6, tn=0)
-    assert [found[name] for name in ("precision", "recall", "f1", "accuracy", "npv", "tnr")] == [0.0] * 6
-    # p_o = 0, p_e = (4 * 6 + 6 * 4) / 100 = 0.48: kappa = -0.48 / 0.52
-    assert found["kappa"] == pytest.approx(-0.48 / 0.52)
-
-
-def test_f1_comes_from_the_counts_and_not_from_rounded_parts():
-    # P 1/3 rounded to .3333 and R 1 would give .6666 / 1.3333 = .49996; the counts give 2 / (2 + 2)
-    assert f1_from_counts(1, 2, 0) == 0.5
-
-
-def test_a_quotient_by_zero_is_none():
-    assert (ratio(1, 0), f1_from_counts(0, 0, 0), kappa_from_counts(0, 0, 0, 0)) == (None, None, None)
-
-
-def test_figures_are_plain_numbers_that_json_can_write():
-    found = figures(*np.array([3, 1, 2, 3, 2]))
-    assert {type(value) for value in found.values()} == {int, float}
-
-
 rows = st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1, max_size=60)
 
 
@@ -143,12 +119,6 @@ def test_counts_and_figures_keep_their_sums(pairs, policy):
     assert found["coverage"] == (None if not labelled else pytest.approx(1 - without / labelled))
     fractions = [value for name, value in found.items() if isinstance(value, float) and name != "kappa"]
     assert all(0 <= value <= 1 for value in fractions)
-
-
-@given(rows)
-def test_the_policies_agree_on_everything_where_every_row_has_a_verdict(pairs):
-    verdicts, labels = map(list, zip(*((abs(v), label) for v, label in pairs), strict=True))
-    assert one_group(verdicts, labels, "strict") == one_group(verdicts, labels, "published")
 
 
 @settings(max_examples=60)
@@ -176,47 +146,6 @@ def test_figures_are_those_of_scikit_learn(pairs):
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        [1, 0, -1, 1],
-        (1, 0, -1, 1),
-        [True, False, None, True],
-        [1.0, 0.0, float("nan"), 1.0],
-        [True, 0, None, 1.0],
-        np.array([1, 0, -1, 1]),
-        np.array([1, 0, -1, 1], dtype=np.int8),
-        np.array([1.0, 0.0, np.nan, 1.0], dtype=np.float32),
-        np.array([True, False, None, True], dtype=object),
-        [np.int64(1), np.bool_(False), None, np.float32(1)],
-        pd.Series([True, False, None, True]),
-    ],
-    ids=lambda values: type(values).__name__,
-)
-def test_verdicts_are_read_from_every_kind_of_column(values):
-    read = as_verdicts(values, "predictions")
-    assert read.dtype == np.int8
-    assert read.tolist() == [1, 0, -1, 1]
-
-
-def test_a_column_of_booleans_is_read_without_a_none():
-    assert as_verdicts(np.array([True, False]), "predictions").tolist() == [1, 0]
-    assert as_verdicts([], "predictions").tolist() == []
-
-
-@pytest.mark.parametrize(
-    "feature",
-    [datasets.Value("bool"), datasets.Value("int8"), datasets.Value("float32"), datasets.ClassLabel(2)],
-    ids=["bool", "int8", "float32", "ClassLabel"],
-)
-@pytest.mark.parametrize("format_name", [None, "numpy", "pandas"])
-def test_columns_of_datasets_are_read_with_their_nulls(feature, format_name):
-    column = datasets.Dataset.from_dict(
-        {"success": [1, 0, None, 1]}, features=datasets.Features({"success": feature})
-    ).with_format(format_name)["success"]
-    assert as_verdicts(column, "predictions").tolist() == [1, 0, -1, 1]
-
-
-@pytest.mark.parametrize(
     ("values", "named"),
     [
         ([1, 2, 0], "row 1 is 2"),
@@ -239,6 +168,8 @@ def test_a_wrong_value_is_refused_with_its_row_and_the_argument(values, named):
 
 COLUMNS = {
     "tuple": tuple,
+    "whole numbers": lambda values: [-1 if value is None else int(value) for value in values],
+    "floats": lambda values: np.array([np.nan if v is None else v for v in values], dtype=np.float32),
     "objects": lambda values: np.array(values, dtype=object),
     "pandas boolean": lambda values: pd.Series(values, dtype="boolean"),
     "pandas Int64": lambda values: pd.Series([None if v is None else int(v) for v in values], dtype="Int64"),

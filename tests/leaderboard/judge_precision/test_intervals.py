@@ -34,14 +34,6 @@ def test_every_resample_draws_as_many_clusters_as_there_are(n_clusters, n_resamp
     assert (weights == weights.astype(int)).all()
 
 
-def test_clusters_are_drawn_evenly_and_with_replacement():
-    weights = np.concatenate(list(resampling_weights(20, 20_000, 3)))
-    # a weight is binomial(20, 1/20): mean 1, variance 1 - 1/20 = 0.95, never drawn (19/20)**20 = 35.8 %
-    assert weights.mean(axis=0) == pytest.approx(np.ones(20), abs=0.03)
-    assert weights.var() == pytest.approx(0.95, abs=0.01)
-    assert (weights == 0).mean() == pytest.approx(0.358, abs=0.005)
-
-
 def test_one_seed_gives_one_interval_and_another_seed_another():
     first, again, other = (cluster_intervals(COUNTS, 500, seed) for seed in (1, 1, 2))
     assert first == again
@@ -56,15 +48,6 @@ def test_the_size_of_the_blocks_does_not_change_the_result(monkeypatch, draws):
     blocks = list(resampling_weights(37, 400, 5))
     assert len(blocks) == {1: 400, 50: 400, 777: 20, 10**9: 1}[draws]  # 777 // 37 = 21 rows a block
     assert cluster_intervals(counts, 400, 5) == whole
-
-
-def test_resampled_counts_are_the_sums_over_the_drawn_clusters():
-    columns = np.array([[1, 10], [2, 20], [3, 30]])
-    weights = np.concatenate(list(resampling_weights(3, 50, 0)))
-    expected = [
-        [sum(w * row[c] for w, row in zip(drawn, columns, strict=True)) for c in (0, 1)] for drawn in weights
-    ]
-    assert resampled_counts(columns, 50, 0).tolist() == expected
 
 
 def test_counts_too_large_for_single_precision_are_summed_exactly():
@@ -89,20 +72,6 @@ def test_a_cell_has_the_same_interval_alone_and_beside_others():
     together = cluster_intervals(counts, 300, 0)
     alone = [cluster_intervals(counts[:, [cell]], 300, 0)[0] for cell in range(4)]
     assert together == alone
-
-
-def test_an_interval_holds_its_figure_and_lies_in_0_to_1():
-    tp, fp, fn = COUNTS[:, 0].sum(axis=0)  # 12, 5, 4
-    cell = cluster_intervals(COUNTS, 2_000, 0)[0]
-    figures = {
-        "precision_ci": tp / (tp + fp),
-        "recall_ci": tp / (tp + fn),
-        "f1_ci": 2 * tp / (2 * tp + fp + fn),
-    }
-    assert set(cell) == set(figures)
-    for name, figure in figures.items():
-        low, high = cell[name]
-        assert 0 <= low < figure < high <= 1
 
 
 def test_fewer_than_two_clusters_have_no_interval():
@@ -143,13 +112,6 @@ def test_resamples_without_a_figure_are_left_out_of_its_interval():
     samples = np.array([[0.5, np.nan], [np.nan, np.nan], [0.7, np.nan], [0.6, np.nan]])
     # 0.5, 0.6, 0.7 remain: quantile 0.025 is 0.5 + 0.05 * 0.1, quantile 0.975 is 0.6 + 0.95 * 0.1
     assert percentile_intervals(samples) == [pytest.approx([0.505, 0.695]), None]
-
-
-def test_figures_of_resampled_counts_are_nan_where_undefined():
-    counts = np.array([[0.0, 0, 0, 4], [2, 2, 0, 4]]).T
-    found = {name: metric_values(name, *counts) for name in FORMULAS}
-    assert np.isnan([found[name][0] for name in ("precision", "recall", "f1", "balanced_accuracy")]).all()
-    assert [found[name][1] for name in ("precision", "recall", "f1")] == [0.5, 1.0, pytest.approx(2 / 3)]
 
 
 @given(st.lists(st.integers(0, 30), min_size=4, max_size=4))

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -60,17 +59,6 @@ def test_columns_passed_after_added_rows_are_scored_with_them(metric):
     assert metric.compute(predictions=VERDICTS[2:], references=LABELS[2:]) == judge_scores(VERDICTS, LABELS)
     # and what was added is gone afterwards
     assert metric.compute(predictions=[1], references=[1])["n"] == 1
-
-
-def test_missing_verdicts_can_be_added_in_parts_too(metric):
-    metric.add_batch(predictions=[True, None, False], references=[1, 1, None])
-    assert metric.compute() == judge_scores([1, -1, 0], [1, 1, -1])
-
-
-def test_columns_of_datasets_can_be_passed_as_they_are(metric):
-    table = datasets.Dataset.from_dict({"verdict": [True, None, False], "label": [1, 1, 0]})
-    result = metric.compute(predictions=table["verdict"], references=table["label"])
-    assert result == judge_scores([1, -1, 0], [1, 1, 0])
 
 
 def test_columns_of_pandas_and_arrow_and_generators_are_scored_and_added(metric):

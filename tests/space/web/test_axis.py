@@ -21,7 +21,7 @@ def test_an_axis_across_zero_has_a_tick_there():
 
 
 @pytest.mark.parametrize(
-    "values, ends", [([], (0, 1)), ([None], (0, 1)), ([0.5], (0.5, 0.6)), ([1.0], (1.0, 1.1))]
+    "values, ends", [([], (0, 1)), ([None], (0, 1)), ([0.5], (0.4, 0.5)), ([1.0], (0.9, 1.0))]
 )
 def test_no_value_or_one_value_makes_an_axis_too(values, ends):
     axis = Axis.around(values)

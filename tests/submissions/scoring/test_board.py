@@ -74,14 +74,6 @@ def test_it_follows_the_labels_that_are_served(serving, suite_folder):
     assert ceiling_of(serving.board_under(before)) is None  # those labels are not the ones at hand
 
 
-def test_the_board_is_the_same_bytes_whoever_makes_it(serving):
-    assert serving.board().to_bytes() == again(serving).board().to_bytes()
-
-
-def test_without_doubles_there_is_no_such_row(service):
-    assert ceiling_of(service.board()) is None
-
-
 def test_where_labels_are_private_there_is_no_such_row(serving):
     private = with_rules(again(serving), is_public=False)
     assert private.label_version is not None
@@ -130,10 +122,6 @@ def test_a_change_is_seen_whoever_made_it_and_nothing_else(engine, tmp_path):
     elsewhere = open_database(f"sqlite:///{tmp_path / 'records.sqlite'}")
     add_account(elsewhere, "another process")
     assert changes.seen() != second
-
-
-def test_where_changes_cannot_be_told_that_is_said():
-    assert Changes(open_database("sqlite://")).seen() is None
 
 
 def test_a_board_is_cached_once_it_was_made_and_until_something_is_recorded(engine, boards):

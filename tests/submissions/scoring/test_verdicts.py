@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from submissions.scoring.verdicts import VerdictsUnavailable, read_verdicts, verdict_cache
+from submissions.scoring.verdicts import VerdictsUnavailable, read_stored_verdicts, verdict_cache
 from tests.support.submissions import SECRET_ANNOTATOR, again, is_success, send, verdicts
 
 # The service gives them
@@ -86,16 +86,17 @@ def test_a_file_over_todays_size_limit_is_still_read(service):
 
 def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
     with pytest.raises(VerdictsUnavailable, match="does not fit the current suite"):
-        read_verdicts(b'{"trajectory_id": "a/b/c", "success": true}\n', service.suite, "test")
+        kept = service.files.keep(b'{"trajectory_id": "a/b/c", "success": true}\n')
+        read_stored_verdicts(service.files, kept, service.suite, "test")
 
 
 # What stays in memory
 
 
 def test_texts_count_towards_the_bound_of_the_cache(service):
-    content = verdicts(service.suite, reasoning="x" * 1000)  # 30 rows of 1,000 letters: over 30 kB
+    kept = service.files.keep(verdicts(service.suite, reasoning="x" * 1000))  # 30 rows: over 30 kB
     cache = verdict_cache()
-    cache.get("a", lambda: read_verdicts(content, service.suite, "test"))
+    cache.get("a", lambda: read_stored_verdicts(service.files, kept, service.suite, "test"))
     assert 30_000 < cache.bytes < 60_000
 
 

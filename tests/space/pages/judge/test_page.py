@@ -59,21 +59,6 @@ def test_the_confusion_counts_add_up(public):
     assert numbers == [8, 4, 12, 2, 16, 18, 10, 20, 30]
 
 
-def test_the_receipt_lets_anyone_check_the_file(public):
-    service, ids = public
-    row = next(row for row in service.board().rows if row.id == ids["Alpha"])
-    text = shown_text(page_of(service, ids["Alpha"]))
-    for told in (row.file_sha256, row.id, row.date, service.label_version, "sha256sum FILE"):
-        assert told in text
-
-
-def test_it_can_be_taken_along_and_cited(public):
-    service, ids = public
-    text = shown_text(page_of(service, ids["Alpha"]))
-    assert "task_id: success" in text
-    assert "@misc{alpha" in text and "Small leaderboard, submission" in text
-
-
 def test_a_score_is_evaluated_against_public_labels(public):
     service, _ = public
     content = with_scores(verdicts(service.suite, misses=2, false_alarms=4))
@@ -92,11 +77,6 @@ def test_a_score_is_not_evaluated_against_private_labels(tmp_path):
     text = shown_text(page_of(service, sent))
     assert "The labels of this suite are private, so scores are not evaluated against them here" in text
     assert "Brier" not in text and "of them successful" not in text
-
-
-def test_a_file_without_score_says_nothing_of_one(public):
-    service, ids = public
-    assert "Calibration of its score" not in page_of(service, ids["Alpha"])
 
 
 def test_costs_are_told_where_the_file_gives_them(public):
@@ -229,24 +209,6 @@ def test_every_element_id_that_is_referred_to_is_there_once(public):
     assert len(defined) == len(set(defined))
     referred = re.findall(r'(?:aria-labelledby|data-copy)="([^"]+)"', html)
     assert set(referred) <= set(defined)
-
-
-def test_the_choices_are_a_form_that_says_what_is_shown(public):
-    service, ids = public
-    html = page_of(service, ids["Beta"])
-    assert f'<option value="{ids["Beta"]}" selected>Beta (tree) · by Ada</option>' in html
-    assert 'value="success" checked' in html
-    late = send(service, verdicts(service.suite, misses=5), judge="Late").submission_id
-    assert f'<option value="{late}">Late (tree) · by Ada</option>' in page_of(service, ids["Beta"])
-
-
-def test_a_reader_who_has_the_page_gets_it_again_only_when_the_board_changed(public):
-    service, ids = public
-    client = local_client(service)
-    tag = client.get(f"/judge?id={ids['Beta']}").headers["etag"]
-    assert client.get(f"/judge?id={ids['Beta']}", headers={"if-none-match": tag}).status_code == 304
-    send(service, verdicts(service.suite, misses=5), judge="Late")
-    assert client.get(f"/judge?id={ids['Beta']}", headers={"if-none-match": tag}).status_code == 200
 
 
 def test_a_label_that_is_none_is_told_and_not_echoed(public, hostile):

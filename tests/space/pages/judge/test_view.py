@@ -29,15 +29,6 @@ def view():
     return view_judge(board(alpha, *others()), alpha, "success")
 
 
-def test_the_lines_are_all_trajectories_then_benchmarks_then_agents(view):
-    assert [(heading, [title for title, _, _ in cells]) for heading, cells in view.sections] == [
-        ("", ["All trajectories"]),
-        ("By benchmark", ["WebArena", "WorkArena"]),
-        ("By agent", ["agent-a", "agent-b"]),
-    ]
-    assert view.sections[0][1][0][1] is view.overall
-
-
 def test_each_line_knows_the_filter_that_gives_its_errors(view):
     found = [where for _, cells in view.sections for _, _, where in cells]
     assert found == [
@@ -50,16 +41,6 @@ def test_the_human_reference_stands_on_the_same_axis(view):
     axis = view.axes["precision"]
     assert view.human["precision"] == 11 / 13
     assert axis.low <= 0.65 and axis.high >= 11 / 13
-
-
-def test_the_shares_of_yes_are_those_of_the_judge_and_of_the_experts(view):
-    # 60 + 20 and 60 + 40 of 600
-    assert view.yes_shares == (80 / 600, 100 / 600)
-
-
-def test_a_label_that_the_judge_does_not_answer_has_no_view():
-    alpha = judged()
-    assert view_judge(board(alpha), alpha, "repetition") is None
 
 
 def test_printed_metrics_without_counts_say_nothing_of_a_share_of_yes():

@@ -1,32 +1,23 @@
 """The leaderboard's address: what it chooses, sorting, tags of the answer, the form."""
 
 import re
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from space.pages.leaderboard.page import FirstPage, build_leaderboard_router
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
     LeaderboardQuery,
     address_of_choice,
     choice_in,
-    controls,
     options_of,
-    sorts_of,
     widen,
 )
 from space.pages.leaderboard.table import view_board
-from space.pages.trajectories.dataset import Explorer
-from space.services import Services
-from space.web.frame import PageFrame
-from space.web.responses import StaticAssets
 from tests.space.conftest import shown_text
-from tests.support.boards import board, cell, label, row, second_annotator
+from tests.support.boards import board, cell, label, row
 from tests.support.leaderboard_client import leaderboard_client, rows_html, table_html
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
 
@@ -73,18 +64,6 @@ def test_the_address_of_a_choice_gives_that_choice_and_leaves_defaults_out():
     assert address_of_choice(LeaderboardQuery(search="x"), sort="judge") == "/?q=x&sort=judge"
 
 
-def test_menus_offer_what_the_board_has(service):
-    by_agent = {"some-agent": cell(5, 1, 1, 5)}
-    found = label(cell(9, 1, 1, 9), (1, 1, 1))
-    options = options_of(board(row("A", {**found, "by_agent": by_agent}, kind="Human"), second_annotator()))
-    assert options.agents == {"some-agent": "some-agent"}
-    assert list(options.kinds) == ["Human"]
-    assert list(options.provenances) == ["scored"]  # reports only where there are such rows
-    assert [control.name for control in controls(options)] == [
-        "label", "figure", "agent", "kind", "inputs", "from", "q", "every", "sort", "rows",
-    ]  # fmt: skip
-
-
 # Sorting, which is in the address beside the filters
 
 
@@ -116,7 +95,7 @@ def three_judges():
 )
 def test_a_column_sorts_as_numbers_both_ways(sort, order):
     found = three_judges()
-    assert f"{sort}" in ("", *sorts_of(found))
+    assert sort in ("", *options_of(found).sorts)
     assert [view.row.id for view in view_board(found, LeaderboardQuery(sort=sort)).rows] == order
 
 
@@ -151,19 +130,6 @@ def test_the_same_board_and_choice_give_the_same_tag_and_others_another_one(clie
     newer = client.get("/", headers=known)
     assert newer.status_code == 200
     assert "Gamma" in newer.text
-
-
-def test_a_page_is_rendered_once_for_a_board_and_a_choice(client, monkeypatch):
-    rendered = []
-    from space.web.frame import PageFrame
-
-    usual = PageFrame.html
-    monkeypatch.setattr(
-        PageFrame, "html", lambda *given, **values: rendered.append(1) or usual(*given, **values)
-    )
-    for query in ("figure=f1", "figure=f1&x=1", "figure=f1"):
-        client.get(f"/?{query}")
-    assert len(rendered) == 1
 
 
 def test_the_plot_in_the_page_shows_the_rows_that_the_address_chooses(client):
@@ -280,19 +246,6 @@ def test_a_long_table_opens_with_its_first_rows_and_a_plain_link_leads_to_the_ne
     assert "Rows 251" not in last
 
 
-def test_the_first_step_of_rows_is_the_plain_address():
-    html = table_html(LONG, LeaderboardQuery(rows=(101, 200)))
-    assert '<a href="/#board" rel="nofollow">Rows 1 to 100</a>' in html
-
-
-def test_a_table_that_fits_has_no_steps():
-    html = table_html(rows_of(100), LeaderboardQuery())
-    assert numbers(html) == list(range(100))
-    assert "100 judges" in shown_text(html)
-    assert "Show all" not in html
-    assert "Rows " not in shown_text(html)
-
-
 def test_search_and_sorting_are_over_all_rows_and_begin_with_the_first_again():
     assert numbers(table_html(LONG, LeaderboardQuery(search="J249"))) == [249]
     html = table_html(LONG, LeaderboardQuery(sort="precision", rows=(101, 200)))
@@ -332,63 +285,13 @@ def test_every_row_of_a_large_board_is_reached_by_scrolling_and_once():
     assert found == list(range(1_250))
 
 
-def test_the_routes_of_rows_and_plots_take_the_choice_of_the_page(client):
+def test_the_route_of_rows_takes_the_choice_of_the_page(client):
     assert names(client.get("/board/rows?kind=Ensemble").text) == ["Beta"]
     assert names(client.get("/board/rows?after=1").text) == ["Beta"]
     assert client.get("/board/rows?after=1.5&rows=x&label=none").status_code == 200
     assert client.get("/board/rows?after=nan").status_code == 200
-    points = re.findall(r'data-point="[^"]*"><title>(\w+)', client.get("/board/plots?kind=Ensemble").text)
-    assert points == ["Beta"]
     tagged = client.get("/board/rows", headers={"If-None-Match": client.get("/board/rows").headers["etag"]})
     assert tagged.status_code == 304
-
-
-# Before anybody asks
-
-
-def test_the_page_with_a_new_row_is_made_before_its_first_reader_comes(service, monkeypatch):
-    pages, services = PageFrame(StaticAssets()), Services(service, Explorer(service.settings, service))
-    app = FastAPI()
-    app.include_router(build_leaderboard_router(services, pages))
-    made = FirstPage(services, pages)
-    send(service, verdicts(service.suite, misses=1), judge="Alpha")
-    made.wait()
-    made_at = []
-    monkeypatch.setattr(PageFrame, "html", lambda *_, **__: made_at.append(1) or "")
-    client = TestClient(app)
-    assert names(client.get("/").text) == ["Alpha"]
-    assert made_at == []
-    client.get("/?figure=recall")
-    assert made_at == [1]
-
-
-def test_the_garbage_collector_leaves_out_the_rows_of_the_first_board_where_the_start_froze_imports(
-    service, monkeypatch
-):
-    made = FirstPage(Services(service, Explorer(service.settings, service)), PageFrame(StaticAssets()))
-    calls = []
-    frozen = SimpleNamespace(
-        get_freeze_count=lambda: 1,
-        collect=lambda: calls.append("collect"),
-        freeze=lambda: calls.append("freeze"),
-    )
-    monkeypatch.setattr("space.pages.leaderboard.page.gc", frozen)
-    for _ in range(2):
-        made.make()
-        made.wait()
-    assert calls == ["collect", "freeze"]
-
-
-def test_a_page_that_cannot_be_made_ahead_is_left_to_its_first_reader(service, monkeypatch, caplog):
-    pages, services = PageFrame(StaticAssets()), Services(service, Explorer(service.settings, service))
-    made = FirstPage(services, pages)
-    with monkeypatch.context() as patched:
-        patched.setattr(PageFrame, "html", lambda *_, **__: 1 / 0)
-        send(service, verdicts(service.suite, misses=1), judge="Alpha")
-        made.wait()
-    assert "the leaderboard's page cannot be made" in caplog.text
-    client = leaderboard_client(service)
-    assert names(client.get("/").text) == ["Alpha"]
 
 
 # From a figure to its errors

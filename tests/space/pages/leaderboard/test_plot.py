@@ -6,25 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.board import Board
-from space.pages.leaderboard import board_plots
-from space.pages.leaderboard.board_plots import ISO_F1
-from space.pages.leaderboard.page import plot_values
-from space.pages.leaderboard.plot import (
+from space.pages.leaderboard import plots
+from space.pages.leaderboard.plots import (
     BASELINE,
     CHARACTER,
     CROWD,
     HEIGHT,
+    ISO_F1,
     LINE,
     MOST_NAMES,
     WIDTH,
-    Label,
     Mark,
+    NamePlace,
     PlotView,
     Point,
     place_names,
     to_pixels,
 )
-from space.pages.leaderboard.query import LeaderboardQuery, chosen_places
+from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows
 from space.web.frame import render
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.boards import board, cell, label, row, second_annotator
@@ -33,23 +32,23 @@ WINDOW = (0.0, 0.0)
 CHOICE = LeaderboardQuery()
 
 
-def precision_recall_plot(found: Board, choice: LeaderboardQuery, every_point: bool = False) -> PlotView:
-    return board_plots.precision_recall_plot(found, chosen_places(found, choice), choice, every_point)
+def precision_recall_plot(found: Board, choice: LeaderboardQuery) -> PlotView:
+    return plots.precision_recall_plot(chosen_rows(found, choice), choice)
 
 
 def cost_plot(found: Board, choice: LeaderboardQuery) -> PlotView | None:
-    return board_plots.cost_plot(found, chosen_places(found, choice), choice)
+    return plots.cost_plot(chosen_rows(found, choice), choice)
 
 
 def point(x: float, y: float, name: str = "name", order: int = 0, half: float = 0.0) -> Point:
-    return Point(x, y, y - half, y + half, name, order)
+    return Point(judge("A"), x, y, y - half, y + half, name, order)
 
 
-def text(label: Label | None) -> str:
+def text(label: NamePlace | None) -> str:
     return label.text if label else ""
 
 
-def boxes(labels: list[Label | None]) -> list[tuple[float, float, float, float]]:
+def boxes(labels: list[NamePlace | None]) -> list[tuple[float, float, float, float]]:
     """The rooms that names take: left, top, right, bottom."""
     found = []
     for each in filter(None, labels):
@@ -69,12 +68,6 @@ def test_a_point_alone_is_named_at_its_right():
 def test_a_name_that_would_leave_the_plot_stands_at_the_left():
     (label,) = place_names([point(0.99, 0.5)], WINDOW)
     assert (label.text, label.anchor) == ("name", "end")
-
-
-def test_points_far_apart_are_all_named_beside_them():
-    points = [point(x / 10, x / 10) for x in (1, 4, 7)]
-    found = place_names(points, WINDOW)
-    assert [(text(label), label.leader) for label in found] == [("name", None)] * 3
 
 
 def test_points_near_each_other_are_all_named_by_lines_that_lead_to_their_names():
@@ -121,7 +114,10 @@ def marks(plot: PlotView) -> dict[str, Mark]:
 
 
 def svg(*rows) -> str:
-    return render("leaderboard/plots.html", **plot_values(board(*rows), CHOICE))
+    found = board(*rows)
+    return render(
+        "leaderboard/plots.html", plot=precision_recall_plot(found, CHOICE), costs=cost_plot(found, CHOICE)
+    )
 
 
 def fractions(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
@@ -140,14 +136,6 @@ def test_every_ranked_judge_is_a_point_with_its_interval():
     assert fractions(0, found["A"].high, window)[1] == pytest.approx(0.7, abs=0.001)
     assert fractions(0, found["A"].low, window)[1] == pytest.approx(0.5, abs=0.001)
     assert fractions(found["B"].x, found["B"].y, window) == pytest.approx((0.625, 0.75), abs=0.001)
-
-
-def test_a_ranked_judge_whose_interval_is_not_known_is_drawn_without_a_interval():
-    plot = precision_recall_plot(board(judge("A"), judge("B", ci=None)), CHOICE)
-    found = marks(plot)["B"]
-    assert found.high == found.low
-    assert "precision 60.0\n" in found.hover
-    assert svg(judge("A"), judge("B", ci=None)).count('class="interval"') == 1
 
 
 def test_only_the_best_submission_of_a_judge_and_no_constant_reference_is_drawn():
@@ -202,11 +190,6 @@ def test_a_board_without_judges_says_that_there_is_nothing_to_plot():
     assert "There is no judge to plot" in svg()
 
 
-def test_ticks_are_round_percentages_and_few():
-    plot = precision_recall_plot(board(judge("A")), CHOICE)
-    assert [tick for _, tick in plot.x_ticks] == ["50", "60", "70", "80", "90", "100"]
-
-
 # A crowd
 
 
@@ -220,31 +203,13 @@ def crowd(n: int, **changes):
     ]
 
 
-def test_judges_of_a_crowd_without_a_name_are_a_cloud_of_two_paths():
-    few = precision_recall_plot(board(*crowd(CROWD)), CHOICE)
-    assert (len(few.marks), few.cloud) == (CROWD, None)
-    found = precision_recall_plot(board(*crowd(CROWD + 60), second_annotator()), CHOICE)
-    points, intervals = found.cloud
-    assert len(found.marks) + points.count("h0") == found.n_drawn == CROWD + 61
-    assert points.count("h0") == intervals.count("V")
-    assert all(mark.label or mark.is_reference for mark in found.marks)
-
-
-def test_every_point_of_a_crowd_leads_to_its_judge_where_that_is_asked_for():
-    many = board(*crowd(CROWD + 60))
-    whole = precision_recall_plot(many, CHOICE, every_point=True)
-    assert (len(whole.marks), whole.cloud) == (CROWD + 60, None)
-    small = precision_recall_plot(many, CHOICE)
-    assert set(small.marks) < set(whole.marks)  # nothing moves when the others come
-
-
-def test_the_page_asks_for_every_point_only_where_some_are_a_cloud():
-    assert "hx-get" not in svg(*crowd(CROWD))
-    html = svg(*crowd(CROWD + 60))
-    assert 'hx-get="/board/plots"' in html
-    assert len(html) < len(
-        render("leaderboard/plots.html", **plot_values(board(*crowd(CROWD + 60)), CHOICE, True))
-    )
+def test_every_point_of_a_crowd_leads_to_its_judge_and_few_have_a_name():
+    plot = precision_recall_plot(board(*crowd(CROWD + 60), second_annotator()), CHOICE)
+    assert plot.is_crowded
+    assert len(plot.marks) == CROWD + 61
+    assert 0 < sum(mark.label is not None for mark in plot.marks) < CROWD
+    assert svg(*crowd(CROWD + 60)).count('href="/judge?id=j') == CROWD + 60
+    assert not precision_recall_plot(board(*crowd(CROWD)), CHOICE).is_crowded
 
 
 # Quality against cost

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from leaderboard.metric_versions import (
+from leaderboard.report import score_report, with_cost
+from leaderboard.score import (
     CELL_FIELDS,
     METRIC_VERSION,
     REPORT_FIELDS,
     is_known_version,
     report_of_version,
 )
-from leaderboard.report import score_report, with_cost
 
 
 class AllYes:
@@ -25,7 +25,7 @@ def report(service) -> dict:
 
 
 def test_the_fields_of_todays_report_are_those_of_the_newest_version(service):
-    """If this fails, the report has changed: add a version to `leaderboard.metric_versions`."""
+    """If this fails, the report has changed: add a version to `leaderboard.score`."""
     made = report(service)
     assert set(made) == REPORT_FIELDS[METRIC_VERSION]
     for label in ("success", "side_effect"):

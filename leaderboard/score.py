@@ -1,0 +1,99 @@
+"""A score: how well a judge answers one target. Scorers produce it, records store it, boards show it.
+
+A score is JSON from the scorer to the page, so nothing converts it on the way. A report
+(`leaderboard.report`) holds a score for each target, with the suite, the split and the label version.
+
+A recorded score names the version of its metric, so that it can be computed again and compared after the
+score has grown. Add a version here whenever fields are added, removed or computed differently. A field that
+is computed differently is left out of the versions before, since today's code cannot compute it as they did.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+Ends = list[float] | None
+"""The low and high end of a 95 % interval."""
+
+
+class Noise(TypedDict):
+    """Standard deviations of the noise on true positives and on positives."""
+
+    tp_sd: float
+    positives_sd: float
+
+
+class Cell(TypedDict):
+    """Counts and metrics over the trajectories of one group; fractions, None where undefined or unknown."""
+
+    n: int | None
+    positives: int | None
+    tp: int | None
+    fp: int | None
+    fn: int | None
+    tn: int | None
+    no_verdict: int | None
+    coverage: float | None
+    precision: float | None
+    precision_ci: Ends
+    recall: float | None
+    recall_ci: Ends
+    f1: float | None
+    f1_ci: Ends
+    accuracy: float | None
+    balanced_accuracy: float | None
+    npv: float | None
+    tnr: float | None
+    fpr: float | None
+    kappa: float | None
+    noise: NotRequired[Noise]
+    audit: NotRequired[str]
+    note: NotRequired[str]
+
+
+class Score(TypedDict):
+    """A judge's cells for one target: over all trajectories, by benchmark and by agent.
+
+    A row of a board adds how its intervals came about, a note, and its rank (place, low, high). ``best``
+    marks the row that stands for its judge; ``ranked_by`` says that the rank comes from figures not shown.
+    """
+
+    overall: Cell
+    by_benchmark: Mapping[str, Cell]
+    by_agent: Mapping[str, Cell]
+    intervals: NotRequired[Literal["tasks", "approximate"] | None]
+    note: NotRequired[str]
+    rank: NotRequired[dict[str, int] | None]
+    best: NotRequired[bool]
+    ranked_by: NotRequired[str]
+
+
+METRIC_VERSION: Final = 1
+
+_REPORT: Final = ("suite", "split", "label_version", "policy", "coverage", "labels", "cost")
+REPORT_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: frozenset(_REPORT)}
+"""The fields of a report, by version; ``cost`` only if the file gives costs."""
+CELL_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: Cell.__required_keys__}
+"""The figures of one cell (overall, a benchmark, an agent), by version."""
+
+
+def is_known_version(version: int) -> bool:
+    """Return whether this code knows the fields of a version."""
+    return version in CELL_FIELDS
+
+
+def report_of_version(report: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """Return a report with only the fields that a version of the metric had."""
+    kept = {name: value for name, value in report.items() if name in REPORT_FIELDS[version]}
+    labels = {label: score and _score(score, version) for label, score in report["labels"].items()}
+    return {**kept, "labels": labels}
+
+
+def _score(score: Score, version: int) -> dict[str, Any]:
+    def cell(found: Cell) -> dict[str, Any]:
+        return {name: value for name, value in found.items() if name in CELL_FIELDS[version]}
+
+    return {
+        "overall": cell(score["overall"]),
+        "by_benchmark": {name: cell(found) for name, found in score["by_benchmark"].items()},
+        "by_agent": {name: cell(found) for name, found in score["by_agent"].items()},
+    }
