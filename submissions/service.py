@@ -31,7 +31,7 @@ from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import events_after, number_of_events, salt_event_log
+from submissions.records.event_log import events_after, number_of_events
 from submissions.records.files import FileStore, open_files
 from submissions.records.queries import (
     RecordedSubmission,
@@ -46,7 +46,6 @@ from submissions.records.secret_check import claim_secret, note_secret
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.scorer import (
     POLICY,
-    THE_SERVER,
     NotCharged,
     Scorer,
     record_submission,
@@ -398,11 +397,8 @@ class SubmissionService:
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
 
-        Called at the start: a process killed between recording and scoring leaves such ones. A log from
-        before nonces gets its first one then (`event_log`), so that no page shows a hash without.
+        Called at the start: a process killed between recording and scoring leaves such ones.
         """
-        with transaction(self.engine) as session:
-            salt_event_log(session, THE_SERVER, self.clock())
         self.files.prepare()
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
 

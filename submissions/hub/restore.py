@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from arb.core.hub import HubError
 from submissions.hub.repository import EventFilesDamaged, Head, RecordsRepository, file_path, read_lines
 from submissions.privacy.server_secret import KnownSecret, ServerSecret
-from submissions.records.database import Commit, EventRow, Submission, snapshot, transaction
-from submissions.records.event_log import NO_HASH, Event, events_after, insert, lock_event_log
+from submissions.records.database import Commit, Event, Submission, snapshot, transaction
+from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
 from submissions.records.secret_check import last_replacement, replace_secret
@@ -38,7 +38,7 @@ def note_commit(session: Session, through: int, commit: str, at: datetime) -> No
 
 def hash_of_event(session: Session, sequence: int) -> str | None:
     """The hash of a record here; None where there is no such record."""
-    return session.scalar(select(EventRow.hash).where(EventRow.sequence == sequence))
+    return session.scalar(select(Event.hash).where(Event.sequence == sequence))
 
 
 def stored_files(session: Session) -> set[str]:

@@ -181,11 +181,7 @@ class Charge(NamedTuple):
 
 
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
-    """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time.
-
-    What re-scorings showed before there were nonces nobody asked for: `LeakReport` counts it, and no account
-    is charged for it.
-    """
+    """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
     rules, charges = suite.rules, []
     wanted = select(Submission.id, Submission.submitted_at, Account.name, Judge.name)
     wanted = wanted.join(Judge, Submission.judge_id == Judge.id).join(Account, Judge.account_id == Account.id)

@@ -5,10 +5,11 @@ the truth; every other row is made from one, in the same transaction (`event_log
 never edited.
 """
 
+import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column, relationship
 
 from submissions.errors import DatabaseAway
 
@@ -243,10 +244,30 @@ class Base(DeclarativeBase):
     type_annotation_map: ClassVar = {dict[str, Any]: JSON, datetime: Moment}
 
 
-class EventRow(Base):
-    """One record: ``body`` is its canonical JSON as it was hashed, ``subject`` the submission it is about.
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """Return JSON in its canonical form: sorted keys, no spaces, UTF-8."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
 
-    ``nonce`` never leaves the server and its private copies.
+
+class CanonicalJson(TypeDecorator[dict[str, Any]]):
+    """JSON stored as text in the canonical form in which it was hashed."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: dict[str, Any], dialect) -> str:
+        return canonical(value).decode()
+
+    def process_result_value(self, value: str, dialect) -> dict[str, Any]:
+        return json.loads(value)
+
+
+class Event(MappedAsDataclass, Base):
+    """What happened (``kind``), when, by whom, and its facts (``body``).
+
+    ``nonce`` is hexadecimal and never leaves the server and its private copies. ``subject`` is the submission
+    that the event is about, if any.
     """
 
     __tablename__ = "records"
@@ -254,11 +275,45 @@ class EventRow(Base):
     kind: Mapped[str] = mapped_column(String(32), index=True)
     at: Mapped[datetime]
     actor: Mapped[str] = mapped_column(String(80))
-    body: Mapped[str] = mapped_column(Text)
+    body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # some hold annotators' answers
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
-    nonce: Mapped[str | None] = mapped_column(String(64))
-    subject: Mapped[str | None] = mapped_column(String(32), index=True)
+    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
+    subject: Mapped[str | None] = mapped_column(String(32), index=True, init=False)
+
+    def __post_init__(self) -> None:
+        self.subject = self.body.get("submission_id")
+
+    @property
+    def file_sha256(self) -> str | None:
+        """The stored file that the event is about: a submission's or a label set's; usually None."""
+        return self.body.get("file_sha256")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons that the event names."""
+        return tuple(reason for reason in self.body.get("reasons") or [self.body.get("reason")] if reason)
+
+    @property
+    def reason(self) -> str:
+        """The reasons as one text without the last full stop."""
+        return "; ".join(reason.rstrip(".") for reason in self.reasons)
+
+    def line(self) -> bytes:
+        """Return the event as a line of canonical JSON without a line end, for copies that are not public."""
+        return canonical({**self.hashed_fields(), "hash": self.hash})
+
+    def hashed_fields(self) -> dict[str, Any]:
+        """Return everything that the hash covers."""
+        fields = {
+            "sequence": self.sequence,
+            "kind": self.kind,
+            "at": self.at.isoformat(timespec="microseconds"),
+            "actor": self.actor,
+            "body": self.body,
+            "previous": self.previous,
+        }
+        return fields if self.nonce is None else {**fields, "nonce": self.nonce}
 
 
 class Commit(Base):

@@ -14,13 +14,12 @@ from sqlalchemy.orm import Session, joinedload
 from leaderboard.board.board import JudgeInfo, ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.intake.upload import NAME_LENGTH
-from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot
+from submissions.records.database import Account, Event, Judge, Score, Submission, snapshot
 from submissions.records.event_log import (
     DECLARED,
     FIGURE_KINDS,
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
-    Event,
     events_after,
     events_of_submission,
 )
@@ -145,11 +144,9 @@ def disclosure_history(
     ``scores`` are all of it, oldest first: `Score`, or rows with what is looked at here. Each figure of
     hidden labels that is shown is paid for by its account's budget, and a correction of labels is nobody's
     wish: so a submission keeps the figures of the labels that it was first scored under, until its owner asks
-    for newer ones. Before there were nonces every score was shown.
+    for newer ones.
     """
-    until = found.salted_at
-    from_before = [score for score in scores if until is not None and score.scored_at < until]
-    shown = [(score, score.scored_at) for score in from_before or scores[:1]]
+    shown = [(score, score.scored_at) for score in scores[:1]]
     for at, version in found.refreshed.get(submission_id, ()):
         shown += [(score, at) for score in scores if score.label_version == version]
     return shown
@@ -211,7 +208,7 @@ def find_submission(session: Session, suite: str, submission_id: str) -> Submiss
 
 def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
     """Return the submissions of which nobody may see figures while only events up to ``through`` last."""
-    waiting = select(EventRow.subject).where(EventRow.sequence > through, EventRow.kind.in_(FIGURE_KINDS))
+    waiting = select(Event.subject).where(Event.sequence > through, Event.kind.in_(FIGURE_KINDS))
     return frozenset(session.scalars(waiting))
 
 
@@ -232,8 +229,8 @@ def has_score(session: Session, submission_id: str) -> bool:
 
 def state_of_board(session: Session) -> int:
     """The last event that a board can depend on: annotators save often, and no board is made anew for it."""
-    last = select(EventRow.sequence).where(EventRow.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
-    return session.scalar(last.order_by(EventRow.sequence.desc()).limit(1)) or 0
+    last = select(Event.sequence).where(Event.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
+    return session.scalar(last.order_by(Event.sequence.desc()).limit(1)) or 0
 
 
 def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
