@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
@@ -258,8 +259,8 @@ def _problems_of_tables(service: SubmissionService, events: Sequence[Event]) -> 
     try:
         with transaction(fresh) as session:
             restore_events(session, events)
-    except ValueError:
-        return []  # the log is broken, and its problems are named already
+    except (ValueError, IntegrityError):
+        return []  # the log is broken, or has something twice: these problems are named already
     with snapshot(service.engine) as used, snapshot(fresh) as made:
         return [
             f"the table {table.__tablename__} is not what the records say"
