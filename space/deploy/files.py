@@ -89,7 +89,7 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
         parts = name.split("/")[:-1]
-        folder = "/".join([*parts[: 3 if is_own else 1], ""]) or "beside them"
+        folder = "/".join([*parts[: 4 if is_own else 1], ""]) or "beside them"
         n, size = found.get(folder, (0, 0))
         found[folder] = n + 1, size + path.stat().st_size
     return found
@@ -168,9 +168,14 @@ def _is_answer(column: str, asked: Collection[str]) -> bool:
 
 
 def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
-    """The rows of a table in any of the forms; none where it is no table."""
+    """Yield the rows of a table in any of the formats; none if the file is not a table."""
     if path.suffix == ".parquet":
-        yield from _parquet_rows(path, asked)
+        from pyarrow import parquet
+
+        places = {column for columns in PLACES for column in columns}
+        names = parquet.read_schema(path).names
+        columns = [name for name in names if name.lower() in places or _is_answer(name.lower(), asked)]
+        yield from parquet.read_table(path, columns=columns).to_pylist()
         return
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     if path.suffix in (".json", ".jsonl"):
@@ -181,17 +186,6 @@ def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
         yield from (row for row in csv.DictReader(text.splitlines(), delimiter=delimiter) if row)
     except csv.Error:
         return
-
-
-def _parquet_rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        places = {column for columns in PLACES for column in columns}
-        names = file.schema_arrow.names
-        columns = [name for name in names if name.lower() in places or _is_answer(name.lower(), asked)]
-        for batch in file.iter_batches(columns=columns):
-            yield from batch.to_pylist()
 
 
 def _json_rows(text: str) -> Iterator[Row]:

@@ -6,17 +6,15 @@ It holds only what the Space serves to anyone.
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from arb.core.files import atomic_write
-from arb.core.hub import HOUR, CommitRateLimiter, HubError, HubRepository, PublishError
+from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
 from submissions.hub.lease import CommitLease
-from submissions.hub.repository import commits_since
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0
@@ -70,7 +68,7 @@ class BoardCopy:
     ) -> None:
         self._board, self._repository, self._folder = board, repository, folder
         self._stop, self._lease, self._may, self._limiter = stop, lease, may, limiter
-        self._title, self._rate_is_known = title, False
+        self._title = title
         self._digest: str | None = None
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
@@ -91,10 +89,6 @@ class BoardCopy:
         if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
         self._ensure_repository()
-        if not self._rate_is_known:
-            repository = self._repository
-            self._limiter.remember(commits_since(repository.hub, repository.repo, time.time() - HOUR))
-            self._rate_is_known = True
         self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = board_files(board, self._title)
@@ -125,13 +119,14 @@ class BoardCopy:
             try:
                 if self._may() and self._lease.acquire():
                     self.push()
-            except (HubError, PublishError) as problem:
+            except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE
+                is_known = isinstance(problem, HubError | PublishError)
                 if not self._stop.is_set():
-                    logger.warning("the public board was not brought to the Hub: %s", problem)
-            except Exception:
-                pause = SECONDS_AFTER_FAILURE
-                if not self._stop.is_set():
-                    logger.exception("the public board was not brought to the Hub")
+                    reason = problem if is_known else "it could not be made"
+                    details = None if is_known else problem
+                    logger.warning(
+                        "the public board was not brought to the Hub: %s", reason, exc_info=details
+                    )
             self._stop.wait(pause)
         self._lease.release()

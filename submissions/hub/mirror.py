@@ -22,7 +22,7 @@ from tenacity import (
     stop_when_event_set,
 )
 
-from arb.core.hub import HOUR, CommitRateLimiter, HubError
+from arb.core.hub import CommitRateLimiter, HubError
 from submissions.hub.lease import CommitLease
 from submissions.hub.repository import (
     WRITER,
@@ -109,7 +109,7 @@ class Committer:
         self._limiter, self._clock, self._pause, self._is_shared = limiter, clock, pause, is_shared
         self._name = secrets.token_hex(_NAME_BYTES)
         self._head: Head | None = None
-        self._is_named = self._rate_is_known = False
+        self._is_named = False
 
     def pull(self) -> None:
         """Restore what the Hub holds, without writing there: for a process that does not commit."""
@@ -126,9 +126,6 @@ class Committer:
         head = self._repository.head()
         if self._is_named and head.writer != self._name:
             raise ReplacedByAnotherServer
-        if not self._rate_is_known:
-            self._limiter.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
-            self._rate_is_known = True
         self._restorer.pull(head)
         is_unnamed = not self._is_shared and head.writer != self._name
         with snapshot(self._engine()) as session:
@@ -142,7 +139,7 @@ class Committer:
 
     def disconnect(self) -> None:
         """Another process may write from now on."""
-        self._head, self._is_named, self._rate_is_known = None, False, False
+        self._head, self._is_named = None, False
 
     def has_pending(self) -> bool:
         """Whether records wait that can go to the Hub from here, without asking the Hub."""
@@ -188,14 +185,6 @@ DIVERGED: Final = (
     "the records on the Hub differ from those of this server; several servers with one repository need one "
     "database (DATABASE_URL), and the Space's log has the details"
 )
-
-
-def waiting_message(number: int, is_failing: bool) -> str:
-    """That records wait, and what for."""
-    some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
-    if is_failing:
-        return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
-    return f"{some} to be saved on the Hub."
 
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
@@ -268,7 +257,10 @@ class HubSync:
         """A sentence for pages while records wait for the Hub; None where none do."""
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
-        return waiting_message(number, self._is_failing)
+        some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
+        if self._is_failing:
+            return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
+        return f"{some} to be saved on the Hub."
 
     def waiting(self) -> int:
         """How many records are not on the Hub yet."""
@@ -284,7 +276,7 @@ class HubSync:
         if self._disk_is_durable:
             return True
         start = time.monotonic()
-        while not self._is_durable(sequence):
+        while self._through < sequence and self._read_committed() < sequence:
             limit = min(timeout_s, WAIT_WHILE_FAILING_SECONDS) if self._is_failing else timeout_s
             left = start + limit - time.monotonic()
             self._wake.set()
@@ -295,17 +287,13 @@ class HubSync:
                     self._changed.wait(min(left, SECONDS_BETWEEN_CHECKS / 2))
         return True
 
-    def _is_durable(self, sequence: int) -> bool:
-        if self._through < sequence:
-            self._read_committed()
-        return self._through >= sequence
-
-    def _read_committed(self) -> None:
+    def _read_committed(self) -> int:
         with snapshot(self._engine()) as session:
             through = committed_through(session)
         with self._changed:
             self._through = through
             self._changed.notify_all()
+        return through
 
     def close(self, timeout_s: float = 20.0) -> None:
         """Commit what waits, as far as that is possible in the time, and end."""

@@ -16,7 +16,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -140,25 +139,6 @@ class RecordsRepository:
                 self.repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent
             )
         return made.oid
-
-    def commits_since(self, moment: float) -> list[float]:
-        return commits_since(self.hub, self.repo, moment)
-
-
-def commits_since(hub: HfApi, repo: str, moment: float) -> list[float]:
-    """When commits were made from a moment on, in seconds since 1970, the last one first. Raises HubError."""
-    from huggingface_hub.utils import build_hf_headers, paginate
-
-    # `list_repo_commits` would read the whole history, page after page.
-    address = f"{hub.endpoint}/api/{KIND}s/{repo}/commits/main"
-    found = []
-    with _hub_errors(repo):
-        for commit in paginate(address, {}, build_hf_headers(token=hub.token)):
-            made = datetime.fromisoformat(commit["date"]).timestamp()
-            if made < moment:
-                break
-            found.append(made)
-    return found
 
 
 @contextlib.contextmanager

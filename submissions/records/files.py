@@ -48,10 +48,7 @@ class FileStore:
 
     def read(self, sha256: str) -> bytes:
         """The content of a stored file; raises FileNotFoundError, or ValueError when the disk changed it."""
-        content = self.path(sha256).read_bytes()
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
-        return content
+        return _checked(self.path(sha256).read_bytes(), sha256)
 
     def path(self, sha256: str) -> Path:
         """Where a file of this SHA-256 is kept, there or not; raises ValueError for what is no SHA-256."""
@@ -62,10 +59,6 @@ class FileStore:
     def absent(self, wanted: Iterable[str]) -> list[str]:
         """Those of the files that are not stored, in order."""
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
-
-    def prepare(self) -> None:
-        """What is to be done at the start of a server."""
-        self.remove_leftovers()
 
     def remove_leftovers(self, older_than_seconds: float = LEFTOVER_AFTER_SECONDS) -> int:
         """Remove what processes left behind that were killed while writing; how many files it was.
@@ -86,8 +79,7 @@ class FileStore:
 class DatabaseFiles(FileStore):
     """The same in the database of the records.
 
-    The folder keeps copies of the files that something reads by their path (label sets), and what an earlier
-    version stored there, which `prepare` takes over.
+    The folder keeps copies of the files that something reads by their path (label sets).
     """
 
     def __init__(self, folder: Path, engine: Callable[[], Engine]) -> None:
@@ -110,14 +102,11 @@ class DatabaseFiles(FileStore):
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        local = self._copies.path(sha256)
         with snapshot(self._engine()) as session:
             content = session.scalar(select(StoredFile.content).where(StoredFile.sha256 == sha256))
         if content is None:
-            content = local.read_bytes()
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
-        return content
+            raise FileNotFoundError(f"no file {sha256} is stored")
+        return _checked(content, sha256)
 
     def path(self, sha256: str) -> Path:
         """A copy of the file in the folder; where it is stored nowhere, the place of one."""
@@ -130,26 +119,19 @@ class DatabaseFiles(FileStore):
         """See FileStore."""
         with snapshot(self._engine()) as session:
             stored = set(session.scalars(select(StoredFile.sha256)))
-        place = self._copies.path
-        return sorted(name for name in wanted if name not in stored and not place(name).is_file())
-
-    def prepare(self) -> None:
-        """See FileStore; and bring into the database what is only in the folder."""
-        super().prepare()
-        with snapshot(self._engine()) as session:
-            stored = set(session.scalars(select(StoredFile.sha256)))
-        for path in sorted(self.folder.glob("??/*")):
-            if not _NAME.fullmatch(path.name) or path.name in stored:
-                continue
-            content = path.read_bytes()
-            if hashlib.sha256(content).hexdigest() == path.name:
-                self.keep(content)
+        return sorted(set(wanted) - stored)
 
 
 def open_files(settings: Settings, engine: Callable[[], Engine]) -> FileStore:
     """The files of the records that these settings name; ``engine`` is asked when a file is."""
     folder = settings.state_dir / "files"
     return DatabaseFiles(folder, engine) if settings.database_url else FileStore(folder)
+
+
+def _checked(content: bytes, sha256: str) -> bytes:
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
+    return content
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -25,8 +25,10 @@ def chain_of(number: int) -> list[Event]:
     records, previous = [], NO_HASH
     for sequence in range(1, number + 1):
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        record = Event(sequence, "banned", at, "Ada", {"account": f"é\u2028{sequence}"}, previous, "")
-        record = Event(**{**vars(record), "hash": hash_of(record)})
+        record = Event(
+            sequence, "banned", at, "Ada", {"account": f"é\u2028{sequence}"}, previous, "", "00" * 32
+        )
+        record.hash = hash_of(record)
         records.append(record)
         previous = record.hash
     return records

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arb.core.hub import CommitRateLimiter
-from submissions.hub.mirror import STARTS, WAIT_FOR_A_FILE, Committer, next_batch
-from submissions.hub.repository import WRITER, Head, Span, file_path, span_of
+from submissions.hub.mirror import WAIT_FOR_A_FILE, next_batch
+from submissions.hub.repository import WRITER, Span, file_path, span_of
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS
@@ -20,58 +19,6 @@ from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class Repository:
-    """Takes every commit; 99 were made in the hour before."""
-
-    repo = "maintainer/records"
-
-    def __init__(self) -> None:
-        self.commits: list[tuple[str, set[str]]] = []
-
-    def head(self) -> Head:
-        return Head("0" * 40)
-
-    def commits_since(self, moment: float) -> list[float]:
-        assert moment == NOW.timestamp() - 3600
-        return [NOW.timestamp() - 36 * n for n in range(99)]
-
-    def commit(self, parent: str, contents: dict, message: str) -> str:
-        self.commits.append((message, set(contents)))
-        return f"{len(self.commits):040d}"
-
-
-class Restorer:
-    def __init__(self, files) -> None:
-        self.files = files
-
-    def pull(self, head: Head) -> int:
-        return 0
-
-
-def test_a_restart_keeps_to_the_pace_of_what_the_hub_saw_in_the_last_hour(service):
-    now = [NOW.timestamp()]
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        now[0] += seconds
-
-    repository = Repository()
-    committer = Committer(
-        lambda: service.engine, repository, Restorer(service.files),
-        CommitRateLimiter(clock=lambda: now[0]), lambda: NOW, pause,
-    )  # fmt: skip
-    send(service, verdicts(service.suite))
-    committer.connect()
-    assert committer.commit_some() == 2
-    assert committer.commit_some() == 0
-    assert [title for title, _ in repository.commits] == [STARTS, "Records 1 to 2"]
-    assert repository.commits[0][1] == {WRITER}
-    # 99 commits from 3528 s ago on, a minute's share each: 5940 - 3528 = 2412 s ahead of the clock, of which
-    # the burst forgives 39 minutes, 2340 s. The next one waits a minute more.
-    assert pauses == pytest.approx([72, 60])
 
 
 @pytest.fixture

@@ -252,15 +252,3 @@ def test_replicas_that_keep_the_same_file_at_once_keep_it_once(replicas):
     for thread in threads:
         thread.join(timeout=120)
     assert done == [SHA256] * 6
-
-
-def test_files_of_an_earlier_version_are_brought_into_the_database_at_the_start(replicas):
-    one, two = replicas
-    before = FileStore(one.folder)
-    before.keep(CONTENT)
-    damaged = before.path(before.keep(b"other"))
-    damaged.write_bytes(b"changed by the disk")
-    assert one.read(SHA256) == CONTENT  # also before that
-    one.prepare()
-    assert two.read(SHA256) == CONTENT
-    assert two.absent([damaged.name]) == [damaged.name]
