@@ -83,22 +83,29 @@ _COUNTERS: Final = 2
 """A sliding window is held as two counters an address."""
 
 
-class TooManyChecks(HTTPException):
-    """One address or account asked too often (429); ``retry_after`` is in whole seconds, from 1.
+class SenderRefused(HTTPException):
+    """Raised when a sender has to come back later, after ``retry_after`` whole seconds.
 
-    ``delay_s``: how long the answer is to wait, since this sender goes on in spite of many refusals.
+    The answer waits ``delay_s`` seconds first if the sender continues in spite of many refusals.
     """
 
-    def __init__(self, limit: str, retry_after: int, delay_s: float = 0.0) -> None:
+    def __init__(self, status: int, problem: str, retry_after: int, delay_s: float = 0.0) -> None:
         message = (
-            f"{limit} in a minute; try again in {retry_after} s, or "
-            "check the file on your own machine: python -m submissions check FILE"
+            f"{problem}; try again in {retry_after} s, or check the file on your own machine: "
+            "python -m submissions check FILE"
         )
-        super().__init__(429, message, {"Retry-After": str(retry_after)})
+        super().__init__(status, message, {"Retry-After": str(retry_after)})
         self.retry_after, self.delay_s = retry_after, delay_s
 
     def __str__(self) -> str:
         return self.detail
+
+
+class TooManyChecks(SenderRefused):
+    """Raised when one address or account asked too often (429)."""
+
+    def __init__(self, limit: str, retry_after: int, delay_s: float = 0.0) -> None:
+        super().__init__(429, f"{limit} in a minute", retry_after, delay_s)
 
 
 REFUSAL_DELAY_SECONDS: Final = 1.0
@@ -208,19 +215,11 @@ _MOST_REMEMBERED: Final = 10_000
 P, T = ParamSpec("P"), TypeVar("T")
 
 
-class QueueFull(HTTPException):
-    """Raised when the queue has no place for a request (503). The answer is to wait ``delay_s`` first."""
+class QueueFull(SenderRefused):
+    """Raised when the queue has no place for a request (503)."""
 
     def __init__(self, delay_s: float = 0.0) -> None:
-        message = (
-            f"too many files wait to be read; try again in {RETRY_AFTER_SECONDS} s, or check the file on "
-            "your own machine: python -m submissions check FILE"
-        )
-        super().__init__(503, message, {"Retry-After": str(RETRY_AFTER_SECONDS)})
-        self.delay_s = delay_s
-
-    def __str__(self) -> str:
-        return self.detail
+        super().__init__(503, "too many files wait to be read", RETRY_AFTER_SECONDS, delay_s)
 
 
 class Slot:

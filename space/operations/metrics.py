@@ -79,15 +79,11 @@ class Metrics:
 
 
 def _outcome_of(error: Exception) -> str:
-    match error:
-        case RateLimited():
-            return "limited"
-        case PermissionDenied():
-            return "not allowed"
-        case SubmissionError():
-            return "refused"
-        case _:
-            return "failed"
+    outcomes = {RateLimited: "limited", PermissionDenied: "not allowed", SubmissionError: "refused"}
+    for kind, outcome in outcomes.items():
+        if isinstance(error, kind):
+            return outcome
+    return "failed"
 
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

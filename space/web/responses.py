@@ -13,7 +13,7 @@ import gzip
 import hashlib
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,7 @@ class CachedResponse:
     packed: bytes | None
     etag: str
     media_type: str
+    headers: Mapping[str, str]
 
     @property
     def packed_etag(self) -> str:
@@ -44,10 +45,10 @@ class CachedResponse:
         return len(self.body) + len(self.packed or b"")
 
     @classmethod
-    def of(cls, body: bytes, media_type: str) -> "CachedResponse":
+    def of(cls, body: bytes, media_type: str, headers: Mapping[str, str] = {}) -> "CachedResponse":
         """Pack and tag a body; mtime 0 keeps the packed bytes the same for the same body."""
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
-        return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type)
+        return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
     def answer(self, request: Request, headers: dict[str, str] | None = None) -> Response:
         """304 when the client has this content, else the body, packed where the client takes gzip."""
@@ -56,6 +57,7 @@ class CachedResponse:
             "ETag": self.etag if packed is None else self.packed_etag,
             "Cache-Control": "no-cache",
             "Vary": "Accept-Encoding",
+            **self.headers,
             **(headers or {}),
         }
         known = {
@@ -64,10 +66,8 @@ class CachedResponse:
         if known & {self.etag, self.packed_etag, "*"}:
             return Response(status_code=304, headers=common)
         if packed is not None:
-            return Response(
-                packed, media_type=self.media_type, headers={**common, "Content-Encoding": "gzip"}
-            )
-        return Response(self.body, media_type=self.media_type, headers=common)
+            common["Content-Encoding"] = "gzip"
+        return Response(packed or self.body, media_type=self.media_type, headers=common)
 
 
 def takes_gzip(accept_encoding: str) -> bool:

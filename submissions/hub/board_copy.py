@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -88,30 +89,19 @@ class BoardCopy:
         board = self._board()
         if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
-        self._ensure_repository()
+        repository = self._repository
+        # A repository that exists stays as it is, a private one too.
+        create = partial(repository.hub.create_repo, repo_type="dataset", private=False, exist_ok=True)
+        repository.patiently(lambda: create(repository.repo))
         self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = board_files(board, self._title)
         paths = {name: self._folder / name for name in files}
         for name, content in files.items():
             atomic_write(paths[name], content)
-        done = self._repository.put(paths, owned=lambda _path: False, verb="Board")
+        done = repository.put(paths, owned=lambda _path: False, verb="Board")
         self._digest = board.digest
         return done.committed
-
-    def _ensure_repository(self) -> None:
-        """Make the repository, public, where there is none; one that is private stays so."""
-        from huggingface_hub.errors import RepositoryNotFoundError
-
-        hub, repo = self._repository.hub, self._repository.repo
-
-        def create_if_missing() -> None:
-            try:
-                hub.repo_info(repo, repo_type="dataset")
-            except RepositoryNotFoundError:
-                hub.create_repo(repo, repo_type="dataset", private=False, exist_ok=True)
-
-        self._repository.patiently(create_if_missing)
 
     def _run(self) -> None:
         while not self._stop.is_set():

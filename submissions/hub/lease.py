@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -42,14 +41,14 @@ class FileLease:
 class DatabaseLease:
     """An advisory lock on a connection of its own, for processes that share a PostgreSQL database."""
 
-    def __init__(self, engine: Callable[[], Engine], what: str) -> None:
+    def __init__(self, engine: Engine, what: str) -> None:
         self._engine, self._lock, self._connection = engine, _LOCKS[what], None
 
     def acquire(self) -> bool:
         """See FileLease. A connection that broke off has lost the lease."""
         try:
             if self._connection is None:
-                connection = self._engine().connect().execution_options(isolation_level="AUTOCOMMIT")
+                connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
                 if not connection.scalar(text(f"SELECT pg_try_advisory_lock({self._lock})")):
                     connection.close()
                     return False
@@ -76,9 +75,7 @@ class DatabaseLease:
 CommitLease = FileLease | DatabaseLease
 
 
-def open_lease(
-    engine: Callable[[], Engine], state_dir: Path, what: Literal["records", "board"]
-) -> CommitLease:
+def open_lease(engine: Engine, state_dir: Path, what: Literal["records", "board"]) -> CommitLease:
     """Return the lease among all processes with one database: PostgreSQL, or SQLite in the state folder."""
-    is_shared = engine().dialect.name == "postgresql"
+    is_shared = engine.dialect.name == "postgresql"
     return DatabaseLease(engine, what) if is_shared else FileLease(state_dir / f"hub-{what}.lock")

@@ -65,8 +65,7 @@ class RecordsRepository:
 
     def head(self) -> Head:
         """What is there now; the repository is made where there is none. A public one is refused."""
-        from huggingface_hub import RepoFile
-        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+        from huggingface_hub.errors import RepositoryNotFoundError
 
         with _hub_errors(self.repo):
             try:
@@ -74,25 +73,18 @@ class RecordsRepository:
             except RepositoryNotFoundError:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
                 found = self.hub.repo_info(self.repo, repo_type=KIND)
-            if not found.private:
-                raise HubError(f"{self.repo}: is public; records go into a private repository only")
-            listed = self.hub.list_repo_tree(
-                self.repo, RECORDS, repo_type=KIND, revision=found.sha, recursive=True
-            )
-            try:
-                files = [file for file in listed if isinstance(file, RepoFile)]
-            except EntryNotFoundError:
-                files = []
-            writer, secret = None, None
-            if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
-                # The client would give the copy on disk when the Hub does not answer.
-                (self._folder / WRITER).unlink(missing_ok=True)
-                writer, secret = read_writer(self.read([WRITER], found.sha)[WRITER].read_bytes())
-        spans = (span_of(file.path, file.size) for file in files)
+        if not found.private:
+            raise HubError(f"{self.repo}: is public; records go into a private repository only")
+        writer, secret = None, None
+        if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
+            # The client would give the copy on disk when the Hub does not answer.
+            (self._folder / WRITER).unlink(missing_ok=True)
+            writer, secret = read_writer(self.read([WRITER], found.sha)[WRITER].read_bytes())
+        spans = (span_of(path, size) for path, size in self.sizes(RECORDS, found.sha).items())
         return Head(found.sha, in_order(span for span in spans if span is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """The files of a folder at a commit, and how long they are."""
+        """Return the files of a folder at a commit with their sizes in bytes."""
         from huggingface_hub import RepoFile
         from huggingface_hub.errors import EntryNotFoundError
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, Select, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from leaderboard.board.board import JudgeInfo, ScoredRecord
@@ -195,11 +195,8 @@ def disclosure_histories(
 
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
-    """Return a submission of a suite by its id, with its judge and account; None if there is no such id.
-
-    An id has 32 hexadecimal digits, or 12 if the submission is older than the longer ids.
-    """
-    if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
+    """Return a submission of a suite by its id, with its judge and account; None if there is no such id."""
+    if not re.fullmatch("[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
         return None
     whole = joinedload(Submission.judge).joinedload(Judge.account)
     found = session.get(Submission, submission_id, options=[whole])
@@ -234,30 +231,22 @@ def state_of_board(session: Session) -> int:
 
 
 def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
-    """What a board stands on while the labels are away: the version with the most scores, then the newest.
+    """Return the label version for a board without labels: the one with the most scores, else the newest.
 
-    A re-scoring that was broken off has fewer than the version before it.
+    A re-scoring that was interrupted has fewer than the version before it.
     """
-    versions = (
-        select(Score.label_version)
-        .join(Submission)
-        .where(Submission.suite == suite, Score.policy == policy)
-        .group_by(Score.label_version)
-        .order_by(func.count().desc(), func.max(Score.id).desc())
-    )
-    return session.scalar(versions.limit(1))
+    by_number = _label_versions(suite, policy).order_by(func.count().desc(), func.max(Score.id).desc())
+    return session.scalar(by_number.limit(1))
 
 
 def versions_scored(session: Session, suite: str, policy: str) -> list[str]:
-    """The label versions that submissions of a suite were scored under, in the order of first scores."""
-    versions = (
-        select(Score.label_version)
-        .join(Submission)
-        .where(Submission.suite == suite, Score.policy == policy)
-        .group_by(Score.label_version)
-        .order_by(func.min(Score.id))
-    )
-    return list(session.scalars(versions))
+    """Return the label versions that submissions were scored under, in the order of their first scores."""
+    return list(session.scalars(_label_versions(suite, policy).order_by(func.min(Score.id))))
+
+
+def _label_versions(suite: str, policy: str) -> Select[tuple[str]]:
+    of_suite = select(Score.label_version).join(Submission).where(Submission.suite == suite)
+    return of_suite.where(Score.policy == policy).group_by(Score.label_version)
 
 
 class ScoreLine(NamedTuple):

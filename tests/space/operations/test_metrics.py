@@ -103,12 +103,6 @@ def test_the_queue_is_asked_when_metrics_are_read(metrics):
     assert counted(metrics, "arb_waiting_records 3.0")
 
 
-def test_two_applications_count_apart():
-    first, second = Metrics(), Metrics()
-    first.checks.labels("acceptable").inc()
-    assert "acceptable" not in second.text().decode()
-
-
 def test_many_routes_make_no_more_lines(metrics):
     for number in range(MOST_ROUTES + 50):
         metrics.observe("GET", f"/made/{number}", 200, 0.1)

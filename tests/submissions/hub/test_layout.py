@@ -10,7 +10,6 @@ from submissions.hub.repository import (
     EventFilesDamaged,
     Span,
     file_path,
-    in_order,
     read_lines,
     read_writer,
     span_of,
@@ -54,13 +53,6 @@ def test_a_path_gives_back_its_span(first, more):
 )  # fmt: skip
 def test_other_files_are_no_records(path):
     assert span_of(path) is None
-
-
-def test_spans_are_ordered_and_gaps_and_doubles_are_named():
-    assert in_order([Span(3, 4), Span(1, 2)]) == (Span(1, 2), Span(3, 4))
-    for wrong in ([Span(2, 3)], [Span(1, 2), Span(4, 5)], [Span(1, 2), Span(2, 3)]):
-        with pytest.raises(EventFilesDamaged, match="missing there, or there twice"):
-            in_order(wrong)
 
 
 def test_records_read_back_as_they_were_and_changed_ones_are_refused():

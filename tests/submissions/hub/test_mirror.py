@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from submissions.hub.mirror import WAIT_FOR_A_FILE, next_batch
+from submissions.hub.records_copy import WAIT_FOR_A_FILE, next_batch
 from submissions.hub.repository import WRITER, Span, file_path, span_of
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
@@ -53,9 +53,9 @@ def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
 
 def test_a_batch_is_bounded_in_records_and_bytes(two_submissions, monkeypatch):
     records = records_of(two_submissions)
-    monkeypatch.setattr("submissions.hub.mirror.MOST_RECORDS", 3)
+    monkeypatch.setattr("submissions.hub.records_copy.MOST_RECORDS", 3)
     assert next_batch(records, two_submissions.files, NOW)[0] == 3
-    monkeypatch.setattr("submissions.hub.mirror.MOST_BYTES", 1)
+    monkeypatch.setattr("submissions.hub.records_copy.MOST_BYTES", 1)
     assert next_batch(records, two_submissions.files, NOW)[0] == 1
 
 

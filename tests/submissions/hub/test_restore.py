@@ -5,7 +5,8 @@ import shutil
 import pytest
 
 from submissions.errors import TemporarilyClosed
-from submissions.hub.mirror import HUB_SILENT, RESTORING, STARTS
+from submissions.hub.mirror import HUB_SILENT, RESTORING
+from submissions.hub.records_copy import STARTS
 from submissions.hub.repository import file_path
 from submissions.intake.accounts import Actor
 from tests.submissions.hub.conftest import RECORDS

@@ -42,11 +42,6 @@ def test_keeping_a_file_twice_is_the_same_as_once(files):
     assert files.path(first).stat().st_ino == before.st_ino
 
 
-def test_an_empty_file_and_one_of_five_megabytes_are_kept(files):
-    for content in (b"", os.urandom(5_000_000)):
-        assert files.read(files.keep(content)) == content
-
-
 def test_a_damaged_file_is_detected_and_its_content_not_given(files):
     sha256 = files.keep(CONTENT)
     files.path(sha256).write_bytes(CONTENT.replace(b"true", b"null"))
@@ -61,11 +56,6 @@ def test_keeping_the_content_again_mends_a_damaged_file(files, damage):
     files.keep(CONTENT)
     assert files.read(sha256) == CONTENT
     assert kept(files) == [files.path(sha256)]
-
-
-def test_a_file_that_is_not_there_is_said_so(files):
-    with pytest.raises(FileNotFoundError):
-        files.read("0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +163,6 @@ def test_leftovers_are_removed_when_they_are_old_and_kept_files_never(files):
         os.utime(path, (an_hour_ago, an_hour_ago))
     assert files.remove_leftovers() == 1
     assert kept(files) == sorted([young, files.path(sha256)])
-
-
-def test_a_store_without_a_folder_has_no_leftovers(files):
-    assert files.remove_leftovers() == 0
 
 
 # In the database of the records
