@@ -32,7 +32,7 @@ class AccessTokens:
         """Return a new token of an account, which is shown this once."""
         token = PREFIX + secrets.token_urlsafe(32)
         with transaction(self._engine()) as session:
-            session.add(AccessToken(id=_digest(token), account=account, made_at=self._clock()))
+            session.add(AccessToken(id=digest_of(token), account=account, made_at=self._clock()))
         return token
 
     def holder(self, token: str) -> Actor | None:
@@ -40,7 +40,7 @@ class AccessTokens:
         if not _TOKEN.fullmatch(token):
             return None
         with snapshot(self._engine()) as session:
-            found = session.get(AccessToken, _digest(token))
+            found = session.get(AccessToken, digest_of(token))
             return found and Actor(found.account, since=found.made_at.date(), how="token")
 
     def revoke(self, account: str) -> int:
@@ -57,5 +57,5 @@ class AccessTokens:
             return session.scalar(select(AccessToken.id).limit(1)) is not None
 
 
-def _digest(token: str) -> str:
+def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

@@ -6,7 +6,6 @@ Face if that is set up. The session cookie says who signed in, how and when, sig
 in it.
 """
 
-import hashlib
 import logging
 import re
 import secrets
@@ -24,7 +23,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from arb.core.settings import Settings
-from space.auth.access_tokens import AccessTokens
+from space.auth.access_tokens import AccessTokens, digest_of
 from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token, sent_token
 from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
@@ -163,23 +162,23 @@ class Sessions:
         with transaction(self._engine()) as session:
             session.execute(delete(BrowserSession).where(BrowserSession.begun_at <= now - _LASTING))
             browser = browser.encode(errors="replace").decode()[:_BROWSER_LENGTH].replace("\0", "")
-            session.add(BrowserSession(id=_id_of(token), account=account, begun_at=now, browser=browser))
+            session.add(BrowserSession(id=digest_of(token), account=account, begun_at=now, browser=browser))
         return token
 
     def is_open(self, token: str) -> bool:
         """Whether the session of a cookie goes on."""
         with snapshot(self._engine()) as session:
-            found = session.get(BrowserSession, _id_of(token))
+            found = session.get(BrowserSession, digest_of(token))
             return found is not None and found.begun_at > self._clock() - _LASTING
 
     def end(self, token: str) -> None:
         """End the session of a cookie."""
         with transaction(self._engine()) as session:
-            session.execute(delete(BrowserSession).where(BrowserSession.id == _id_of(token)))
+            session.execute(delete(BrowserSession).where(BrowserSession.id == digest_of(token)))
 
     def of(self, account: str, token: str | None) -> list[SessionLine]:
         """The open sessions of an account, newest first; ``token`` is the one of whoever asks."""
-        this = _id_of(token) if token else None
+        this = digest_of(token) if token else None
         wanted = (
             select(BrowserSession)
             .where(BrowserSession.account == account, BrowserSession.begun_at > self._clock() - _LASTING)
@@ -198,10 +197,6 @@ class Sessions:
             wanted = wanted.where(BrowserSession.id == session_id)
         with transaction(self._engine()) as session:
             return session.execute(wanted).rowcount
-
-
-def _id_of(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class Auth:

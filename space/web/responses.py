@@ -12,7 +12,6 @@ by their content, so that browsers keep them for good.
 import gzip
 import hashlib
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +90,7 @@ class StaticAssets:
     """The files in ``static/``, joined for the pages that ask for them. Safe for threads."""
 
     def __init__(self, folder: Path = STATIC) -> None:
-        self._folder, self._lock = folder, threading.Lock()
+        self._folder = folder
         self._answers: dict[str, CachedResponse] = {}
         self._addresses: dict[tuple[str, ...], str | None] = {}
         self._styles: dict[tuple[str, ...], Markup] = {}
@@ -99,10 +98,9 @@ class StaticAssets:
     def style(self, assets: Sequence[str] = ()) -> Markup:
         """The styles of a page, for its ``<style>``: the common ones and its own."""
         names = tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))
-        with self._lock:
-            if names not in self._styles:
-                self._styles[names] = Markup(self._joined(names))
-            return self._styles[names]
+        if names not in self._styles:
+            self._styles[names] = Markup(self._joined(names))
+        return self._styles[names]
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
         """The addresses of the scripts of a page: the common ones (with HTMX where asked for) and its own."""
@@ -112,21 +110,18 @@ class StaticAssets:
         return [address for names in groups if (address := self._address(names))]
 
     def _address(self, names: tuple[str, ...]) -> str | None:
-        """Where these scripts are served as one; None where none of them is there."""
-        with self._lock:
-            if names not in self._addresses:
-                text = self._joined(names)
-                self._addresses[names] = self._add(text.encode()) if text else None
-            return self._addresses[names]
+        """Return where these scripts are served as one; None if none of them exists."""
+        if names not in self._addresses:
+            body, path = self._joined(names).encode(), None
+            if body:
+                path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
+                self._answers[path] = CachedResponse.of(body, SCRIPT)
+            self._addresses[names] = path
+        return self._addresses[names]
 
     def _joined(self, names: Sequence[str]) -> str:
         files = [self._folder / name for name in names]
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
-
-    def _add(self, body: bytes) -> str:
-        path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
-        self._answers[path] = CachedResponse.of(body, SCRIPT)
-        return path
 
     def router(self) -> APIRouter:
         """The route that serves them; an address is known once a page that names it was made."""

@@ -75,12 +75,13 @@ class RecordsRepository:
                 found = self.hub.repo_info(self.repo, repo_type=KIND)
         if not found.private:
             raise HubError(f"{self.repo}: is public; records go into a private repository only")
+        files = self.sizes(RECORDS, found.sha)
         writer, secret = None, None
         if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
             # The client would give the copy on disk when the Hub does not answer.
             (self._folder / WRITER).unlink(missing_ok=True)
             writer, secret = read_writer(self.read([WRITER], found.sha)[WRITER].read_bytes())
-        spans = (span_of(path, size) for path, size in self.sizes(RECORDS, found.sha).items())
+        spans = (span_of(path, size) for path, size in files.items())
         return Head(found.sha, in_order(span for span in spans if span is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:

@@ -31,14 +31,6 @@ Kind = Literal[
     "secret_replaced", "charge_accepted",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
-STATUS_KINDS: Final = frozenset(
-    (
-        "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
-        "rejected", "banned", "unbanned", "label_exposed", "counted", "refreshed",
-        "identified", "confirmed", "unconfirmed", "unpublished", "secret_replaced", "charge_accepted",
-    )
-)  # fmt: skip
-"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
 ANNOTATION_KINDS: Final = frozenset(
     ("invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved")
 )
@@ -46,6 +38,14 @@ DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
 """What lets somebody see figures, and charges for them: nobody sees figures before it is durable."""
+STATUS_KINDS: Final = (
+    KINDS
+    - ANNOTATION_KINDS
+    - DISPUTE_KINDS
+    - ERROR_TAG_KINDS
+    - frozenset(("submitted", "scored", "rescored", "labels_published"))
+)
+"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """No board depends on these, so that it is not made anew when annotators save."""
 NO_HASH: Final = "0" * 64
@@ -222,15 +222,11 @@ def find_judge(session: Session, account: str, judge: str) -> Judge | None:
 
 
 def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> Judge:
-    """The same, made with its account where it is not there."""
+    """Return a judge; it is added with its account if it is new."""
+    if (found := find_judge(session, account, judge)) is not None:
+        return found
     owner = session.scalar(select(Account).where(Account.name == account))
-    if owner is None:
-        owner = Account(name=account, created_at=now)
-        session.add(owner)
-        session.flush()
-    found = session.scalar(select(Judge).where(Judge.account_id == owner.id, Judge.name == judge))
-    if found is None:
-        found = Judge(account_id=owner.id, name=judge, created_at=now)
-        session.add(found)
-        session.flush()
+    found = Judge(account=owner or Account(name=account, created_at=now), name=judge, created_at=now)
+    session.add(found)
+    session.flush()
     return found
