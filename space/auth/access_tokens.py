@@ -23,16 +23,14 @@ _TOKEN: Final = re.compile(r"arb_[A-Za-z0-9_-]{43}")
 class AccessTokens:
     """Makes, finds and revokes them. Safe for threads."""
 
-    def __init__(
-        self, engine: Callable[[], Engine], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._engine, self._clock = engine, clock
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
 
     def make(self, account: str) -> str:
         """Return a new token of an account, which is shown this once."""
         token = PREFIX + secrets.token_urlsafe(32)
         with transaction(self._engine()) as session:
-            session.add(AccessToken(id=digest_of(token), account=account, made_at=self._clock()))
+            session.add(AccessToken(id=digest_of(token), account=account, made_at=datetime.now(UTC)))
         return token
 
     def holder(self, token: str) -> Actor | None:

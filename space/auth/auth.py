@@ -150,15 +150,13 @@ class Sessions:
     Safe for threads.
     """
 
-    def __init__(
-        self, engine: Callable[[], Engine], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._engine, self._clock = engine, clock
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
 
     def begin(self, account: str, browser: str) -> str:
         """What the cookie of a new session holds. Sessions that are over are removed."""
         token = secrets.token_urlsafe(32)
-        now = self._clock()
+        now = datetime.now(UTC)
         with transaction(self._engine()) as session:
             session.execute(delete(BrowserSession).where(BrowserSession.begun_at <= now - _LASTING))
             browser = browser.encode(errors="replace").decode()[:_BROWSER_LENGTH].replace("\0", "")
@@ -169,7 +167,7 @@ class Sessions:
         """Whether the session of a cookie goes on."""
         with snapshot(self._engine()) as session:
             found = session.get(BrowserSession, digest_of(token))
-            return found is not None and found.begun_at > self._clock() - _LASTING
+            return found is not None and found.begun_at > datetime.now(UTC) - _LASTING
 
     def end(self, token: str) -> None:
         """End the session of a cookie."""
@@ -181,7 +179,7 @@ class Sessions:
         this = digest_of(token) if token else None
         wanted = (
             select(BrowserSession)
-            .where(BrowserSession.account == account, BrowserSession.begun_at > self._clock() - _LASTING)
+            .where(BrowserSession.account == account, BrowserSession.begun_at > datetime.now(UTC) - _LASTING)
             .order_by(BrowserSession.begun_at.desc(), BrowserSession.id)
         )
         with snapshot(self._engine()) as session:
@@ -220,7 +218,6 @@ class Auth:
     def __init__(
         self,
         settings: Settings,
-        accounts: HubAccounts | None = None,
         sessions: Sessions | None = None,
         identify: Callable[[Actor, bool], Actor] = lambda actor, for_good: actor,
         access_tokens: AccessTokens | None = None,
@@ -228,7 +225,7 @@ class Auth:
         self.settings, self.sessions, self._identify = settings, sessions, identify
         self.access_tokens = access_tokens
         self.mode: Mode = "local" if settings.is_local else "hub" if settings.has_oauth else "tokens"
-        self.tokens = ConfirmedTokens(accounts or HubAccounts())
+        self.tokens = ConfirmedTokens(HubAccounts())
 
     @cached_property
     def cookie(self) -> SessionCookie:

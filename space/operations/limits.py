@@ -9,7 +9,7 @@ loop. A request that waits for its slot holds no thread, so pages and the health
 import asyncio
 import math
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -272,7 +272,7 @@ class UploadQueue:
         self._most_waiting, self._most_waiting_each = most_waiting, most_waiting_each
         self._clock = clock
         self._running: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
+        self._waiting: list[tuple[str, asyncio.Future[bool]]] = []
         self._seconds: TTLCache[str, float] = TTLCache(_MOST_REMEMBERED, REMEMBERED_SECONDS, timer=clock)
         self._threads = CapacityLimiter(at_once)
         self._heavy_running, self._heavy_after = 0, 0.0
@@ -280,7 +280,7 @@ class UploadQueue:
     @property
     def waiting(self) -> int:
         """How many requests wait."""
-        return sum(map(len, self._waiting.values()))
+        return len(self._waiting)
 
     def is_heavy(self, sender: str) -> bool:
         """Whether the sender's files took much time lately."""
@@ -316,10 +316,14 @@ class UploadQueue:
 
     def require_room(self, sender: str) -> None:
         """Raise QueueFull if a request of the sender would find no place in the queue now."""
-        own = len(self._waiting.get(sender, ()))
-        is_longest = own + 1 >= max(map(len, self._waiting.values()), default=0)
-        if own >= self._most_waiting_each or (self.waiting >= self._most_waiting and is_longest):
+        counts = self._waiting_by_sender()
+        is_longest = counts[sender] + 1 >= max(counts.values(), default=0)
+        is_full = self.waiting >= self._most_waiting and is_longest
+        if counts[sender] >= self._most_waiting_each or is_full:
             raise self._full(sender)
+
+    def _waiting_by_sender(self) -> Counter[str]:
+        return Counter(sender for sender, _ in self._waiting)
 
     def _full(self, sender: str) -> QueueFull:
         return QueueFull(REFUSAL_DELAY_SECONDS if self.is_heavy(sender) else 0.0)
@@ -333,11 +337,10 @@ class UploadQueue:
 
     async def _enter(self, sender: str) -> bool:
         """Wait for a slot; return whether it is the one for heavy senders."""
-        own = len(self._waiting.get(sender, ()))
-        if own >= self._most_waiting_each or not self._make_room(own):
+        if not self._make_room(sender):
             raise self._full(sender)
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(sender, deque()).append(waiter)
+        self._waiting.append((sender, waiter))
         self._fill_slots()
         try:
             return await waiter
@@ -349,14 +352,18 @@ class UploadQueue:
                 self._fill_slots()
             raise
 
-    def _make_room(self, own: int) -> bool:
-        """Whether one more may wait of a sender with ``own`` in the queue; see the class."""
+    def _make_room(self, sender: str) -> bool:
+        """Return whether one more request of a sender may wait; see the class."""
+        counts = self._waiting_by_sender()
+        if counts[sender] >= self._most_waiting_each:
+            return False
         if self.waiting < self._most_waiting:
             return True
-        longest = max(self._waiting.values(), key=len)
-        if len(longest) <= own + 1:
+        longest, number = counts.most_common(1)[0]
+        if number <= counts[sender] + 1:
             return False
-        longest.pop().set_exception(QueueFull())
+        places = [place for place, (name, _) in enumerate(self._waiting) if name == longest]
+        self._waiting.pop(places[-1])[1].set_exception(QueueFull())
         return True
 
     def _leave(self, sender: str, is_heavy: bool) -> None:
@@ -367,13 +374,13 @@ class UploadQueue:
         self._fill_slots()
 
     def _fill_slots(self) -> None:
-        self._remove_ended()
+        self._waiting = [each for each in self._waiting if not each[1].done()]  # clients that have left
         while self._running.total() < self._at_once:
             pause = self._heavy_after - self._clock()
             has_room = self._heavy_running < AT_ONCE_HEAVY and pause <= 0
             able = [
                 name
-                for name in self._waiting
+                for name, _ in self._waiting
                 if self._running[name] < self._at_once_each and (has_room or not self.is_heavy(name))
             ]
             if not able:
@@ -385,13 +392,6 @@ class UploadQueue:
             is_heavy = self.is_heavy(sender)
             self._heavy_running += is_heavy
             self._running[sender] += 1
-            self._waiting[sender].popleft().set_result(is_heavy)
-            self._remove_ended()
-
-    def _remove_ended(self) -> None:
-        """Take out files whose client has left, and senders of whom none waits."""
-        left = {
-            name: deque(waiter for waiter in waiters if not waiter.done())
-            for name, waiters in self._waiting.items()
-        }
-        self._waiting = {name: waiters for name, waiters in left.items() if waiters}
+            first = next(each for each in self._waiting if each[0] == sender)
+            self._waiting.remove(first)
+            first[1].set_result(is_heavy)

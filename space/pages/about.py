@@ -5,7 +5,6 @@ Each figure comes from the code that uses it.
 
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -70,11 +69,10 @@ def facts_of(service: SubmissionService) -> dict[str, Any]:
     }
 
 
-def read_change_log(path: Path | None = None) -> tuple[Release, ...]:
+def read_change_log() -> tuple[Release, ...]:
     """The entries of the change log, newest first; empty where the file is not there."""
-    path = path or project_file("CHANGELOG.md")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = project_file("CHANGELOG.md").read_text(encoding="utf-8")
     except OSError:
         return ()
     releases = []

@@ -72,9 +72,9 @@ class HubSync:
         lease: CommitLease,
         stop: threading.Event,
         *,
-        disk_is_durable: bool = False,
-        is_authority: bool = False,
-        is_shared: bool = False,
+        disk_is_durable: bool,
+        is_authority: bool,
+        is_shared: bool,
     ) -> None:
         self._engine, self._copy, self._lease, self._stop = engine, records_copy, lease, stop
         self._disk_is_durable, self._is_authority, self._is_shared = disk_is_durable, is_authority, is_shared

@@ -88,7 +88,6 @@ def stored_files(session: Session) -> set[str]:
     return {*submitted, *(event.file_sha256 for event in published)}
 
 
-FILES_AT_ONCE: Final = 200
 SECONDS_BETWEEN_LINES: Final = 5.0
 STARTS: Final = "A server starts to write"
 
@@ -263,15 +262,11 @@ class RecordsCopy:
                 logger.error("the file %s is neither here nor on the Hub", sha256)
         found = [sha256 for sha256 in absent if file_path(sha256) in there]
         logger.info("restoring %d files from the Hub", len(found))
-        for start in range(0, len(found), FILES_AT_ONCE):
-            some = found[start : start + FILES_AT_ONCE]
-            sizes = {file_path(sha256): there[file_path(sha256)] for sha256 in some}
-            fetched = self.repository.read(sizes, commit, self._progress)
-            for sha256 in some:
-                content = fetched[file_path(sha256)]
-                if self.files.keep(content.read_bytes()) != sha256:
-                    logger.error("the file %s on the Hub does not have that SHA-256", sha256)
-                content.unlink()
+        sizes = {file_path(sha256): there[file_path(sha256)] for sha256 in found}
+        fetched = self.repository.read(sizes, commit, self._progress)
+        for sha256 in found:
+            if self.files.keep(fetched[file_path(sha256)].read_bytes()) != sha256:
+                logger.error("the file %s on the Hub does not have that SHA-256", sha256)
 
     def _progress(self, done: int, total: int) -> None:
         if self.stop.is_set():

@@ -80,7 +80,7 @@ class RecordsRepository:
         if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
             # The client would give the copy on disk when the Hub does not answer.
             (self._folder / WRITER).unlink(missing_ok=True)
-            writer, secret = read_writer(self.read([WRITER], found.sha)[WRITER].read_bytes())
+            writer, secret = read_writer(self.read({WRITER: 0}, found.sha)[WRITER].read_bytes())
         spans = (span_of(path, size) for path, size in files.items())
         return Head(found.sha, in_order(span for span in spans if span is not None), writer, secret)
 
@@ -100,7 +100,7 @@ class RecordsRepository:
 
     def read(
         self,
-        paths: Mapping[str, int] | list[str],
+        sizes: Mapping[str, int],
         commit: str,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> dict[str, Path]:
@@ -108,7 +108,6 @@ class RecordsRepository:
 
         ``progress`` gets bytes done and in all; what it raises ends the fetching.
         """
-        sizes = paths if isinstance(paths, Mapping) else dict.fromkeys(paths, 0)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         fetching = Downloads(self.hub, self.repo, commit, self._folder, progress, self._say)
         failed = fetching.run(sizes, there=(), workers=WORKERS)

@@ -25,6 +25,8 @@ from submissions.records.event_log import (
 )
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
 
+SCORES_AT_ONCE = 500
+
 
 def current_statuses(session: Session) -> SubmissionStatuses:
     """Where everything stands at the session's moment."""
@@ -282,12 +284,12 @@ def score_lines(
     return [ScoreLine(*line) for line in session.execute(wanted)]
 
 
-def scores_by_id(session: Session, ids: Sequence[int], at_once: int = 500) -> Iterator[Score]:
+def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[Score]:
     """Scores with their submissions; not kept in the session: each holds a report."""
-    for start in range(0, len(ids), at_once):
+    for start in range(0, len(ids), SCORES_AT_ONCE):
         wanted = (
             select(Score)
-            .where(Score.id.in_(ids[start : start + at_once]))
+            .where(Score.id.in_(ids[start : start + SCORES_AT_ONCE]))
             .options(joinedload(Score.submission).joinedload(Submission.judge).joinedload(Judge.account))
         )
         yield from session.scalars(wanted)
