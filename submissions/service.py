@@ -399,7 +399,6 @@ class SubmissionService:
 
         Called at the start: a process killed between recording and scoring leaves such ones.
         """
-        self.files.remove_leftovers()
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
 
     def _finish_later(self) -> None:

@@ -7,18 +7,16 @@ else has to be set up, paid or backed up. An object store would hold larger file
 
 import hashlib
 import re
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
-from arb.core.files import PART_PREFIX, atomic_write, flush
+from arb.core.files import atomic_write, flush
 from arb.core.settings import Settings
 from submissions.records.database import StoredFile, snapshot, transaction
 
-LEFTOVER_AFTER_SECONDS = 3600
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -59,21 +57,6 @@ class FileStore:
     def absent(self, wanted: Iterable[str]) -> list[str]:
         """Those of the files that are not stored, in order."""
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
-
-    def remove_leftovers(self, older_than_seconds: float = LEFTOVER_AFTER_SECONDS) -> int:
-        """Remove what processes left behind that were killed while writing; how many files it was.
-
-        Younger ones may be in the hands of another process.
-        """
-        removed = 0
-        for part in self.folder.glob(f"*/{PART_PREFIX}*"):
-            try:
-                if time.time() - part.stat().st_mtime >= older_than_seconds:
-                    part.unlink()
-                    removed += 1
-            except FileNotFoundError:  # finished or removed by another process meanwhile
-                continue
-        return removed
 
 
 class DatabaseFiles(FileStore):

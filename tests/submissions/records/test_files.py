@@ -5,7 +5,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -148,21 +147,7 @@ def test_a_process_killed_while_writing_leaves_no_half_file_and_the_next_one_kee
 
     assert not files.path(sha256).exists()
     assert len(kept(files)) == 1  # what was written so far, under no name that counts
-    assert files.remove_leftovers(older_than_seconds=0) == 1
-    assert kept(files) == []
     assert files.read(files.keep(content)) == content
-
-
-def test_leftovers_are_removed_when_they_are_old_and_kept_files_never(files):
-    sha256 = files.keep(CONTENT)
-    young, old = (files.path(sha256).with_name(f".part-{name}") for name in ("young", "old"))
-    for path in (young, old):
-        path.write_bytes(b"half")
-    an_hour_ago = time.time() - 3601
-    for path in (old, files.path(sha256)):
-        os.utime(path, (an_hour_ago, an_hour_ago))
-    assert files.remove_leftovers() == 1
-    assert kept(files) == sorted([young, files.path(sha256)])
 
 
 # In the database of the records
