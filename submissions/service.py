@@ -121,10 +121,8 @@ class SubmissionService:
         settings: Settings,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         durability: Durability | None = None,
-        make_nonce: Callable[[], bytes] | None = None,
     ) -> None:
         self.settings = settings
-        self._make_nonce = make_nonce
         self.clock = clock
         self.durability = durability or ImmediateDurability()
         self._setup_lock = threading.RLock()
@@ -152,7 +150,7 @@ class SubmissionService:
     def engine(self) -> Engine:
         """The database of the records, brought up to date at first use."""
         with self._setup_lock:  # migrations run one at a time in a process
-            return open_database(self.settings.records_url(), self._make_nonce)
+            return open_database(self.settings.records_url())
 
     @cached_property
     def parsers(self) -> ParserPool:

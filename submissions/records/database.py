@@ -6,10 +6,9 @@ never edited.
 """
 
 import json
-import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,29 +55,21 @@ _SQLITE_AWAY = frozenset(
 )
 """What SQLite says of a file that cannot be used now; its other operational errors are mistakes of ours."""
 _READS_ONLY = "reads_only"
-NONCE_BYTES = 32
-_MAKE_NONCE = "make_nonce"
-
-
-def random_nonce() -> bytes:
-    return secrets.token_bytes(NONCE_BYTES)
 
 
 class DatabaseUnavailable(Exception):
     """Records that cannot be opened; the message says why and what to do, and holds no password."""
 
 
-def open_database(url: str, make_nonce: Callable[[], bytes] | None = None) -> Engine:
+def open_database(url: str) -> Engine:
     """An engine for the records, its tables brought up to date first.
 
     A SQLite file is made where needed, kept in WAL mode, and every write transaction takes its lock at the
     start, so that two processes wait for each other instead of failing half way. Error texts never hold
-    the values of a statement: the counts of a score say much about the labels. ``make_nonce`` gives the 32
-    secret bytes of each event that is added, `random_nonce` by default. Raises DatabaseUnavailable.
+    the values of a statement: the counts of a score say much about the labels. Raises DatabaseUnavailable.
     """
     try:
         engine = _engine(_parsed(url))
-        engine.update_execution_options(**{_MAKE_NONCE: make_nonce or random_nonce})
         migrate(engine)
     except (ArgumentError, ImportError) as error:
         raise DatabaseUnavailable(
@@ -144,11 +135,6 @@ def snapshot(engine: Engine) -> Iterator[Session]:
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with transaction(engine.execution_options(**{_READS_ONLY: True}, **options)) as session:
         yield session
-
-
-def new_nonce_for(session: Session) -> str:
-    """A nonce, hexadecimal, of the source that the session's database was opened with."""
-    return session.get_bind().get_execution_options().get(_MAKE_NONCE, random_nonce)().hex()
 
 
 class Moment(TypeDecorator[datetime]):

@@ -13,6 +13,7 @@ the first event with a nonce also hides the hashes of older events behind it.
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -21,7 +22,7 @@ from typing import Any, Final, Literal, get_args
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from submissions.records.database import Account, Event, Judge, Score, Submission, canonical, new_nonce_for
+from submissions.records.database import Account, Event, Judge, Score, Submission, canonical
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
@@ -77,6 +78,11 @@ class NotEmpty(Exception):
     """Raised when records are restored into a place that holds some."""
 
 
+def random_nonce() -> bytes:
+    """Return the 32 secret bytes of a new event."""
+    return secrets.token_bytes(32)
+
+
 def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Event:
     """Add an event after the last one, and the rows that follow from it, in the session's transaction.
 
@@ -87,7 +93,7 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
     lock_event_log(session)
     sequence, previous = head(session)
     content = json.loads(canonical(body))
-    event = Event(sequence + 1, kind, at, actor, content, previous, "", new_nonce_for(session))
+    event = Event(sequence + 1, kind, at, actor, content, previous, "", random_nonce().hex())
     event.hash = hash_of(event)
     return insert(session, event)
 

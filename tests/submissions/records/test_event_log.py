@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from submissions.records import event_log
 from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.event_log import (
     NO_HASH,
@@ -136,9 +137,10 @@ def test_a_line_whose_content_was_changed_is_refused(engine):
         parse_event(canonical({**said, "actor": "eve"}))
 
 
-def test_the_same_event_has_another_hash_under_another_nonce():
+def test_the_same_event_has_another_hash_under_another_nonce(monkeypatch):
     def added(nonce: bytes) -> Event:
-        with transaction(open_database("sqlite://", lambda: nonce)) as session:
+        monkeypatch.setattr(event_log, "random_nonce", lambda: nonce)
+        with transaction(open_database("sqlite://")) as session:
             return add_event(session, "hidden", "ada", NOON, {"submission_id": "a"})
 
     one, same, other = added(bytes.fromhex(SALT)), added(bytes.fromhex(SALT)), added(bytes(32))
