@@ -162,7 +162,7 @@ class SubmissionService:
 
     @cached_property
     def files(self) -> FileStore:
-        return open_files(self.settings, lambda: self.engine)
+        return open_files(self.settings, self.engine)
 
     @cached_property
     def labels(self) -> LabelStore:

@@ -150,14 +150,14 @@ class Sessions:
     Safe for threads.
     """
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def begin(self, account: str, browser: str) -> str:
         """What the cookie of a new session holds. Sessions that are over are removed."""
         token = secrets.token_urlsafe(32)
         now = datetime.now(UTC)
-        with transaction(self._engine()) as session:
+        with transaction(self._engine) as session:
             session.execute(delete(BrowserSession).where(BrowserSession.begun_at <= now - _LASTING))
             browser = browser.encode(errors="replace").decode()[:_BROWSER_LENGTH].replace("\0", "")
             session.add(BrowserSession(id=digest_of(token), account=account, begun_at=now, browser=browser))
@@ -165,13 +165,13 @@ class Sessions:
 
     def is_open(self, token: str) -> bool:
         """Whether the session of a cookie goes on."""
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             found = session.get(BrowserSession, digest_of(token))
             return found is not None and found.begun_at > datetime.now(UTC) - _LASTING
 
     def end(self, token: str) -> None:
         """End the session of a cookie."""
-        with transaction(self._engine()) as session:
+        with transaction(self._engine) as session:
             session.execute(delete(BrowserSession).where(BrowserSession.id == digest_of(token)))
 
     def of(self, account: str, token: str | None) -> list[SessionLine]:
@@ -182,7 +182,7 @@ class Sessions:
             .where(BrowserSession.account == account, BrowserSession.begun_at > datetime.now(UTC) - _LASTING)
             .order_by(BrowserSession.begun_at.desc(), BrowserSession.id)
         )
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             return [
                 SessionLine(found.id, found.begun_at, found.browser, found.id == this)
                 for found in session.scalars(wanted)
@@ -193,7 +193,7 @@ class Sessions:
         wanted = delete(BrowserSession).where(BrowserSession.account == account)
         if session_id is not None:
             wanted = wanted.where(BrowserSession.id == session_id)
-        with transaction(self._engine()) as session:
+        with transaction(self._engine) as session:
             return session.execute(wanted).rowcount
 
 

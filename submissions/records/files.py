@@ -7,7 +7,7 @@ else has to be set up, paid or backed up. An object store would hold larger file
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from sqlalchemy import Engine, select
@@ -65,7 +65,7 @@ class DatabaseFiles(FileStore):
     The folder keeps copies of the files that something reads by their path (label sets).
     """
 
-    def __init__(self, folder: Path, engine: Callable[[], Engine]) -> None:
+    def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
         self._engine, self._copies = engine, FileStore(folder)
 
@@ -73,7 +73,7 @@ class DatabaseFiles(FileStore):
         """See FileStore."""
         sha256 = hashlib.sha256(content).hexdigest()
         try:
-            with transaction(self._engine()) as session:
+            with transaction(self._engine) as session:
                 stored = session.get(StoredFile, sha256)
                 if stored is None:
                     session.add(StoredFile(sha256=sha256, content=content))
@@ -85,7 +85,7 @@ class DatabaseFiles(FileStore):
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             content = session.scalar(select(StoredFile.content).where(StoredFile.sha256 == sha256))
         if content is None:
             raise FileNotFoundError(f"no file {sha256} is stored")
@@ -100,13 +100,13 @@ class DatabaseFiles(FileStore):
 
     def absent(self, wanted: Iterable[str]) -> list[str]:
         """See FileStore."""
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             stored = set(session.scalars(select(StoredFile.sha256)))
         return sorted(set(wanted) - stored)
 
 
-def open_files(settings: Settings, engine: Callable[[], Engine]) -> FileStore:
-    """The files of the records that these settings name; ``engine`` is asked when a file is."""
+def open_files(settings: Settings, engine: Engine) -> FileStore:
+    """The files of the records that these settings name."""
     folder = settings.state_dir / "files"
     return DatabaseFiles(folder, engine) if settings.database_url else FileStore(folder)
 

@@ -330,7 +330,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
             if number_of_events(session):
                 raise BackupError(NOT_EMPTY)
         secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
-        target = open_files(settings, lambda: engine)
+        target = open_files(settings, engine)
         for sha256 in sorted(wanted.difference(missing)):
             target.keep(source.read(sha256))
         with transaction(engine) as session:

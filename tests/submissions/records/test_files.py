@@ -166,7 +166,7 @@ def engine(request, tmp_path):
 @pytest.fixture
 def replicas(engine, tmp_path) -> tuple[DatabaseFiles, DatabaseFiles]:
     """Two servers with a disk each over one database."""
-    return tuple(DatabaseFiles(tmp_path / name / "files", lambda: engine) for name in ("one", "two"))
+    return tuple(DatabaseFiles(tmp_path / name / "files", engine) for name in ("one", "two"))
 
 
 def test_files_are_where_the_records_are(tmp_path):
