@@ -222,7 +222,7 @@ class QueueFull(SenderRefused):
         super().__init__(503, "too many files wait to be read", RETRY_AFTER_SECONDS, delay_s)
 
 
-class Slot:
+class UploadSlot:
     """A place among the few requests that are handled at once; ``is_heavy`` if for heavy senders only."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
@@ -235,11 +235,11 @@ class Slot:
             self._leave()
 
 
-_SLOT: ContextVar[Slot | None] = ContextVar("_SLOT", default=None)
+_SLOT: ContextVar[UploadSlot | None] = ContextVar("_SLOT", default=None)
 """The slot of the request that is handled, also in the threads and tasks that it starts."""
 
 
-def held_slot() -> Slot | None:
+def held_slot() -> UploadSlot | None:
     """Return the slot that the current request holds, or None."""
     slot = _SLOT.get()
     return slot if slot is not None and slot.is_held else None
@@ -296,7 +296,7 @@ class UploadQueue:
             return await to_thread.run_sync(partial(function, *args, **options), limiter=self._threads)
 
     @asynccontextmanager
-    async def slot(self, sender: str) -> AsyncIterator[Slot]:
+    async def slot(self, sender: str) -> AsyncIterator[UploadSlot]:
         """Wait for a slot and hold it for the block, or use the one that the request holds already.
 
         Raises:
@@ -306,7 +306,7 @@ class UploadQueue:
             yield held
             return
         is_heavy = await self._enter(sender)
-        slot = Slot(is_heavy, partial(self._end, sender, is_heavy, self._clock()))
+        slot = UploadSlot(is_heavy, partial(self._end, sender, is_heavy, self._clock()))
         token = _SLOT.set(slot)
         try:
             yield slot

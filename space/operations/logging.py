@@ -205,15 +205,15 @@ class RequestLog:
 
 def request_id_of(headers: Headers) -> str:
     """The id that a proxy gave the request where it is a short plain word, else a new one."""
-    given = headers.get(HEADER, "")
-    return given if _PLAIN.fullmatch(given) else secrets.token_hex(8)
+    sent_id = headers.get(HEADER, "")
+    return sent_id if _PLAIN.fullmatch(sent_id) else secrets.token_hex(8)
 
 
 def path_for_log(path: str) -> str:
     """The path for a log: without the query, without the names of files that were sent, without line ends."""
-    shown = _NAMES_A_FILE.sub(r"\1…", path)
-    shown = "".join(letter if letter.isprintable() else "?" for letter in shown)
-    return shown if len(shown) <= _LONGEST_PATH else shown[:_LONGEST_PATH] + "…"
+    text = _NAMES_A_FILE.sub(r"\1…", path)
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= _LONGEST_PATH else text[:_LONGEST_PATH] + "…"
 
 
 def route_of(scope: Scope) -> str:

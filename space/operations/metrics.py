@@ -113,7 +113,7 @@ def build_metrics_router(
 
 def holds_token(request: Request, token: SecretStr | None) -> bool:
     """Whether the request carries the token; compared in constant time."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, sent = request.headers.get("authorization", "").partition(" ")
     if token is None or not token.get_secret_value() or scheme.lower() != "bearer":
         return False
-    return hmac.compare_digest(given.strip().encode(), token.get_secret_value().encode())
+    return hmac.compare_digest(sent.strip().encode(), token.get_secret_value().encode())

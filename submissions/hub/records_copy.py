@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 from arb.core.hub import CommitRateLimiter, HubError
 from submissions.hub.repository import (
     WRITER,
+    EventFile,
     EventFilesDamaged,
     Head,
     RecordsRepository,
-    Span,
     file_path,
     read_lines,
     to_lines,
@@ -65,7 +65,7 @@ def next_batch(events: Sequence[Event], files: FileStore, now: datetime) -> tupl
         if content:
             contents[file_path(sha256)] = content
     if taken:
-        contents[Span(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
+        contents[EventFile(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
     return len(taken), contents
 
 
@@ -152,7 +152,7 @@ class RecordsCopy:
             # The first secret of the records stays in the file; the log holds every later one.
             first = head.secret or known
             commit = self._commit(head, {WRITER: writer_file(self._name, first)}, STARTS)
-            head = Head(commit, head.spans, self._name, first)
+            head = Head(commit, head.files, self._name, first)
         self._head, self._is_named = head, not self.is_shared
 
     def disconnect(self) -> None:
@@ -174,11 +174,11 @@ class RecordsCopy:
         number, contents = next_batch(events, self.files, self.clock())
         if not number:
             return 0
-        span = Span(events[0].sequence, events[number - 1].sequence)
-        commit = self._commit(head, contents, f"Records {span.first} to {span.last}")
-        self._head = Head(commit, (*head.spans, span), self._name)
+        file = EventFile(events[0].sequence, events[number - 1].sequence)
+        commit = self._commit(head, contents, f"Records {file.first} to {file.last}")
+        self._head = Head(commit, (*head.files, file), self._name)
         with transaction(self.engine) as session:
-            note_commit(session, span.last, commit, self.clock())
+            note_commit(session, file.last, commit, self.clock())
         return number
 
     def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
@@ -203,7 +203,7 @@ class RecordsCopy:
         if head.last:  # 7d56a80 did not always write the check value
             self.adopt(head.secret or KnownSecret(None, 1))
         with snapshot(self.engine) as session:
-            ours, hash_here = head_of_log(session)
+            ours, own_hash = head_of_log(session)
             common = min(ours, head.last)
             shared_hash = NO_HASH
             if common:
@@ -215,7 +215,7 @@ class RecordsCopy:
         self._pull_files(wanted, head.commit)
         with transaction(self.engine) as session:
             lock_event_log(session)
-            if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, hash_here)):
+            if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, own_hash)):
                 raise HubError("records were added here while others were fetched; looking again")
             replaced_by = self._replaced_by(session, newer, head)
             for event in newer:
@@ -240,9 +240,9 @@ class RecordsCopy:
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
         """The Hub's records from the last one that should be the same on both sides."""
-        spans = [span for span in head.spans if span.last >= max(common, 1)]
-        paths = self.repository.read({span.path: span.size for span in spans}, head.commit, self._progress)
-        events = [event for span in spans for event in read_lines(paths[span.path].read_bytes(), span)]
+        files = [file for file in head.files if file.last >= max(common, 1)]
+        paths = self.repository.read({file.path: file.size for file in files}, head.commit, self._progress)
+        events = [event for file in files for event in read_lines(paths[file.path].read_bytes(), file)]
         previous = events[0].previous if common and events else NO_HASH
         for event in events:
             if event.previous != previous:

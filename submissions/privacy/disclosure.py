@@ -315,8 +315,8 @@ class DisclosurePolicy:
         """The score report that an audience may see."""
         if self.key is None or audience == "maintainer":
             return score.report
-        shown = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
-        return disclose(shown["report"], shown["digests"], self.suite.rules, self.key, audience)
+        half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
+        return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
     def ranking_report(self, half: Mapping[str, Any]) -> dict[str, Any]:
         """The hidden half, which ranks: with noise too, or the order of two rows that differ in one run would

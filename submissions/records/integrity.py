@@ -233,13 +233,13 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 def _problems_of_tables(service: SubmissionService, events: Sequence[Event]) -> list[str]:
     """Restore the records into an empty database and compare its tables with those in use."""
-    fresh = open_database("sqlite://")
+    restored = open_database("sqlite://")
     try:
-        with transaction(fresh) as session:
+        with transaction(restored) as session:
             restore_events(session, events)
     except (ValueError, IntegrityError):
         return []  # the log is broken, or has something twice: these problems are named already
-    with snapshot(service.engine) as used, snapshot(fresh) as made:
+    with snapshot(service.engine) as used, snapshot(restored) as made:
         return [
             f"the table {table.__tablename__} is not what the records say"
             for table in TABLES
@@ -399,8 +399,8 @@ def _write(service: SubmissionService, folder: Path) -> Backup:
 def _read_secret_check(folder: Path) -> KnownSecret | None:
     """Return what an export says of its secret; None if it says nothing. Raises BackupError."""
     try:
-        said = json.loads((folder / SECRET_CHECK).read_bytes())
-        return KnownSecret(str(said["check_value"]), int(said["derivation"]))
+        fields = json.loads((folder / SECRET_CHECK).read_bytes())
+        return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:

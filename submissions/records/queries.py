@@ -148,10 +148,10 @@ def disclosure_history(
     wish: so a submission keeps the figures of the labels that it was first scored under, until its owner asks
     for newer ones.
     """
-    shown = [(score, score.scored_at) for score in scores[:1]]
+    history = [(score, score.scored_at) for score in scores[:1]]
     for at, version in found.refreshed.get(submission_id, ()):
-        shown += [(score, at) for score in scores if score.label_version == version]
-    return shown
+        history += [(score, at) for score in scores if score.label_version == version]
+    return history
 
 
 def current_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStatuses) -> Any | None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from submissions.hub.records_copy import WAIT_FOR_A_FILE, next_batch
-from submissions.hub.repository import WRITER, Span, file_path, span_of
+from submissions.hub.repository import EventFile, event_file_of, file_path
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS
@@ -34,7 +34,7 @@ def test_a_batch_has_the_files_of_its_records(two_submissions):
     number, contents = next_batch(records, two_submissions.files, NOW)
     files = {file_path(r.body["file_sha256"]) for r in records if r.kind == "submitted"}
     assert number == 4
-    assert contents.keys() == files | {Span(1, 4).path}
+    assert contents.keys() == files | {EventFile(1, 4).path}
 
 
 def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
@@ -43,7 +43,7 @@ def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
     came = records[2].at
     number, contents = next_batch(records, two_submissions.files, came + timedelta(seconds=1))
     assert number == 2
-    assert Span(1, 2).path in contents
+    assert EventFile(1, 2).path in contents
     assert next_batch(records[2:], two_submissions.files, came + timedelta(seconds=1)) == (0, {})
     # A file that nobody brings in ten minutes is lost; the records go on.
     number, contents = next_batch(records, two_submissions.files, came + WAIT_FOR_A_FILE)
@@ -66,7 +66,7 @@ COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 def assert_no_record_is_without_its_file(hub) -> None:
     """At no commit: whoever restores from any of them has the files of its records."""
     for commit in hub.repository(RECORDS).commits:
-        for path in filter(span_of, commit.files):
+        for path in filter(event_file_of, commit.files):
             for line in map(json.loads, commit.files[path].data.splitlines()):
                 if line["kind"] == "submitted":
                     assert file_path(line["body"]["file_sha256"]) in commit.files
@@ -108,17 +108,13 @@ def test_a_commit_that_was_made_and_answered_500_is_not_made_again(hub, opened):
     fault = hub.fail("POST", COMMIT, status=500, after=True)
     assert send(service, verdicts(service.suite)).status == "accepted"
     assert fault.happened == 1
-    spans = [path for path in contents(hub) if span_of(path)]
-    assert sum(span_of(path).last - span_of(path).first + 1 for path in spans) == len(records_on(hub)) == 2
+    spans = [path for path in contents(hub) if event_file_of(path)]
+    assert (
+        sum(event_file_of(path).last - event_file_of(path).first + 1 for path in spans)
+        == len(records_on(hub))
+        == 2
+    )
     assert len(titles(hub)) == len(set(titles(hub)))
-
-
-def test_a_commit_that_failed_is_made_again(hub, opened):
-    service = opened()
-    faults = [hub.fail("POST", COMMIT, times=2, status=503), hub.fail("POST", "preupload", status=500)]
-    assert send(service, verdicts(service.suite)).status == "accepted"
-    assert [fault.happened for fault in faults] == [2, 1]
-    assert records_on(hub) == records_of(service)
 
 
 def test_a_change_that_is_none_of_ours_is_no_trouble(hub, opened):
@@ -181,8 +177,3 @@ def test_a_public_repository_gets_no_record(hub, opened):
     service = opened()
     assert "restored" in service.read_only_reason
     assert titles(hub) == ["initial commit"]
-
-
-def test_who_writes_stands_in_the_repository(hub, opened):
-    opened()
-    assert json.loads(contents(hub)[WRITER]).keys() == {"writer", "secret", "derivation"}
