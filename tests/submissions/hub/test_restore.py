@@ -9,7 +9,7 @@ from submissions.hub.mirror import HUB_SILENT, RESTORING
 from submissions.hub.records_copy import STARTS
 from submissions.hub.repository import file_path
 from submissions.intake.accounts import Actor
-from tests.submissions.hub.conftest import RECORDS
+from tests.submissions.hub.conftest import RECORDS, lose_the_disk
 from tests.support.hub_threads import records_of, records_on, titles
 from tests.support.submissions import declaration, send, stored_files, verdicts
 from tests.support.waiting import eventually
@@ -21,12 +21,6 @@ def silence(hub) -> None:
     """The Hub answers nothing but 503 until its faults are cleared."""
     for method in ("GET", "HEAD", "POST", "PUT"):
         hub.fail(method, ".*", times=1_000_000, status=503)
-
-
-def lose_the_disk(service, crash) -> None:
-    crash(service)
-    service.engine.dispose()
-    shutil.rmtree(service.settings.state_dir)
 
 
 def test_a_start_from_nothing_restores_records_files_and_board(hub, opened, crash):
