@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from arb.core.settings import Settings
 
-COLLECT_AFTER = (20_000, 20, 1_000)
-"""Allocations before young objects are collected, and how many of these before older ones, and all."""
 SWITCH_SECONDS = 0.001
 """After so long a busy thread lets another run."""
 LAST_ANSWERS_SECONDS = 10
@@ -91,9 +89,6 @@ def serve(
     except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as error:
         stop(str(error))
     gc.freeze()
-    # Boards hold millions of objects that reference counts free: to look all of them over takes half a second
-    # at 10,000 rows, in the midst of an answer. What requests leave behind is young, and is still collected.
-    gc.set_threshold(*COLLECT_AFTER)
     gc.enable()
     if not (settings.is_local or settings.has_oauth):
         typer.echo(PUBLISHED, err=True)

@@ -20,7 +20,7 @@ from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, Documentation, build_api_router
 from space.api.submissions import build_submission_router
-from space.auth.oauth import SignInPage, build_auth_router, build_login
+from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
 from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults, swept
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
@@ -93,7 +93,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         ("Discussion of labels", build_annotation_admin_router(annotations, explorer, access)),
         (
             "Account",
-            build_auth_router(auth, SignInPage(pages), service.suite.rules, annotations.is_annotator),
+            build_auth_router(auth, pages, service.suite.rules, annotations.is_annotator),
         ),
     )
     for router in (
@@ -158,7 +158,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     app.include_router(build_upload_router(uploads, sender))
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
-        app.mount("/login", build_login(services.auth, SignInPage(pages)))
+        app.mount("/login", build_login(services.auth, pages))
 
     requests = CheckLimit(settings, metrics, times=REQUESTS_A_FILE)
 

@@ -25,8 +25,8 @@ class Services:
     @cached_property
     def auth(self) -> Auth:
         service = self.submissions
-        sessions = Sessions(lambda: service.engine)
-        tokens = AccessTokens(lambda: service.engine)
+        sessions = Sessions(service.engine)
+        tokens = AccessTokens(service.engine)
         return Auth(service.settings, sessions=sessions, identify=service.identify, access_tokens=tokens)
 
     @cached_property

@@ -31,7 +31,7 @@ from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import events_after, number_of_events, salt_event_log
+from submissions.records.event_log import events_after, number_of_events
 from submissions.records.files import FileStore, open_files
 from submissions.records.queries import (
     RecordedSubmission,
@@ -46,7 +46,6 @@ from submissions.records.secret_check import claim_secret, note_secret
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.scorer import (
     POLICY,
-    THE_SERVER,
     NotCharged,
     Scorer,
     record_submission,
@@ -122,10 +121,8 @@ class SubmissionService:
         settings: Settings,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         durability: Durability | None = None,
-        make_nonce: Callable[[], bytes] | None = None,
     ) -> None:
         self.settings = settings
-        self._make_nonce = make_nonce
         self.clock = clock
         self.durability = durability or ImmediateDurability()
         self._setup_lock = threading.RLock()
@@ -153,7 +150,7 @@ class SubmissionService:
     def engine(self) -> Engine:
         """The database of the records, brought up to date at first use."""
         with self._setup_lock:  # migrations run one at a time in a process
-            return open_database(self.settings.records_url(), self._make_nonce)
+            return open_database(self.settings.records_url())
 
     @cached_property
     def parsers(self) -> ParserPool:
@@ -165,7 +162,7 @@ class SubmissionService:
 
     @cached_property
     def files(self) -> FileStore:
-        return open_files(self.settings, lambda: self.engine)
+        return open_files(self.settings, self.engine)
 
     @cached_property
     def labels(self) -> LabelStore:
@@ -401,12 +398,8 @@ class SubmissionService:
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
 
-        Called at the start: a process killed between recording and scoring leaves such ones. A log from
-        before nonces gets its first one then (`event_log`), so that no page shows a hash without.
+        Called at the start: a process killed between recording and scoring leaves such ones.
         """
-        with transaction(self.engine) as session:
-            salt_event_log(session, THE_SERVER, self.clock())
-        self.files.prepare()
         return self.scorer.finish(self.labels.test) if self.labels.test else 0
 
     def _finish_later(self) -> None:

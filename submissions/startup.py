@@ -13,9 +13,9 @@ from arb.core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
 from arb.core.settings import Settings, variable_of
 from submissions.hub.board_copy import BoardCopy
 from submissions.hub.lease import open_lease
-from submissions.hub.mirror import Committer, HubSync
+from submissions.hub.mirror import HubSync
+from submissions.hub.records_copy import RecordsCopy, Stopping
 from submissions.hub.repository import RecordsRepository
-from submissions.hub.restore import Restorer, Stopping
 from submissions.privacy.secret_change import WITHDRAWN
 from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
 from submissions.records.database import snapshot
@@ -94,32 +94,25 @@ def _mirror(service: SubmissionService, settings: Settings, limiter: CommitRateL
     stop = threading.Event()
     folder = _private_folder(settings)
     repository = RecordsRepository(hub_of(settings), settings.records_repo, folder, _say)
-    restorer = Restorer(
-        lambda: service.engine,
+    is_shared = service.engine.dialect.name == "postgresql"
+    records_copy = RecordsCopy(
+        service.engine,
         service.files,
         repository,
+        limiter,
         service.clock,
         stop,
+        is_shared,
         secret=lambda: _secret_of(service),
         adopt=service.adopt_secret,
         check_accepted=lambda secret: check_accepted(secret, settings),
     )
-    pause, is_shared = _pause_until(stop), service.engine.dialect.name == "postgresql"
-    committer = Committer(
-        lambda: service.engine,
-        repository,
-        restorer,
-        limiter,
-        service.clock,
-        pause,
-        is_shared,
-    )
     with snapshot(service.engine) as session:
         is_empty = number_of_events(session) == 0
     return HubSync(
-        lambda: service.engine,
-        committer,
-        open_lease(lambda: service.engine, settings.state_dir, "records"),
+        service.engine,
+        records_copy,
+        open_lease(service.engine, settings.state_dir, "records"),
         stop,
         disk_is_durable=settings.disk_is_lasting,
         is_authority=not is_empty and (settings.disk_is_lasting or bool(settings.database_url)),
@@ -141,7 +134,7 @@ def _board_copy(service: SubmissionService, settings: Settings, mirror: HubSync 
         repository,
         settings.state_dir / "hub" / "board",
         stop,
-        open_lease(lambda: service.engine, settings.state_dir, "board"),
+        open_lease(service.engine, settings.state_dir, "board"),
         may=lambda: mirror is None or mirror.closed is None,
         limiter=CommitRateLimiter(),
         title=service.suite.profile.title,

@@ -223,11 +223,11 @@ def _no_label_gets_out(tmp_path_factory):
 
     Those of nonces are in no answer and no log.
     """
-    from submissions.records import database
+    from submissions.records import event_log
 
     watch = Watch()
     with watching(watch), pytest.MonkeyPatch.context() as patched:
-        patched.setattr(database, "random_nonce", recognisable_nonce)
+        patched.setattr(event_log, "random_nonce", recognisable_nonce)
         yield
     left = [str(path.name) for path in files_with_canaries(tmp_path_factory.getbasetemp())]
     assert watch.found + left == []

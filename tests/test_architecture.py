@@ -99,7 +99,7 @@ RETIRED_WORDS = {
 
 RETIRED_NAMES = {
     "Record": "Event",
-    "Entry": "EventRow",
+    "Entry": "Event",
     "NotAllowed": "PermissionDenied",
     "TooMany": "RateLimited",
     "Choice": "LeaderboardQuery",

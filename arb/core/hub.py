@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -373,13 +373,4 @@ class CommitRateLimiter:
 
     def note(self) -> None:
         """Count a commit made now."""
-        self._count(self._clock())
-
-    def remember(self, moments: Iterable[float]) -> None:
-        """Forget what was counted; count the commits of the last hour, made at these moments by whomever."""
-        self._full_again_at = float("-inf")
-        for moment in sorted(moments):
-            self._count(moment)
-
-    def _count(self, moment: float) -> None:
-        self._full_again_at = max(moment, self._full_again_at) + self._seconds_each
+        self._full_again_at = max(self._clock(), self._full_again_at) + self._seconds_each

@@ -7,7 +7,6 @@ of the records: the token is random, so that nobody finds it from its digest. A 
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,29 +22,27 @@ _TOKEN: Final = re.compile(r"arb_[A-Za-z0-9_-]{43}")
 class AccessTokens:
     """Makes, finds and revokes them. Safe for threads."""
 
-    def __init__(
-        self, engine: Callable[[], Engine], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._engine, self._clock = engine, clock
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def make(self, account: str) -> str:
         """Return a new token of an account, which is shown this once."""
         token = PREFIX + secrets.token_urlsafe(32)
-        with transaction(self._engine()) as session:
-            session.add(AccessToken(id=_digest(token), account=account, made_at=self._clock()))
+        with transaction(self._engine) as session:
+            session.add(AccessToken(id=digest_of(token), account=account, made_at=datetime.now(UTC)))
         return token
 
     def holder(self, token: str) -> Actor | None:
         """Return whose token it is; None if it is none of ours, or was revoked."""
         if not _TOKEN.fullmatch(token):
             return None
-        with snapshot(self._engine()) as session:
-            found = session.get(AccessToken, _digest(token))
+        with snapshot(self._engine) as session:
+            found = session.get(AccessToken, digest_of(token))
             return found and Actor(found.account, since=found.made_at.date(), how="token")
 
     def revoke(self, account: str) -> int:
         """End every token of an account, and its sessions; return how many tokens there were."""
-        with transaction(self._engine()) as session:
+        with transaction(self._engine) as session:
             same = func.lower(BrowserSession.account) == account.lower()
             session.execute(delete(BrowserSession).where(same))
             wanted = delete(AccessToken).where(func.lower(AccessToken.account) == account.lower())
@@ -53,9 +50,9 @@ class AccessTokens:
 
     def exist(self) -> bool:
         """Whether anybody can sign in."""
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             return session.scalar(select(AccessToken.id).limit(1)) is not None
 
 
-def _digest(token: str) -> str:
+def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

@@ -6,7 +6,6 @@ Face if that is set up. The session cookie says who signed in, how and when, sig
 in it.
 """
 
-import hashlib
 import logging
 import re
 import secrets
@@ -24,7 +23,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from arb.core.settings import Settings
-from space.auth.access_tokens import AccessTokens
+from space.auth.access_tokens import AccessTokens, digest_of
 from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token, sent_token
 from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
@@ -151,41 +150,39 @@ class Sessions:
     Safe for threads.
     """
 
-    def __init__(
-        self, engine: Callable[[], Engine], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._engine, self._clock = engine, clock
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def begin(self, account: str, browser: str) -> str:
         """What the cookie of a new session holds. Sessions that are over are removed."""
         token = secrets.token_urlsafe(32)
-        now = self._clock()
-        with transaction(self._engine()) as session:
+        now = datetime.now(UTC)
+        with transaction(self._engine) as session:
             session.execute(delete(BrowserSession).where(BrowserSession.begun_at <= now - _LASTING))
             browser = browser.encode(errors="replace").decode()[:_BROWSER_LENGTH].replace("\0", "")
-            session.add(BrowserSession(id=_id_of(token), account=account, begun_at=now, browser=browser))
+            session.add(BrowserSession(id=digest_of(token), account=account, begun_at=now, browser=browser))
         return token
 
     def is_open(self, token: str) -> bool:
         """Whether the session of a cookie goes on."""
-        with snapshot(self._engine()) as session:
-            found = session.get(BrowserSession, _id_of(token))
-            return found is not None and found.begun_at > self._clock() - _LASTING
+        with snapshot(self._engine) as session:
+            found = session.get(BrowserSession, digest_of(token))
+            return found is not None and found.begun_at > datetime.now(UTC) - _LASTING
 
     def end(self, token: str) -> None:
         """End the session of a cookie."""
-        with transaction(self._engine()) as session:
-            session.execute(delete(BrowserSession).where(BrowserSession.id == _id_of(token)))
+        with transaction(self._engine) as session:
+            session.execute(delete(BrowserSession).where(BrowserSession.id == digest_of(token)))
 
     def of(self, account: str, token: str | None) -> list[SessionLine]:
         """The open sessions of an account, newest first; ``token`` is the one of whoever asks."""
-        this = _id_of(token) if token else None
+        this = digest_of(token) if token else None
         wanted = (
             select(BrowserSession)
-            .where(BrowserSession.account == account, BrowserSession.begun_at > self._clock() - _LASTING)
+            .where(BrowserSession.account == account, BrowserSession.begun_at > datetime.now(UTC) - _LASTING)
             .order_by(BrowserSession.begun_at.desc(), BrowserSession.id)
         )
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             return [
                 SessionLine(found.id, found.begun_at, found.browser, found.id == this)
                 for found in session.scalars(wanted)
@@ -196,12 +193,8 @@ class Sessions:
         wanted = delete(BrowserSession).where(BrowserSession.account == account)
         if session_id is not None:
             wanted = wanted.where(BrowserSession.id == session_id)
-        with transaction(self._engine()) as session:
+        with transaction(self._engine) as session:
             return session.execute(wanted).rowcount
-
-
-def _id_of(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class Auth:
@@ -225,7 +218,6 @@ class Auth:
     def __init__(
         self,
         settings: Settings,
-        accounts: HubAccounts | None = None,
         sessions: Sessions | None = None,
         identify: Callable[[Actor, bool], Actor] = lambda actor, for_good: actor,
         access_tokens: AccessTokens | None = None,
@@ -233,7 +225,7 @@ class Auth:
         self.settings, self.sessions, self._identify = settings, sessions, identify
         self.access_tokens = access_tokens
         self.mode: Mode = "local" if settings.is_local else "hub" if settings.has_oauth else "tokens"
-        self.tokens = ConfirmedTokens(accounts or HubAccounts())
+        self.tokens = ConfirmedTokens(HubAccounts())
 
     @cached_property
     def cookie(self) -> SessionCookie:

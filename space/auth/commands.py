@@ -25,7 +25,7 @@ def token(
         engine = open_database(read_settings().records_url())
     except (DeclarationError, DatabaseUnavailable) as problem:
         stop(str(problem))
-    tokens = AccessTokens(lambda: engine)
+    tokens = AccessTokens(engine)
     if revoke:
         ended = tokens.revoke(name)
         found, line = {"account": name, "revoked": ended}, f"{ended} tokens of {name} are revoked"

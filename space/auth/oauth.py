@@ -57,28 +57,23 @@ class EndedSession(BaseModel):
     id: str | None = Field(None, max_length=64, description="The `id` of a session; all where left out.")
 
 
-class SignInPage:
-    """The page ``/sign-in``: a form for a name or an access token, or why nobody was signed in."""
-
-    def __init__(self, pages: PageFrame) -> None:
-        self._pages = pages
-
-    def form(self, mode: Mode, next_path: str, problem: str | None = None, status: int = 200) -> HTMLResponse:
-        """The form; ``problem`` is what was wrong with what was sent."""
-        return self._page(status, next_path=next_path, problem=problem, is_form=True, mode=mode)
-
-    def problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
-        """Why nobody was signed in, with a link to begin again."""
-        return self._page(status, next_path=next_path, problem=problem, is_form=False)
-
-    def _page(self, status: int, **values) -> HTMLResponse:
-        values["description"] = "Sign in to submit or to moderate."
-        return self._pages.answer("account/sign_in.html", "Sign in", "", status, **values)
+def sign_in_page(
+    pages: PageFrame,
+    next_path: str,
+    status: int = 200,
+    *,
+    mode: Mode | None = None,
+    problem: str | None = None,
+) -> HTMLResponse:
+    """Return the page ``/sign-in``: the form of a mode, or only a problem and a link to begin again."""
+    values = {"next_path": next_path, "mode": mode, "problem": problem}
+    description = "Sign in to submit or to moderate."
+    return pages.answer("account/sign_in.html", "Sign in", "", status, description=description, **values)
 
 
-def build_login(auth: Auth, page: SignInPage) -> Starlette:
+def build_login(auth: Auth, pages: PageFrame) -> Starlette:
     """``/start`` sends the reader to the Hub with a state of their own, ``/callback`` takes them back."""
-    login = _Login(auth, page)
+    login = _Login(auth, pages)
     routes = [Route("/start", login.start), Route("/callback", login.finish)]
     # The state lives in a cookie beside the session, for ten minutes, under /login only. Coming back from the
     # Hub is a visit of the whole page, for which Lax is enough.
@@ -95,9 +90,9 @@ def build_login(auth: Auth, page: SignInPage) -> Starlette:
 
 
 class _Login:
-    def __init__(self, auth: Auth, page: SignInPage) -> None:
+    def __init__(self, auth: Auth, pages: PageFrame) -> None:
         settings = auth.settings
-        self._auth, self._page = auth, page
+        self._auth, self._pages = auth, pages
         self._is_set_up = bool(settings.oauth_client_id and settings.oauth_client_secret and auth.space_hosts)
         secret = settings.oauth_client_secret
         self._hub = OAuth().register(
@@ -117,7 +112,7 @@ class _Login:
         """To the Hub; from a custom domain to the Space's own address first, which the Hub sends back to."""
         next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
-            return self._page.problem(NOT_SET_UP, next_path, 503)
+            return self._problem(NOT_SET_UP, next_path, 503)
         host = self._auth.space_hosts[0]
         base = f"{'http' if is_loopback(host.split(':')[0]) else 'https'}://{host}"
         if request.headers.get("host", "").lower() not in self._auth.space_hosts[:1]:
@@ -127,32 +122,34 @@ class _Login:
             return await self._hub.authorize_redirect(request, f"{base}/login/callback")
         except (httpx2.HTTPError, ValueError) as error:
             logger.warning("the Hub's sign-in cannot be reached: %s", type(error).__name__)
-            return self._page.problem(SILENT, next_path, 503)
+            return self._problem(SILENT, next_path, 503)
 
     async def finish(self, request: Request) -> Response:
         """Back from the Hub: the code is exchanged, the name is learned, the token is dropped."""
         next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
-            return self._page.problem(NOT_SET_UP, next_path, 503)
+            return self._problem(NOT_SET_UP, next_path, 503)
         try:
             name, subject = await self._person(request)
         except OAuthError as error:
             logger.info("a sign-in was not finished: %s", error.error)
-            denied = error.error == "access_denied"
-            return self._page.problem(
-                NOT_ALLOWED if denied else UNFINISHED, next_path, 403 if denied else 400
-            )
+            if error.error == "access_denied":
+                return self._problem(NOT_ALLOWED, next_path, 403)
+            return self._problem(UNFINISHED, next_path, 400)
         except httpx2.HTTPError as error:
             logger.warning("the Hub's sign-in failed: %s", type(error).__name__)
-            return self._page.problem(SILENT, next_path, 503)
+            return self._problem(SILENT, next_path, 503)
         except (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError) as error:
             logger.warning("the Hub's answer to a sign-in is not understood: %s", type(error).__name__)
-            return self._page.problem(NOT_UNDERSTOOD, next_path, 502)
+            return self._problem(NOT_UNDERSTOOD, next_path, 502)
         since = await run_in_threadpool(self._auth.tokens.made_on, name, subject)
         response = RedirectResponse(next_path, 303, headers={"Cache-Control": "no-store"})
         actor = Actor(name, since=since, how="session", subject=subject)
         await run_in_threadpool(self._auth.sign_in, response, actor, request.headers.get("user-agent", ""))
         return response
+
+    def _problem(self, problem: str, next_path: str, status: int) -> HTMLResponse:
+        return sign_in_page(self._pages, next_path, status, problem=problem)
 
     async def _person(self, request: Request) -> tuple[str, str]:
         """The account's name and its id, from the signed identity token or else from the Hub itself."""
@@ -165,7 +162,7 @@ class _Login:
 
 
 def build_auth_router(
-    auth: Auth, page: SignInPage, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
+    auth: Auth, pages: PageFrame, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
 ) -> APIRouter:
     """The routes; ``/sign-in`` leads to the Hub, or asks for an access token or a name (`Auth.mode`).
 
@@ -179,7 +176,7 @@ def build_auth_router(
         path = local_path(next_path)
         if auth.mode == "hub":
             return RedirectResponse(f"/login/start?{urlencode({'next': path})}", 303)
-        return page.form(auth.mode, path)
+        return sign_in_page(pages, path, mode=auth.mode)
 
     @router.post("/sign-in", include_in_schema=False)
     def sign_in_locally(
@@ -192,15 +189,19 @@ def build_auth_router(
             raise HTTPException(404, "on a Space one signs in with Hugging Face: GET /sign-in")
         _only_own_pages(auth, request)
         path = local_path(next_path)
+
+        def refused(problem: str, status: int) -> HTMLResponse:
+            return sign_in_page(pages, path, status, mode=auth.mode, problem=problem)
+
         try:
             actor = auth.holder(token) if auth.mode == "tokens" else Actor(_NAME.validate_python(name))
         except ValidationError as error:
             context = error.errors()[0].get("ctx", {})
-            return page.form(auth.mode, path, f"Your name {context.get('error', 'is too long')}.", 422)
-        except InvalidToken as refused:
-            return page.form(auth.mode, path, sentence(refused.detail), 401)
+            return refused(f"Your name {context.get('error', 'is too long')}.", 422)
+        except InvalidToken as invalid:
+            return refused(sentence(invalid.detail), 401)
         if not actor.name:
-            return page.form(auth.mode, path, "Fill in your name.", 422)
+            return refused("Fill in your name.", 422)
         response = RedirectResponse(path, 303, NO_STORE)
         auth.sign_in(response, actor, request.headers.get("user-agent", ""))
         return response

@@ -7,12 +7,12 @@ import re
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
 import httpx2
+from cachetools import LRUCache, TTLCache
 
 from space.web.http_errors import HubUnavailable, InvalidToken
 from submissions.intake.accounts import Actor
@@ -117,48 +117,47 @@ class ConfirmedTokens:
     a key that this process drew and that nobody else has."""
 
     def __init__(self, accounts: HubAccounts, clock: Callable[[], float] = time.monotonic) -> None:
-        self._accounts, self._clock = accounts, clock
+        self._accounts = accounts
         self._key = secrets.token_bytes(32)
         self._lock, self._room = threading.Lock(), threading.BoundedSemaphore(ASKED_AT_ONCE)
-        self._remembered: OrderedDict[bytes, tuple[float, Actor | str]] = OrderedDict()
-        self._made_on: OrderedDict[tuple[str, str | None], date] = OrderedDict()
+        self._remembered: TTLCache[bytes, Actor | str] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS, clock)
+        self._made_on: LRUCache[tuple[str, str | None], date] = LRUCache(MOST_REMEMBERED)
 
     def holder(self, token: str) -> Actor:
-        """Who holds it. Raises InvalidToken, HubUnavailable; an answer of the Hub holds for a minute."""
+        """Return who holds a token; an answer of the Hub counts for a minute.
+
+        Raises:
+            InvalidToken: The Hub does not accept it.
+            HubUnavailable: The Hub does not answer.
+        """
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
-            until, found = self._remembered.get(digest, (0.0, None))
-        if found is None or self._clock() >= until:
-            if not self._room.acquire(blocking=False):
-                raise HubUnavailable(TRY_LATER)
-            try:
-                found = self._ask(token)
-            except InvalidToken as refused:
-                found = refused.detail
-            finally:
-                self._room.release()
+            found = self._remembered.get(digest)
+        if found is None:
+            found = self._ask(token)
             with self._lock:
-                _keep(self._remembered, digest, (self._clock() + REMEMBERED_SECONDS, found))
+                self._remembered[digest] = found
         if isinstance(found, str):
             raise InvalidToken(found)
         return found
 
-    def _ask(self, token: str) -> Actor:
-        name, subject = self._accounts.person_of(token)
-        return Actor(name, since=self.made_on(name, subject), how="token", subject=subject)
+    def _ask(self, token: str) -> Actor | str:
+        """Ask the Hub for the holder of a token; return why the Hub refuses it otherwise."""
+        if not self._room.acquire(blocking=False):
+            raise HubUnavailable(TRY_LATER)
+        try:
+            name, subject = self._accounts.person_of(token)
+            return Actor(name, since=self.made_on(name, subject), how="token", subject=subject)
+        except InvalidToken as refused:
+            return refused.detail
+        finally:
+            self._room.release()
 
     def made_on(self, name: str, subject: str | None) -> date | None:
-        """The day on which an account was made: it never changes, so that it is asked once."""
+        """Return the day on which an account was made; it never changes, so the Hub is asked once."""
         with self._lock:
             known = self._made_on.get((name, subject))
         if known is None and (known := self._accounts.made_on(name)) is not None:
             with self._lock:
-                _keep(self._made_on, (name, subject), known)
+                self._made_on[name, subject] = known
         return known
-
-
-def _keep(kept: OrderedDict, key, value) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > MOST_REMEMBERED:
-        kept.popitem(last=False)

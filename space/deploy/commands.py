@@ -3,7 +3,7 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -64,6 +64,7 @@ def deploy(
     chosen = read_suite(suite, settings)
     from huggingface_hub.utils import disable_progress_bars
 
+    from arb.core.console import printable
     from arb.core.hub import HubError, PublishError, hub_of
     from space.deploy.deployer import Deployer, Deployment
 
@@ -91,21 +92,17 @@ def deploy(
                 _say_plan(deployment, files, list_files)
             return None
         with stopped_like_ctrl_c():
-            done = Deployer(hub, _say).deploy(deployment, files)
+            done = Deployer(hub, lambda line: typer.echo(printable(line), err=True)).deploy(deployment, files)
     except (PublishError, HubError, OSError) as error:
-        _fail(str(error), 2)
+        stop(printable(str(error)), 2)
     except KeyboardInterrupt:
-        _fail("interrupted; the Space's files are all of a commit or none: run again to go on", 130)
+        stop("interrupted; the Space's files are all of a commit or none: run again to go on", 130)
+    address = f"https://huggingface.co/spaces/{space}"
     if as_json:
-        print_json(asdict(done) | {"address": address_of(space)})
+        print_json(asdict(done) | {"address": address})
     else:
-        _say_done(deployment, done)
+        _say_done(address, done)
     return done.files
-
-
-def address_of(space: str) -> str:
-    """The Space's page on the Hub."""
-    return f"https://huggingface.co/spaces/{space}"
 
 
 def _plan_facts(deployment: "Deployment", files: dict[str, Path]) -> dict[str, object]:
@@ -117,13 +114,13 @@ def _plan_facts(deployment: "Deployment", files: dict[str, Path]) -> dict[str, o
         **names,
         "files": sorted([*files, *MADE]),
         "bytes": total_bytes(files),
-        "variables": dict(deployment.variables()),
+        "variables": deployment.variables(),
         "secrets": {**NEEDED_SECRETS, **OTHER_SECRETS},
     }
 
 
 def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, Path]:
-    """The files to send, none of them with a test label. Raises PublishError."""
+    """Return the files to send, none of them with a test label. Raises PublishError."""
     from arb.core.hub import PublishError
     from arb.core.suite import load_suite, shipped_suites
     from space.deploy.files import label_problems, space_files
@@ -139,53 +136,46 @@ def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, 
 
 def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool) -> None:
     from arb.core.suite import OFFICIAL
-    from space.deploy.deployer import MOUNTED_AT, NEEDED_SECRETS, OTHER_SECRETS, render_card
-    from space.deploy.files import MADE, SITE, by_folder, total_bytes
+    from space.deploy.deployer import MOUNTED_AT, render_card
+    from space.deploy.files import MADE, SITE, by_folder
 
-    folders = by_folder(files)
+    facts, folders = _plan_facts(deployment, files), by_folder(files)
     width = max(map(len, folders))
-    count = f"{len(files) + len(MADE)} files, {total_bytes(files) / 1e6:.1f} MB"
-    has_documentation = any(name.startswith(f"{SITE}/") for name in files) or deployment.suite != OFFICIAL
-    lines = [
-        f"Space {deployment.space}, made if it is missing. One commit of what it does not have of {count}:",
-        *(f"  {folder:{width}} {n:4} files {size / 1e3:8,.0f} kB" for folder, (n, size) in folders.items()),
-        f"  {'written for it':{width}} {len(MADE):4} files: {', '.join(MADE)}",
-        *([] if has_documentation else [NO_DOCUMENTATION]),
-        f"records: {deployment.private} (private; made if it is missing)",
-        f"board: {f'{deployment.board} (public; made if it is missing)' if deployment.board else NO_BOARD}",
-        f"mounted at {MOUNTED_AT}: {deployment.data}",
-        *(f"variable {name}={value}" for name, value in deployment.variables().items()),
-        *(f"secret to set: {name}, {purpose}" for name, purpose in (NEEDED_SECRETS | OTHER_SECRETS).items()),
-        *(["files:", *(f"  {name}" for name in sorted([*files, *MADE]))] if list_files else []),
-        *(["README.md:", render_card(deployment)] if list_files else []),
-        "Nothing was sent (--dry-run)." + ("" if list_files else " Every file's name: --list-files."),
-    ]
-    typer.echo("\n".join(lines))
+    board = f"{deployment.board} (public; made if it is missing)" if deployment.board else NO_BOARD
+    echo = typer.echo
+    echo(
+        f"Space {deployment.space}, made if it is missing. One commit of what it does not have of "
+        f"{len(facts['files'])} files, {facts['bytes'] / 1e6:.1f} MB:"
+    )
+    for folder, (n, size) in folders.items():
+        echo(f"  {folder:{width}} {n:4} files {size / 1e3:8,.0f} kB")
+    echo(f"  {'written for it':{width}} {len(MADE):4} files: {', '.join(MADE)}")
+    if deployment.suite == OFFICIAL and not any(name.startswith(f"{SITE}/") for name in files):
+        echo(NO_DOCUMENTATION)
+    echo(f"records: {deployment.private} (private; made if it is missing)")
+    echo(f"board: {board}")
+    echo(f"mounted at {MOUNTED_AT}: {deployment.data}")
+    for name, value in facts["variables"].items():
+        echo(f"variable {name}={value}")
+    for name, purpose in facts["secrets"].items():
+        echo(f"secret to set: {name}, {purpose}")
+    if list_files:
+        echo("\n".join(["files:", *(f"  {name}" for name in facts["files"])]))
+        echo(f"README.md:\n{render_card(deployment)}")
+    echo("Nothing was sent (--dry-run)." + ("" if list_files else " Every file's name: --list-files."))
 
 
-def _say_done(deployment: "Deployment", done: "Deployed") -> None:
+def _say_done(address: str, done: "Deployed") -> None:
     files = done.files
     what = f"{len(files.written)} files written, {len(files.removed)} removed"
     typer.echo(
         f"{files.repo} at {files.commit}: {what if files.committed else 'was there already; no commit'}"
     )
-    typer.echo(address_of(deployment.space))
+    typer.echo(address)
     if done.secrets:
         typer.echo("Set these secrets in the Space's settings; until then it takes no submissions:")
         for name, purpose in done.secrets.items():
             typer.echo(f"  {name}: {purpose}")
-        typer.echo(f"Next, set them: {address_of(deployment.space)}/settings", err=True)
+        typer.echo(f"Next, set them: {address}/settings", err=True)
     else:
-        typer.echo(f"Next, open it and submit a file: {address_of(deployment.space)}", err=True)
-
-
-def _say(line: str) -> None:
-    from arb.core.console import printable
-
-    typer.echo(printable(line), err=True)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    from arb.core.console import printable
-
-    stop(printable(message), code)
+        typer.echo(f"Next, open it and submit a file: {address}", err=True)

@@ -12,17 +12,26 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from arb.core.hub import HubError, HubRepository, Publication, PublishError, describe_failure, patiently
+from arb.core.hub import (
+    HubError,
+    HubRepository,
+    Publication,
+    PublishError,
+    describe_failure,
+    is_repo_name,
+    patiently,
+)
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
 from space.deploy.files import ENTRY, is_ours, total_bytes
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi, RepoUrl
+    from huggingface_hub import HfApi
 
 MOUNTED_AT: Final = "/dataset"
 """Where the Space finds the published dataset, read-only."""
@@ -73,8 +82,6 @@ class Deployment:
 
     def problems(self) -> list[str]:
         """What cannot be, in sentences; empty when it can be deployed."""
-        from arb.core.hub import is_repo_name
-
         named = {"--data": self.data, "--private": self.private, "--board": self.board}
         names = {option: name for option, name in named.items() if name is not None}
         problems = [
@@ -99,11 +106,6 @@ class Deployment:
         """The repository of the labels, where they are in one."""
         kind, _, place = self.labels.partition(":")
         return "/".join(place.split("/")[:2]) if kind == "hub" else None
-
-
-def secrets_to_set(existing: Mapping[str, object]) -> dict[str, str]:
-    """The needed secrets that the Space lacks, with what each is for."""
-    return {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in existing}
 
 
 PORT: Final = 7860
@@ -186,51 +188,59 @@ class Deployer:
 
     def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
         """Put the files and everything around them on the Hub. Raises PublishError, HubError."""
-        deployment = self._with_maintainers(deployment)
-        self._check(deployment)
-        made = self._make_repositories(deployment)
-        space = deployment.space
-        variables = self._set_variables(space, deployment.variables())
-        mounted = self._mount(space, deployment.data)
-        self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
-        with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder:
-            all_files = {**files, **written_files(deployment, Path(folder))}
-            repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
-            with warnings.catch_warnings():  # the sample's Parquet files are meant
-                warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
-                done = repository.put(all_files, is_ours, "Deploy")
-        secrets = self._try(lambda: self.hub.get_space_secrets(space), f"the names of {space}'s secrets")
-        return Deployed(made, variables, mounted, done, secrets_to_set(secrets))
-
-    def _with_maintainers(self, deployment: Deployment) -> Deployment:
-        """At least one maintainer: the account that deploys where none is named."""
         if not self.hub.token:
             raise HubError("deploying needs a token with write access; set HF_TOKEN")
         owner = self._try(self.hub.whoami, "who HF_TOKEN belongs to")["name"]
-        return replace(deployment, maintainers=deployment.maintainers or (owner,))
+        deployment = replace(deployment, maintainers=deployment.maintainers or (owner,))
+        self._check(deployment)
+        space = deployment.space
+        made = self._make_repositories(deployment)
+        variables = self._set_variables(space, deployment.variables())
+        mounted = self._mount(space, deployment.data)
+        self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
+        texts = {"Dockerfile": DOCKERFILE, "README.md": render_card(deployment), "app.py": ENTRY}
+        with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder, warnings.catch_warnings():
+            for name, text in texts.items():
+                Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
+            # The sample's Parquet files are meant.
+            warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
+            repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
+            done = repository.put(
+                {**files, **{name: Path(folder, name) for name in texts}}, is_ours, "Deploy"
+            )
+        there = self._try(lambda: self.hub.get_space_secrets(space), f"the names of {space}'s secrets")
+        missing = {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in there}
+        return Deployed(made, variables, mounted, done, missing)
 
     def _check(self, deployment: Deployment) -> None:
         """Refuse what must not be, from what is on the Hub now."""
+        data, records = self._found(deployment.data), self._found(deployment.private)
+        board = deployment.board and self._found(deployment.board)
         problems = []
-        if self._found(deployment.data) is None:
+        if data is None:
             problems.append(
                 f"{deployment.data}: there is no such dataset, or HF_TOKEN may not read it; publish it first "
                 "with `python -m dataset_script publish`"
             )
-        records, board = self._found(deployment.private), deployment.board and self._found(deployment.board)
         if records is not None and not records.private:
             problems.append(f"{deployment.private}: is public; records go into a private repository only")
         if board and board.private:
             problems.append(f"{deployment.board}: is private, and the board's rows are for everybody")
-        labels = deployment.labels_repo
-        if labels is not None and (found := self._found(labels)) is None:
-            problems.append(f"{labels}: there are no labels, or HF_TOKEN may not read them")
-        elif labels is not None and not found.private:
-            problems.append(f"{labels}: is public; test labels are in a private repository only")
+        if deployment.labels_repo is not None:
+            labels = self._found(deployment.labels_repo)
+            if labels is None:
+                problems.append(
+                    f"{deployment.labels_repo}: there are no labels, or HF_TOKEN may not read them"
+                )
+            elif not labels.private:
+                problems.append(
+                    f"{deployment.labels_repo}: is public; test labels are in a private repository only"
+                )
         if problems:
             raise PublishError("; ".join(problems))
 
     def _found(self, repo: str, repo_type: str = "dataset") -> Any:
+        """Return what the Hub says of a repository; None if there is none."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
         def info() -> Any:
@@ -242,27 +252,22 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Make what is not there: records (private), board, Space; what was made."""
+        """Make the repositories that are missing: records (private), board, Space; return their names."""
         made = []
         for repo, options in (
             (deployment.private, {"repo_type": "dataset", "private": True}),
             (deployment.board, {"repo_type": "dataset", "private": False}),
             (deployment.space, {"repo_type": "space", "space_sdk": "docker"}),
         ):
-            if repo is not None and self._found(repo, options["repo_type"]) is None:
-                self._create(repo, options)
-                made.append(repo)
+            if repo is None or self._found(repo, options["repo_type"]) is not None:
+                continue
+            self._try(partial(self.hub.create_repo, repo, exist_ok=True, **options), repo)
+            kind = "private " if options.get("private") else ""
+            self.say(f"{repo}: {kind}{options['repo_type']} made")
+            if options.get("private") and not self._found(repo).private:
+                raise HubError(f"{repo}: was made public by the Hub; remove it and make it private by hand")
+            made.append(repo)
         return tuple(made)
-
-    def _create(self, repo: str, options: Mapping[str, Any]) -> None:
-        def create() -> RepoUrl:
-            return self.hub.create_repo(repo, exist_ok=True, **options)
-
-        self._try(create, repo)
-        kind = "private " if options.get("private") else ""
-        self.say(f"{repo}: {kind}{options['repo_type']} made")
-        if options.get("private") and not self._found(repo).private:
-            raise HubError(f"{repo}: was made public by the Hub; remove it and make it private by hand")
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
         """Set those that differ, take away ours that are not wanted any more; which ones changed."""
@@ -270,9 +275,9 @@ class Deployer:
         changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
         gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
         for name in changed:
-            self._try(lambda n=name: self.hub.add_space_variable(space, n, wanted[n]), f"{space}, {name}")
+            self._try(partial(self.hub.add_space_variable, space, name, wanted[name]), f"{space}, {name}")
         for name in gone:
-            self._try(lambda n=name: self.hub.delete_space_variable(space, n), f"{space}, {name}")
+            self._try(partial(self.hub.delete_space_variable, space, name), f"{space}, {name}")
         if changed or gone:
             self.say(f"{space}: variables {', '.join([*changed, *gone])}")
         return (*changed, *gone)
@@ -301,11 +306,3 @@ class Deployer:
 
     def _try(self, call: Callable[[], Any], what: str) -> Any:
         return patiently(call, what, self.sleep, self.say)
-
-
-def written_files(deployment: Deployment, folder: Path) -> dict[str, Path]:
-    """The files made for a deployment, written into ``folder``."""
-    texts = {"Dockerfile": DOCKERFILE, "README.md": render_card(deployment), "app.py": ENTRY}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    return {name: folder / name for name in texts}

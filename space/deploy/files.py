@@ -110,13 +110,9 @@ def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
     files = {f"arb/core/suites/{name}/{file}": folder / file for file in SUITE_FILES}
     there = {path: file for path, file in files.items() if file.is_file()}
     shipped = SHIPPED / name
-    if shipped.is_dir() and any(_bytes_of(shipped / f.name) != _bytes_of(f) for f in there.values()):
+    if shipped.is_dir() and any(_digest(shipped / f.name) != _digest(f) for f in there.values()):
         return {}, f"--suite {name}: a shipped suite has this name; give the folder another one"
     return there, None
-
-
-def _bytes_of(path: Path) -> str | None:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 ANSWERS: Final = frozenset({*LABELS, "optimality", "looping"})
@@ -138,7 +134,7 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
     suites = tuple(suites)
     hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
     asked = ANSWERS | {question.name for suite in suites for question in suite.own_questions}
-    own = _digest(labels) if labels is not None and labels.is_file() else None
+    own = _digest(labels) if labels is not None else None
     problems = []
     for name, path in files.items():
         if own is not None and _digest(path) == own:
@@ -168,9 +164,14 @@ def _is_answer(column: str, asked: Collection[str]) -> bool:
 
 
 def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
-    """The rows of a table in any of the forms; none where it is no table."""
+    """Yield the rows of a table in any of the formats; none if the file is not a table."""
     if path.suffix == ".parquet":
-        yield from _parquet_rows(path, asked)
+        from pyarrow import parquet
+
+        places = {column for columns in PLACES for column in columns}
+        names = parquet.read_schema(path).names
+        columns = [name for name in names if name.lower() in places or _is_answer(name.lower(), asked)]
+        yield from parquet.read_table(path, columns=columns).to_pylist()
         return
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     if path.suffix in (".json", ".jsonl"):
@@ -181,17 +182,6 @@ def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
         yield from (row for row in csv.DictReader(text.splitlines(), delimiter=delimiter) if row)
     except csv.Error:
         return
-
-
-def _parquet_rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        places = {column for columns in PLACES for column in columns}
-        names = file.schema_arrow.names
-        columns = [name for name in names if name.lower() in places or _is_answer(name.lower(), asked)]
-        for batch in file.iter_batches(columns=columns):
-            yield from batch.to_pylist()
 
 
 def _json_rows(text: str) -> Iterator[Row]:
@@ -209,5 +199,5 @@ def _json_rows(text: str) -> Iterator[Row]:
             return
 
 
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
+def _digest(path: Path) -> bytes | None:
+    return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else None

@@ -9,7 +9,7 @@ loop. A request that waits for its slot holds no thread, so pages and the health
 import asyncio
 import math
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -83,22 +83,29 @@ _COUNTERS: Final = 2
 """A sliding window is held as two counters an address."""
 
 
-class TooManyChecks(HTTPException):
-    """One address or account asked too often (429); ``retry_after`` is in whole seconds, from 1.
+class SenderRefused(HTTPException):
+    """Raised when a sender has to come back later, after ``retry_after`` whole seconds.
 
-    ``delay_s``: how long the answer is to wait, since this sender goes on in spite of many refusals.
+    The answer waits ``delay_s`` seconds first if the sender continues in spite of many refusals.
     """
 
-    def __init__(self, limit: str, retry_after: int, delay_s: float = 0.0) -> None:
+    def __init__(self, status: int, problem: str, retry_after: int, delay_s: float = 0.0) -> None:
         message = (
-            f"{limit} in a minute; try again in {retry_after} s, or "
-            "check the file on your own machine: python -m submissions check FILE"
+            f"{problem}; try again in {retry_after} s, or check the file on your own machine: "
+            "python -m submissions check FILE"
         )
-        super().__init__(429, message, {"Retry-After": str(retry_after)})
+        super().__init__(status, message, {"Retry-After": str(retry_after)})
         self.retry_after, self.delay_s = retry_after, delay_s
 
     def __str__(self) -> str:
         return self.detail
+
+
+class TooManyChecks(SenderRefused):
+    """Raised when one address or account asked too often (429)."""
+
+    def __init__(self, limit: str, retry_after: int, delay_s: float = 0.0) -> None:
+        super().__init__(429, f"{limit} in a minute", retry_after, delay_s)
 
 
 REFUSAL_DELAY_SECONDS: Final = 1.0
@@ -208,22 +215,14 @@ _MOST_REMEMBERED: Final = 10_000
 P, T = ParamSpec("P"), TypeVar("T")
 
 
-class QueueFull(HTTPException):
-    """Raised when the queue has no place for a request (503). The answer is to wait ``delay_s`` first."""
+class QueueFull(SenderRefused):
+    """Raised when the queue has no place for a request (503)."""
 
     def __init__(self, delay_s: float = 0.0) -> None:
-        message = (
-            f"too many files wait to be read; try again in {RETRY_AFTER_SECONDS} s, or check the file on "
-            "your own machine: python -m submissions check FILE"
-        )
-        super().__init__(503, message, {"Retry-After": str(RETRY_AFTER_SECONDS)})
-        self.delay_s = delay_s
-
-    def __str__(self) -> str:
-        return self.detail
+        super().__init__(503, "too many files wait to be read", RETRY_AFTER_SECONDS, delay_s)
 
 
-class Slot:
+class UploadSlot:
     """A place among the few requests that are handled at once; ``is_heavy`` if for heavy senders only."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
@@ -236,11 +235,11 @@ class Slot:
             self._leave()
 
 
-_SLOT: ContextVar[Slot | None] = ContextVar("_SLOT", default=None)
+_SLOT: ContextVar[UploadSlot | None] = ContextVar("_SLOT", default=None)
 """The slot of the request that is handled, also in the threads and tasks that it starts."""
 
 
-def held_slot() -> Slot | None:
+def held_slot() -> UploadSlot | None:
     """Return the slot that the current request holds, or None."""
     slot = _SLOT.get()
     return slot if slot is not None and slot.is_held else None
@@ -273,7 +272,7 @@ class UploadQueue:
         self._most_waiting, self._most_waiting_each = most_waiting, most_waiting_each
         self._clock = clock
         self._running: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[bool]]] = {}
+        self._waiting: list[tuple[str, asyncio.Future[bool]]] = []
         self._seconds: TTLCache[str, float] = TTLCache(_MOST_REMEMBERED, REMEMBERED_SECONDS, timer=clock)
         self._threads = CapacityLimiter(at_once)
         self._heavy_running, self._heavy_after = 0, 0.0
@@ -281,7 +280,7 @@ class UploadQueue:
     @property
     def waiting(self) -> int:
         """How many requests wait."""
-        return sum(map(len, self._waiting.values()))
+        return len(self._waiting)
 
     def is_heavy(self, sender: str) -> bool:
         """Whether the sender's files took much time lately."""
@@ -297,7 +296,7 @@ class UploadQueue:
             return await to_thread.run_sync(partial(function, *args, **options), limiter=self._threads)
 
     @asynccontextmanager
-    async def slot(self, sender: str) -> AsyncIterator[Slot]:
+    async def slot(self, sender: str) -> AsyncIterator[UploadSlot]:
         """Wait for a slot and hold it for the block, or use the one that the request holds already.
 
         Raises:
@@ -307,7 +306,7 @@ class UploadQueue:
             yield held
             return
         is_heavy = await self._enter(sender)
-        slot = Slot(is_heavy, partial(self._end, sender, is_heavy, self._clock()))
+        slot = UploadSlot(is_heavy, partial(self._end, sender, is_heavy, self._clock()))
         token = _SLOT.set(slot)
         try:
             yield slot
@@ -317,10 +316,14 @@ class UploadQueue:
 
     def require_room(self, sender: str) -> None:
         """Raise QueueFull if a request of the sender would find no place in the queue now."""
-        own = len(self._waiting.get(sender, ()))
-        is_longest = own + 1 >= max(map(len, self._waiting.values()), default=0)
-        if own >= self._most_waiting_each or (self.waiting >= self._most_waiting and is_longest):
+        counts = self._waiting_by_sender()
+        is_longest = counts[sender] + 1 >= max(counts.values(), default=0)
+        is_full = self.waiting >= self._most_waiting and is_longest
+        if counts[sender] >= self._most_waiting_each or is_full:
             raise self._full(sender)
+
+    def _waiting_by_sender(self) -> Counter[str]:
+        return Counter(sender for sender, _ in self._waiting)
 
     def _full(self, sender: str) -> QueueFull:
         return QueueFull(REFUSAL_DELAY_SECONDS if self.is_heavy(sender) else 0.0)
@@ -334,11 +337,10 @@ class UploadQueue:
 
     async def _enter(self, sender: str) -> bool:
         """Wait for a slot; return whether it is the one for heavy senders."""
-        own = len(self._waiting.get(sender, ()))
-        if own >= self._most_waiting_each or not self._make_room(own):
+        if not self._make_room(sender):
             raise self._full(sender)
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(sender, deque()).append(waiter)
+        self._waiting.append((sender, waiter))
         self._fill_slots()
         try:
             return await waiter
@@ -350,14 +352,18 @@ class UploadQueue:
                 self._fill_slots()
             raise
 
-    def _make_room(self, own: int) -> bool:
-        """Whether one more may wait of a sender with ``own`` in the queue; see the class."""
+    def _make_room(self, sender: str) -> bool:
+        """Return whether one more request of a sender may wait; see the class."""
+        counts = self._waiting_by_sender()
+        if counts[sender] >= self._most_waiting_each:
+            return False
         if self.waiting < self._most_waiting:
             return True
-        longest = max(self._waiting.values(), key=len)
-        if len(longest) <= own + 1:
+        longest, number = counts.most_common(1)[0]
+        if number <= counts[sender] + 1:
             return False
-        longest.pop().set_exception(QueueFull())
+        places = [place for place, (name, _) in enumerate(self._waiting) if name == longest]
+        self._waiting.pop(places[-1])[1].set_exception(QueueFull())
         return True
 
     def _leave(self, sender: str, is_heavy: bool) -> None:
@@ -368,13 +374,13 @@ class UploadQueue:
         self._fill_slots()
 
     def _fill_slots(self) -> None:
-        self._remove_ended()
+        self._waiting = [each for each in self._waiting if not each[1].done()]  # clients that have left
         while self._running.total() < self._at_once:
             pause = self._heavy_after - self._clock()
             has_room = self._heavy_running < AT_ONCE_HEAVY and pause <= 0
             able = [
                 name
-                for name in self._waiting
+                for name, _ in self._waiting
                 if self._running[name] < self._at_once_each and (has_room or not self.is_heavy(name))
             ]
             if not able:
@@ -386,13 +392,6 @@ class UploadQueue:
             is_heavy = self.is_heavy(sender)
             self._heavy_running += is_heavy
             self._running[sender] += 1
-            self._waiting[sender].popleft().set_result(is_heavy)
-            self._remove_ended()
-
-    def _remove_ended(self) -> None:
-        """Take out files whose client has left, and senders of whom none waits."""
-        left = {
-            name: deque(waiter for waiter in waiters if not waiter.done())
-            for name, waiters in self._waiting.items()
-        }
-        self._waiting = {name: waiters for name, waiters in left.items() if waiters}
+            first = next(each for each in self._waiting if each[0] == sender)
+            self._waiting.remove(first)
+            first[1].set_result(is_heavy)

@@ -10,6 +10,7 @@ import re
 import secrets
 import sys
 import time
+import traceback
 from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 from types import TracebackType
@@ -51,7 +52,8 @@ def configure_logs(
     if log_format is None:
         log_format = "text" if settings.space_id is None and out.isatty() else "json"
     as_json = log_format == "json"
-    hidden = [secret.get_secret_value() for secret in _secrets_of(settings)]
+    secrets_set = [value for value in vars(settings).values() if isinstance(value, SecretStr)]
+    hidden = [secret.get_secret_value() for secret in secrets_set]
     handler = logging.StreamHandler(out)
     handler.setFormatter(formatter(as_json, hidden))
     root = logging.getLogger()
@@ -112,11 +114,6 @@ def _is_library_warning(record: logging.LogRecord) -> bool:
     return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
 
 
-def _secrets_of(settings: Settings):
-    values = (getattr(settings, name) for name in type(settings).model_fields)
-    return [value for value in values if isinstance(value, SecretStr)]
-
-
 def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
     """An exception as its type, what led to it, and the places it came through; no message of it."""
     found = event.pop("exc_info", None)
@@ -131,14 +128,9 @@ def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
     return {**event, "exception": lines}
 
 
-def _places(traceback: TracebackType | None) -> list[str]:
-    places = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        where = "/".join(Path(code.co_filename).parts[-3:])
-        places.append(f"{where}:{traceback.tb_lineno} {code.co_name}")
-        traceback = traceback.tb_next
-    return places[-_MOST_FRAMES:]
+def _places(raised_through: TracebackType | None) -> list[str]:
+    frames = traceback.extract_tb(raised_through)[-_MOST_FRAMES:]
+    return [f"{'/'.join(Path(frame.filename).parts[-3:])}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def _as_text(logger: Any, method: str, event: Event) -> str:
@@ -213,15 +205,15 @@ class RequestLog:
 
 def request_id_of(headers: Headers) -> str:
     """The id that a proxy gave the request where it is a short plain word, else a new one."""
-    given = headers.get(HEADER, "")
-    return given if _PLAIN.fullmatch(given) else secrets.token_hex(8)
+    sent_id = headers.get(HEADER, "")
+    return sent_id if _PLAIN.fullmatch(sent_id) else secrets.token_hex(8)
 
 
 def path_for_log(path: str) -> str:
     """The path for a log: without the query, without the names of files that were sent, without line ends."""
-    shown = _NAMES_A_FILE.sub(r"\1…", path)
-    shown = "".join(letter if letter.isprintable() else "?" for letter in shown)
-    return shown if len(shown) <= _LONGEST_PATH else shown[:_LONGEST_PATH] + "…"
+    text = _NAMES_A_FILE.sub(r"\1…", path)
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= _LONGEST_PATH else text[:_LONGEST_PATH] + "…"
 
 
 def route_of(scope: Scope) -> str:

@@ -4,8 +4,7 @@ Each figure comes from the code that uses it.
 """
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -65,16 +64,15 @@ def facts_of(service: SubmissionService) -> dict[str, Any]:
         "design_effects": dict(DESIGN_EFFECTS),
         "max_upload_bytes": service.settings.max_upload_bytes,
         "board_digest": service.board().digest,
-        "versions": tuple(_versions()),
+        "versions": tuple((package, version(package)) for package in PACKAGES),
         "releases": read_change_log(),
     }
 
 
-def read_change_log(path: Path | None = None) -> tuple[Release, ...]:
+def read_change_log() -> tuple[Release, ...]:
     """The entries of the change log, newest first; empty where the file is not there."""
-    path = path or project_file("CHANGELOG.md")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = project_file("CHANGELOG.md").read_text(encoding="utf-8")
     except OSError:
         return ()
     releases = []
@@ -83,14 +81,6 @@ def read_change_log(path: Path | None = None) -> tuple[Release, ...]:
         lines = (" ".join(item.split()) for item in f"\n{body}".split("\n- ")[1:])
         releases.append(Release(date.strip(), tuple(lines)))
     return tuple(releases)
-
-
-def _versions():
-    for package in PACKAGES:
-        try:
-            yield package, version(package)
-        except PackageNotFoundError:
-            continue
 
 
 def trust_of(service: SubmissionService) -> dict[str, Any]:
@@ -114,18 +104,14 @@ def trust_of(service: SubmissionService) -> dict[str, Any]:
         "rules": describe_rules(suite.rules, suite.labels_are_public),
         "leak": None if suite.labels_are_public else [_leak_line(name, leak) for name, leak in leaks],
         "leak_in_all": report and _leak_line("In all", report.total),
-        "budgets": _budgets(suite.rules),
+        # Epsilon of what an account and what all together may be shown in a year, over all label versions.
+        "budgets": {
+            "account": describe_epsilon(Leak(rho=account_budget(suite.rules))),
+            "everybody": describe_epsilon(Leak(rho=common_budget(suite.rules))),
+        },
         "public_key": public_key,
         "n_records": n_records,
         "head": last,
-    }
-
-
-def _budgets(rules: SuiteRules) -> dict[str, str]:
-    """Epsilon of what an account and what all together may be shown in a year, over all label versions."""
-    return {
-        "account": describe_epsilon(Leak(rho=account_budget(rules))),
-        "everybody": describe_epsilon(Leak(rho=common_budget(rules))),
     }
 
 
@@ -133,75 +119,42 @@ def _leak_line(name: str, leak: Leak) -> tuple[str, int, str]:
     return name, leak.figures, describe_epsilon(leak)
 
 
+FOR_EVERY_SUITE: Final = {
+    "files_a_day": "test files of an account that are scored in 24 hours, over all its judges",
+    "files_a_year": "the same in 365 days, over all label versions",
+    "account_age_days": "how many days old an account has to be before it submits",
+}
+FOR_PRIVATE_LABELS: Final = {
+    "private_noise": "noise on the true positives that a file's owner sees (standard deviation)",
+    "public_noise": "the same on public rows; on their benchmarks the larger of the two",
+    "public_rows_a_year": "rows that an account may make public in 365 days",
+    "accounts_a_year": "what all accounts together are shown in 365 days: at most what so many may at their "
+    "limits",
+    "reserved_share": "the share of that which is kept for accounts that a maintainer confirmed",
+    "round_days": "days of a round; rows made public in it appear together, at its end",
+    "fewest_positives": "a file that calls fewer trajectories successful waits for a maintainer",
+    "ranking_half": "ranks come from {ranks}",
+}
+RANKS: Final = {
+    True: "a fixed half of the tasks that is not shown; the figures come from the other half",
+    False: "the figures that are shown, with their noise",
+}
+
+
 def describe_rules(rules: SuiteRules, labels_are_public: bool) -> list[tuple[str, str, str]]:
-    """Every rule that holds, as (name in ``suite.toml``, value, meaning); those against probing only where
-    labels are private."""
-    found = [
-        (
-            "files_a_day",
-            f"{rules.files_a_day}",
-            "test files of an account that are scored in 24 hours, over all its judges",
-        ),
-        (
-            "files_a_year",
-            f"{rules.files_a_year}",
-            "the same in 365 days, over all label versions",
-        ),
-        (
-            "account_age_days",
-            f"{rules.account_age_days}",
-            "how many days old an account has to be before it submits",
-        ),
-    ]
-    if not labels_are_public:
-        found += _against_probing(rules)
-    return found
+    """Return every rule of the suite as (name in ``suite.toml``, value, meaning)."""
+    meanings = FOR_EVERY_SUITE if labels_are_public else FOR_EVERY_SUITE | FOR_PRIVATE_LABELS
+    ranks = RANKS[rules.ranking_half]
+    return [(name, _rule_value(name, rules), text.format(ranks=ranks)) for name, text in meanings.items()]
 
 
-def _against_probing(rules: SuiteRules) -> list[tuple[str, str, str]]:
-    ranks = (
-        "from a fixed half of the tasks that is not shown; the figures come from the other half"
-        if rules.ranking_half
-        else "from the figures that are shown, with their noise"
-    )
-    return [
-        (
-            "private_noise",
-            f"± {rules.private_noise:g}",
-            "noise on the true positives that a file's owner sees (standard deviation)",
-        ),
-        (
-            "public_noise",
-            f"± {rules.public_noise:g}",
-            "the same on public rows; on their benchmarks the larger of the two",
-        ),
-        (
-            "public_rows_a_year",
-            f"{rules.public_rows_a_year}",
-            "rows that an account may make public in 365 days",
-        ),
-        (
-            "accounts_a_year",
-            f"{rules.accounts_a_year}",
-            "what all accounts together are shown in 365 days: at most what so many may at their limits",
-        ),
-        (
-            "reserved_share",
-            f"{rules.reserved_share:.0%}",
-            "the share of that which is kept for accounts that a maintainer confirmed",
-        ),
-        (
-            "round_days",
-            f"{rules.round_days}",
-            "days of a round; rows made public in it appear together, at its end",
-        ),
-        (
-            "fewest_positives",
-            f"{rules.fewest_positives}",
-            "a file that calls fewer trajectories successful waits for a maintainer",
-        ),
-        ("ranking_half", "yes" if rules.ranking_half else "no", f"ranks come {ranks}"),
-    ]
+def _rule_value(name: str, rules: SuiteRules) -> str:
+    value = getattr(rules, name)
+    if name == "ranking_half":
+        return "yes" if value else "no"
+    if name == "reserved_share":
+        return f"{value:.0%}"
+    return f"± {value:g}" if name.endswith("_noise") else str(value)
 
 
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:

@@ -55,12 +55,8 @@ _CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
 _LONGEST_NUMBER: Final = 15
 
 
-class BodyTooLarge(MultiPartException):
-    """More was sent than is taken; of a kind at which parsers of forms remove what they have written."""
-
-
-class BodyTooSlow(MultiPartException):
-    """The body did not come in time; of the same kind."""
+class BodyCutOff(MultiPartException):
+    """Raised when a body is too large or too slow; parsers of forms then remove what they have written."""
 
 
 class BodyLimits:
@@ -168,10 +164,10 @@ class BodyLimits:
                     message = await receive()
             except TimeoutError:
                 is_late = True
-                raise BodyTooSlow("the body is too slow") from None
+                raise BodyCutOff("the body is too slow") from None
             taken += len(message.get("body", b""))
             if taken > most:
-                raise BodyTooLarge("the body is too large")
+                raise BodyCutOff("the body is too large")
             if not message.get("more_body", False):
                 close()
             return message

@@ -169,6 +169,7 @@ def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
     return next((text for row in rows if (text := describe_noise(row.labels.get(label)))), "")
 
 
+STEP = 0.1
 MOST_TICKS = 3
 """Steps between the first tick and the last; more would run into each other in a table."""
 
@@ -201,27 +202,25 @@ class Axis:
     ticks: tuple[float, ...]
 
     @classmethod
-    def around(
-        cls, values: Iterable[float | None], step: float = 0.1, include: Sequence[float] = ()
-    ) -> "Axis":
-        """From the whole step below the lowest to the one above the highest; 0 to 1 where there is none."""
+    def around(cls, values: Iterable[float | None], include: Sequence[float] = ()) -> "Axis":
+        """From the tenth below the lowest value to the one above the highest; 0 to 1 if there is none."""
         known = [value for value in (*values, *include) if value is not None]
         if not known:
-            return cls.over(0, round(1 / step), step)
-        low, high = floor(min(known) / step + _LAST_DIGIT), ceil(max(known) / step - _LAST_DIGIT)
+            return cls.over(0, 10)
+        low, high = floor(min(known) / STEP + _LAST_DIGIT), ceil(max(known) / STEP - _LAST_DIGIT)
         if low == high:  # every value is the same: room below it, at 0 above
             low, high = (low - 1, high) if low > 0 else (low, high + 1)
-        return cls.over(low, high, step)
+        return cls.over(low, high)
 
     @classmethod
-    def over(cls, low: int, high: int, step: float) -> "Axis":
-        """From ``low`` to ``high`` steps, with a few ticks on whole steps."""
+    def over(cls, low: int, high: int) -> "Axis":
+        """From ``low`` to ``high`` tenths, with a few ticks on whole tenths."""
         every = max(1, ceil((high - low) / MOST_TICKS))
         if low < 0 < high:  # a tick on zero
             places = sorted({*range(0, high + 1, every), *range(0, low - 1, -every)})
         else:
             places = list(range(low, high + 1, every))
-        return cls(low * step, high * step, tuple(round(place * step, 6) for place in places))
+        return cls(low * STEP, high * STEP, tuple(round(place * STEP, 6) for place in places))
 
     def place(self, value: float) -> float:
         """Where a value stands, in percent of the width; cut at the ends."""

@@ -100,14 +100,6 @@ PAGES: Final = (
 """Every page, in the order of the menu."""
 
 
-@dataclass(frozen=True)
-class CachedPage:
-    """A page as bytes, with the policy for the scripts in it."""
-
-    response: CachedResponse
-    policy: str
-
-
 class PageFrame:
     """Makes whole pages, with title, menu and links of the suite that is served. Safe for threads."""
 
@@ -119,7 +111,7 @@ class PageFrame:
         has_docs: bool = False,
     ) -> None:
         self.static, self.profile, self._on_space, self._has_docs = static, profile, on_space, has_docs
-        self._cache: ByteCache[CachedPage] = ByteCache(CACHE_BYTES, lambda page: page.response.size)
+        self._cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda page: page.size)
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
         """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
@@ -148,12 +140,11 @@ class PageFrame:
         ``evaluates`` is for the page with Gradio's form, see `content_policy`.
         """
 
-        def make() -> CachedPage:
+        def make() -> CachedResponse:
             html = self.html(template, title, path, **values())
-            return CachedPage(CachedResponse.of(html.encode(), HTML), self._policy(html, evaluates))
+            return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, evaluates)})
 
-        page = self._cache.get((template, title, path, key), make)
-        return page.response.answer(request, {POLICY: page.policy})
+        return self._cache.get((template, title, path, key), make).answer(request)
 
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
         """A page that says why there is nothing to see, and how to sign in."""

@@ -78,14 +78,13 @@ def add_error_handlers(
         headers = {"Retry-After": str(seconds)}
         return problem(request, 429, str(error), headers, next_at=error.next_at.isoformat())
 
-    async def invalid_declaration(request: Request, error: DeclarationError) -> Response:
+    async def invalid_fields(request: Request, error: DeclarationError | ErrorTagInvalid) -> Response:
+        if isinstance(error, ErrorTagInvalid):
+            return problem(request, 422, str(error))
         if request.url.path != SUBMITTING:
             return problem(request, 422, "; ".join(message for _, message in error.problems))
         fields = [{"field": field, "message": message} for field, message in error.problems]
         return problem(request, 422, "the declaration is not complete", fields=fields)
-
-    async def invalid_tag(request: Request, error: ErrorTagInvalid) -> Response:
-        return problem(request, 422, str(error))
 
     async def invalid_request(request: Request, error: RequestValidationError) -> Response:
         found = error.errors()
@@ -100,13 +99,16 @@ def add_error_handlers(
             return problem(request, status, str(message), error.headers)
         return await http_exception_handler(request, HTTPException(status, message, error.headers))
 
-    app.add_exception_handler(SubmissionError, refused)
-    app.add_exception_handler(TemporarilyClosed, closed_for_now)
-    app.add_exception_handler(RateLimited, limit_reached)
-    app.add_exception_handler(DeclarationError, invalid_declaration)
-    app.add_exception_handler(ErrorTagInvalid, invalid_tag)
-    app.add_exception_handler(RequestValidationError, invalid_request)
-    app.add_exception_handler(StarletteHTTPException, http_error)
+    for kind, handler in (
+        (SubmissionError, refused),
+        (TemporarilyClosed, closed_for_now),
+        (RateLimited, limit_reached),
+        (DeclarationError, invalid_fields),
+        (ErrorTagInvalid, invalid_fields),
+        (RequestValidationError, invalid_request),
+        (StarletteHTTPException, http_error),
+    ):
+        app.add_exception_handler(kind, handler)
 
 
 def require_open(service: SubmissionService, even_if_lost: bool = False) -> None:

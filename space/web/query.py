@@ -76,13 +76,13 @@ def link_to(path: str, **choices: Any) -> str:
 
 def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
     """The value of every control as a query string sets it, and the names that it sets to no valid value."""
-    given = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
+    fields = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []
     for control in controls:
         values[control.name] = control.default
-        if control.name in given:
+        if control.name in fields:
             try:
-                texts = given[control.name] if control.shape == "many" else given[control.name][:1]
+                texts = fields[control.name] if control.shape == "many" else fields[control.name][:1]
                 values[control.name] = control.read(",".join(texts))
             except ValueError:
                 refused.append(control.name)

@@ -12,8 +12,7 @@ by their content, so that browsers keep them for good.
 import gzip
 import hashlib
 import re
-import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,6 +31,7 @@ class CachedResponse:
     packed: bytes | None
     etag: str
     media_type: str
+    headers: Mapping[str, str]
 
     @property
     def packed_etag(self) -> str:
@@ -44,10 +44,10 @@ class CachedResponse:
         return len(self.body) + len(self.packed or b"")
 
     @classmethod
-    def of(cls, body: bytes, media_type: str) -> "CachedResponse":
+    def of(cls, body: bytes, media_type: str, headers: Mapping[str, str] = {}) -> "CachedResponse":
         """Pack and tag a body; mtime 0 keeps the packed bytes the same for the same body."""
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
-        return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type)
+        return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
     def answer(self, request: Request, headers: dict[str, str] | None = None) -> Response:
         """304 when the client has this content, else the body, packed where the client takes gzip."""
@@ -56,6 +56,7 @@ class CachedResponse:
             "ETag": self.etag if packed is None else self.packed_etag,
             "Cache-Control": "no-cache",
             "Vary": "Accept-Encoding",
+            **self.headers,
             **(headers or {}),
         }
         known = {
@@ -64,10 +65,8 @@ class CachedResponse:
         if known & {self.etag, self.packed_etag, "*"}:
             return Response(status_code=304, headers=common)
         if packed is not None:
-            return Response(
-                packed, media_type=self.media_type, headers={**common, "Content-Encoding": "gzip"}
-            )
-        return Response(self.body, media_type=self.media_type, headers=common)
+            common["Content-Encoding"] = "gzip"
+        return Response(packed or self.body, media_type=self.media_type, headers=common)
 
 
 def takes_gzip(accept_encoding: str) -> bool:
@@ -91,7 +90,7 @@ class StaticAssets:
     """The files in ``static/``, joined for the pages that ask for them. Safe for threads."""
 
     def __init__(self, folder: Path = STATIC) -> None:
-        self._folder, self._lock = folder, threading.Lock()
+        self._folder = folder
         self._answers: dict[str, CachedResponse] = {}
         self._addresses: dict[tuple[str, ...], str | None] = {}
         self._styles: dict[tuple[str, ...], Markup] = {}
@@ -99,10 +98,9 @@ class StaticAssets:
     def style(self, assets: Sequence[str] = ()) -> Markup:
         """The styles of a page, for its ``<style>``: the common ones and its own."""
         names = tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))
-        with self._lock:
-            if names not in self._styles:
-                self._styles[names] = Markup(self._joined(names))
-            return self._styles[names]
+        if names not in self._styles:
+            self._styles[names] = Markup(self._joined(names))
+        return self._styles[names]
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
         """The addresses of the scripts of a page: the common ones (with HTMX where asked for) and its own."""
@@ -112,21 +110,18 @@ class StaticAssets:
         return [address for names in groups if (address := self._address(names))]
 
     def _address(self, names: tuple[str, ...]) -> str | None:
-        """Where these scripts are served as one; None where none of them is there."""
-        with self._lock:
-            if names not in self._addresses:
-                text = self._joined(names)
-                self._addresses[names] = self._add(text.encode()) if text else None
-            return self._addresses[names]
+        """Return where these scripts are served as one; None if none of them exists."""
+        if names not in self._addresses:
+            body, path = self._joined(names).encode(), None
+            if body:
+                path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
+                self._answers[path] = CachedResponse.of(body, SCRIPT)
+            self._addresses[names] = path
+        return self._addresses[names]
 
     def _joined(self, names: Sequence[str]) -> str:
         files = [self._folder / name for name in names]
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
-
-    def _add(self, body: bytes) -> str:
-        path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
-        self._answers[path] = CachedResponse.of(body, SCRIPT)
-        return path
 
     def router(self) -> APIRouter:
         """The route that serves them; an address is known once a page that names it was made."""

@@ -6,17 +6,16 @@ It holds only what the Space serves to anyone.
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from arb.core.files import atomic_write
-from arb.core.hub import HOUR, CommitRateLimiter, HubError, HubRepository, PublishError
+from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
 from submissions.hub.lease import CommitLease
-from submissions.hub.repository import commits_since
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0
@@ -70,7 +69,7 @@ class BoardCopy:
     ) -> None:
         self._board, self._repository, self._folder = board, repository, folder
         self._stop, self._lease, self._may, self._limiter = stop, lease, may, limiter
-        self._title, self._rate_is_known = title, False
+        self._title = title
         self._digest: str | None = None
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
@@ -90,34 +89,19 @@ class BoardCopy:
         board = self._board()
         if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
-        self._ensure_repository()
-        if not self._rate_is_known:
-            repository = self._repository
-            self._limiter.remember(commits_since(repository.hub, repository.repo, time.time() - HOUR))
-            self._rate_is_known = True
+        repository = self._repository
+        # A repository that exists stays as it is, a private one too.
+        create = partial(repository.hub.create_repo, repo_type="dataset", private=False, exist_ok=True)
+        repository.patiently(lambda: create(repository.repo))
         self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = board_files(board, self._title)
         paths = {name: self._folder / name for name in files}
         for name, content in files.items():
             atomic_write(paths[name], content)
-        done = self._repository.put(paths, owned=lambda _path: False, verb="Board")
+        done = repository.put(paths, owned=lambda _path: False, verb="Board")
         self._digest = board.digest
         return done.committed
-
-    def _ensure_repository(self) -> None:
-        """Make the repository, public, where there is none; one that is private stays so."""
-        from huggingface_hub.errors import RepositoryNotFoundError
-
-        hub, repo = self._repository.hub, self._repository.repo
-
-        def create_if_missing() -> None:
-            try:
-                hub.repo_info(repo, repo_type="dataset")
-            except RepositoryNotFoundError:
-                hub.create_repo(repo, repo_type="dataset", private=False, exist_ok=True)
-
-        self._repository.patiently(create_if_missing)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -125,13 +109,14 @@ class BoardCopy:
             try:
                 if self._may() and self._lease.acquire():
                     self.push()
-            except (HubError, PublishError) as problem:
+            except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE
+                is_known = isinstance(problem, HubError | PublishError)
                 if not self._stop.is_set():
-                    logger.warning("the public board was not brought to the Hub: %s", problem)
-            except Exception:
-                pause = SECONDS_AFTER_FAILURE
-                if not self._stop.is_set():
-                    logger.exception("the public board was not brought to the Hub")
+                    reason = problem if is_known else "it could not be made"
+                    details = None if is_known else problem
+                    logger.warning(
+                        "the public board was not brought to the Hub: %s", reason, exc_info=details
+                    )
             self._stop.wait(pause)
         self._lease.release()

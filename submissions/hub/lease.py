@@ -2,34 +2,24 @@
 
 import contextlib
 import fcntl
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 _LOCKS: Final = {"records": 20261122, "board": 20261123}
-"""Of PostgreSQL's advisory locks, those of the process that commits."""
-
-
-class CommitLease(Protocol):
-    """Held by one process at a time, let go when the process ends, however it ends."""
-
-    def acquire(self) -> bool:
-        """Whether this process holds it, taking it where nobody does. It does not wait."""
-
-    def release(self) -> None:
-        """Let another process take it."""
+"""The advisory locks of PostgreSQL that the committing process holds."""
 
 
 class FileLease:
-    """For processes over one state folder (SQLite): a lock on a file in it."""
+    """A lock on a file, for processes that share a state folder (SQLite). It ends with its process."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, None
 
     def acquire(self) -> bool:
+        """Take the lease if it is free, without waiting; return whether this process holds it."""
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             file = self._path.open("ab")
@@ -42,23 +32,23 @@ class FileLease:
         return True
 
     def release(self) -> None:
+        """Let another process take it."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class DatabaseLease:
-    """For processes anywhere over one PostgreSQL: a lock of a connection of its own."""
+    """An advisory lock on a connection of its own, for processes that share a PostgreSQL database."""
 
-    def __init__(self, engine: Callable[[], Engine], what: str) -> None:
+    def __init__(self, engine: Engine, what: str) -> None:
         self._engine, self._lock, self._connection = engine, _LOCKS[what], None
 
     def acquire(self) -> bool:
-        """See CommitLease. A connection that broke off has lost it."""
+        """See FileLease. A connection that broke off has lost the lease."""
         try:
             if self._connection is None:
-                options = {"isolation_level": "AUTOCOMMIT"}
-                connection = self._engine().connect().execution_options(**options)
+                connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
                 if not connection.scalar(text(f"SELECT pg_try_advisory_lock({self._lock})")):
                     connection.close()
                     return False
@@ -71,19 +61,21 @@ class DatabaseLease:
         return True
 
     def release(self) -> None:
+        """See FileLease."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
                 # At once: the server notices only some time later that a connection was closed.
                 connection.execute(text(f"SELECT pg_advisory_unlock({self._lock})"))
             with contextlib.suppress(SQLAlchemyError):
-                connection.invalidate()  # ends the connection, and with it the lock where it is still held
+                connection.invalidate()  # ends the connection, and with it the lock if it is still held
                 connection.close()
 
 
-def open_lease(
-    engine: Callable[[], Engine], state_dir: Path, what: Literal["records", "board"]
-) -> CommitLease:
-    """The lease among all processes with a database: PostgreSQL, or the SQLite file of the state folder."""
-    is_shared = engine().dialect.name == "postgresql"
+CommitLease = FileLease | DatabaseLease
+
+
+def open_lease(engine: Engine, state_dir: Path, what: Literal["records", "board"]) -> CommitLease:
+    """Return the lease among all processes with one database: PostgreSQL, or SQLite in the state folder."""
+    is_shared = engine.dialect.name == "postgresql"
     return DatabaseLease(engine, what) if is_shared else FileLease(state_dir / f"hub-{what}.lock")

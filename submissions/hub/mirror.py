@@ -1,15 +1,12 @@
 """Keeping events on the Hub: one thread of a process restores them, then commits new ones in batches.
 
-`Committer` is used by that thread alone; `HubSync` is what the service asks whether an event is durable.
-Their messages are safe for anyone to read.
+The service asks `HubSync` whether an event is durable. Its messages are safe for anyone to read.
 """
 
 import logging
-import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
 from typing import Final
 
 from sqlalchemy import Engine
@@ -22,159 +19,21 @@ from tenacity import (
     stop_when_event_set,
 )
 
-from arb.core.hub import HOUR, CommitRateLimiter, HubError
+from arb.core.hub import HubError
 from submissions.hub.lease import CommitLease
-from submissions.hub.repository import (
-    WRITER,
-    EventFilesDamaged,
-    Head,
-    HeadMoved,
-    RecordsRepository,
-    Span,
-    file_path,
-    seconds_until_retry,
-    to_lines,
-    writer_file,
+from submissions.hub.records_copy import (
+    Forked,
+    RecordsCopy,
+    ReplacedByAnotherServer,
+    Stopping,
+    committed_through,
 )
-from submissions.hub.restore import Forked, Restorer, Stopping, committed_through, note_commit
+from submissions.hub.repository import EventFilesDamaged, HeadMoved, seconds_until_retry
 from submissions.privacy.server_secret import SecretChanged
-from submissions.records.database import snapshot, transaction
-from submissions.records.event_log import Event, events_after, number_of_events
-from submissions.records.files import FileStore
-from submissions.records.secret_check import known_secret
+from submissions.records.database import snapshot
+from submissions.records.event_log import number_of_events
 
 logger = logging.getLogger(__name__)
-MOST_RECORDS: Final = 500
-MOST_BYTES: Final = 50_000_000
-WAIT_FOR_A_FILE: Final = timedelta(minutes=10)
-"""A file that is not here may be at another process, which then commits it; after so long it is lost."""
-
-
-def next_batch(events: Sequence[Event], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
-    """How many of the records go into one commit, and the content of it by path; 0 where none can go.
-
-    A record and its file are never in two commits. It ends before a record whose file is not here.
-    """
-    taken: list[Event] = []
-    contents: dict[str, bytes] = {}
-    size = 0
-    for event in events[:MOST_RECORDS]:
-        content = b""
-        if sha256 := event.file_sha256:
-            try:
-                content = files.read(sha256)
-            except (OSError, ValueError):
-                if now - event.at < WAIT_FOR_A_FILE:
-                    break
-                logger.error("record %d goes to the Hub without its file %s", event.sequence, sha256)
-        size += len(content) + len(event.line())
-        if taken and size > MOST_BYTES:
-            break
-        taken.append(event)
-        if content:
-            contents[file_path(sha256)] = content
-    if taken:
-        contents[Span(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
-    return len(taken), contents
-
-
-STARTS: Final = "A server starts to write"
-_NAME_BYTES: Final = 16
-
-
-class ReplacedByAnotherServer(Exception):
-    """Another server writes to the repository now."""
-
-
-class Committer:
-    """Writes the records that the Hub does not hold yet, in batches.
-
-    Before the first batch it names itself in ``writer.json``, in a commit of its own: what a server before it
-    has still on the way is refused by the Hub from then on, since the head has moved. Where several processes
-    write the records of one database (``is_shared``) there is no need: all of them write the same. A commit
-    whose answer got lost is looked up: the head tells whether it was made.
-    """
-
-    def __init__(
-        self,
-        engine: Callable[[], Engine],
-        repository: RecordsRepository,
-        restorer: Restorer,
-        limiter: CommitRateLimiter,
-        clock: Callable[[], datetime],
-        pause: Callable[[float], object],
-        is_shared: bool = False,
-    ) -> None:
-        self._engine, self._repository, self._restorer = engine, repository, restorer
-        self._limiter, self._clock, self._pause, self._is_shared = limiter, clock, pause, is_shared
-        self._name = secrets.token_hex(_NAME_BYTES)
-        self._head: Head | None = None
-        self._is_named = self._rate_is_known = False
-
-    def pull(self) -> None:
-        """Restore what the Hub holds, without writing there: for a process that does not commit."""
-        self._restorer.pull(self._repository.head())
-
-    def connect(self) -> None:
-        """Restore what the Hub holds and become the one that writes there.
-
-        Raises HubError, Forked, EventFilesDamaged, SecretChanged, and ReplacedByAnotherServer where another
-        writes by now.
-        """
-        if self._head is not None:
-            return
-        head = self._repository.head()
-        if self._is_named and head.writer != self._name:
-            raise ReplacedByAnotherServer
-        if not self._rate_is_known:
-            self._limiter.remember(self._repository.commits_since(self._clock().timestamp() - HOUR))
-            self._rate_is_known = True
-        self._restorer.pull(head)
-        is_unnamed = not self._is_shared and head.writer != self._name
-        with snapshot(self._engine()) as session:
-            known = known_secret(session)
-        if is_unnamed or (head.secret is None and known is not None and known.check_value):
-            # The first secret of the records stays in the file; the log holds every later one.
-            first = head.secret or known
-            commit = self._commit(head, {WRITER: writer_file(self._name, first)}, STARTS)
-            head = Head(commit, head.spans, self._name, first)
-        self._head, self._is_named = head, not self._is_shared
-
-    def disconnect(self) -> None:
-        """Another process may write from now on."""
-        self._head, self._is_named, self._rate_is_known = None, False, False
-
-    def has_pending(self) -> bool:
-        """Whether records wait that can go to the Hub from here, without asking the Hub."""
-        with snapshot(self._engine()) as session:
-            events = events_after(session, committed_through(session), most=1)
-        return next_batch(events, self._restorer.files, self._clock())[0] > 0
-
-    def commit_some(self) -> int:
-        """One commit of records that wait; how many they were, 0 where none can go. Raises as `connect`."""
-        self.connect()
-        head = self._head
-        with snapshot(self._engine()) as session:
-            events = events_after(session, head.last, most=MOST_RECORDS)
-        number, contents = next_batch(events, self._restorer.files, self._clock())
-        if not number:
-            return 0
-        span = Span(events[0].sequence, events[number - 1].sequence)
-        commit = self._commit(head, contents, f"Records {span.first} to {span.last}")
-        self._head = Head(commit, (*head.spans, span), self._name)
-        with transaction(self._engine()) as session:
-            note_commit(session, span.last, commit, self._clock())
-        return number
-
-    def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
-        while seconds := self._limiter.seconds_to_wait():
-            logger.info("commits to the Hub go on in %.0f s: the limit of an hour is reached", seconds)
-            self._pause(seconds)
-        self._head = None  # until an answer says otherwise
-        self._limiter.note()
-        return self._repository.commit(head.commit, contents, message)
-
-
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
 HUB_SILENT: Final = (
     "the records cannot be restored yet because the Hub does not answer; the server keeps trying"
@@ -188,14 +47,6 @@ DIVERGED: Final = (
     "the records on the Hub differ from those of this server; several servers with one repository need one "
     "database (DATABASE_URL), and the Space's log has the details"
 )
-
-
-def waiting_message(number: int, is_failing: bool) -> str:
-    """That records wait, and what for."""
-    some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
-    if is_failing:
-        return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
-    return f"{some} to be saved on the Hub."
 
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
@@ -216,16 +67,16 @@ class HubSync:
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
-        committer: Committer,
+        engine: Engine,
+        records_copy: RecordsCopy,
         lease: CommitLease,
         stop: threading.Event,
         *,
-        disk_is_durable: bool = False,
-        is_authority: bool = False,
-        is_shared: bool = False,
+        disk_is_durable: bool,
+        is_authority: bool,
+        is_shared: bool,
     ) -> None:
-        self._engine, self._committer, self._lease, self._stop = engine, committer, lease, stop
+        self._engine, self._copy, self._lease, self._stop = engine, records_copy, lease, stop
         self._disk_is_durable, self._is_authority, self._is_shared = disk_is_durable, is_authority, is_shared
         self._changed = threading.Condition()
         self._wake = threading.Event()
@@ -268,11 +119,14 @@ class HubSync:
         """A sentence for pages while records wait for the Hub; None where none do."""
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
-        return waiting_message(number, self._is_failing)
+        some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
+        if self._is_failing:
+            return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
+        return f"{some} to be saved on the Hub."
 
     def waiting(self) -> int:
         """How many records are not on the Hub yet."""
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             return max(0, number_of_events(session) - committed_through(session))
 
     def through(self, session: Session) -> int | None:
@@ -284,7 +138,7 @@ class HubSync:
         if self._disk_is_durable:
             return True
         start = time.monotonic()
-        while not self._is_durable(sequence):
+        while self._through < sequence and self._read_committed() < sequence:
             limit = min(timeout_s, WAIT_WHILE_FAILING_SECONDS) if self._is_failing else timeout_s
             left = start + limit - time.monotonic()
             self._wake.set()
@@ -295,17 +149,13 @@ class HubSync:
                     self._changed.wait(min(left, SECONDS_BETWEEN_CHECKS / 2))
         return True
 
-    def _is_durable(self, sequence: int) -> bool:
-        if self._through < sequence:
-            self._read_committed()
-        return self._through >= sequence
-
-    def _read_committed(self) -> None:
-        with snapshot(self._engine()) as session:
+    def _read_committed(self) -> int:
+        with snapshot(self._engine) as session:
             through = committed_through(session)
         with self._changed:
             self._through = through
             self._changed.notify_all()
+        return through
 
     def close(self, timeout_s: float = 20.0) -> None:
         """Commit what waits, as far as that is possible in the time, and end."""
@@ -359,24 +209,24 @@ class HubSync:
             raise Stopping
         if not self._can_commit():
             if not self._is_restored:
-                self._committer.pull()
+                self._copy.pull()
                 self._restored()
             return
-        self._committer.connect()
+        self._copy.connect()
         self._restored()
-        while self._committer.commit_some():
+        while self._copy.commit_some():
             self._is_failing = False
             self._read_committed()
 
     def _can_commit(self) -> bool:
         """Acquire the lease, or release it to the process that has the file of the next record."""
-        if not self._is_shared or self._committer.has_pending():
+        if not self._is_shared or self._copy.has_pending():
             self._holds_lease = self._lease.acquire()
         elif self._holds_lease and self.waiting():
             self._lease.release()
             self._holds_lease = False
         if not self._holds_lease:
-            self._committer.disconnect()
+            self._copy.disconnect()
         return self._holds_lease
 
     def _restored(self) -> None:

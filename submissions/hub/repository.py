@@ -16,7 +16,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,14 +43,14 @@ class Head:
     """What the repository holds at a commit: files of records, and who writes there."""
 
     commit: str
-    spans: tuple[Span, ...] = ()
+    files: tuple[EventFile, ...] = ()
     writer: str | None = None
     secret: KnownSecret | None = None
 
     @property
     def last(self) -> int:
         """The sequence of the last record; 0 where there is none."""
-        return self.spans[-1].last if self.spans else 0
+        return self.files[-1].last if self.files else 0
 
 
 class RecordsRepository:
@@ -66,8 +65,7 @@ class RecordsRepository:
 
     def head(self) -> Head:
         """What is there now; the repository is made where there is none. A public one is refused."""
-        from huggingface_hub import RepoFile
-        from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+        from huggingface_hub.errors import RepositoryNotFoundError
 
         with _hub_errors(self.repo):
             try:
@@ -75,25 +73,19 @@ class RecordsRepository:
             except RepositoryNotFoundError:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
                 found = self.hub.repo_info(self.repo, repo_type=KIND)
-            if not found.private:
-                raise HubError(f"{self.repo}: is public; records go into a private repository only")
-            listed = self.hub.list_repo_tree(
-                self.repo, RECORDS, repo_type=KIND, revision=found.sha, recursive=True
-            )
-            try:
-                files = [file for file in listed if isinstance(file, RepoFile)]
-            except EntryNotFoundError:
-                files = []
-            writer, secret = None, None
-            if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
-                # The client would give the copy on disk when the Hub does not answer.
-                (self._folder / WRITER).unlink(missing_ok=True)
-                writer, secret = read_writer(self.read([WRITER], found.sha)[WRITER].read_bytes())
-        spans = (span_of(file.path, file.size) for file in files)
-        return Head(found.sha, in_order(span for span in spans if span is not None), writer, secret)
+        if not found.private:
+            raise HubError(f"{self.repo}: is public; records go into a private repository only")
+        listed = self.sizes(RECORDS, found.sha)
+        writer, secret = None, None
+        if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
+            # The client would give the copy on disk when the Hub does not answer.
+            (self._folder / WRITER).unlink(missing_ok=True)
+            writer, secret = read_writer(self.read({WRITER: 0}, found.sha)[WRITER].read_bytes())
+        files = (event_file_of(path, size) for path, size in listed.items())
+        return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """The files of a folder at a commit, and how long they are."""
+        """Return the files of a folder at a commit with their sizes in bytes."""
         from huggingface_hub import RepoFile
         from huggingface_hub.errors import EntryNotFoundError
 
@@ -108,7 +100,7 @@ class RecordsRepository:
 
     def read(
         self,
-        paths: Mapping[str, int] | list[str],
+        sizes: Mapping[str, int],
         commit: str,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> dict[str, Path]:
@@ -116,7 +108,6 @@ class RecordsRepository:
 
         ``progress`` gets bytes done and in all; what it raises ends the fetching.
         """
-        sizes = paths if isinstance(paths, Mapping) else dict.fromkeys(paths, 0)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         fetching = Downloads(self.hub, self.repo, commit, self._folder, progress, self._say)
         failed = fetching.run(sizes, there=(), workers=WORKERS)
@@ -140,25 +131,6 @@ class RecordsRepository:
                 self.repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent
             )
         return made.oid
-
-    def commits_since(self, moment: float) -> list[float]:
-        return commits_since(self.hub, self.repo, moment)
-
-
-def commits_since(hub: HfApi, repo: str, moment: float) -> list[float]:
-    """When commits were made from a moment on, in seconds since 1970, the last one first. Raises HubError."""
-    from huggingface_hub.utils import build_hf_headers, paginate
-
-    # `list_repo_commits` would read the whole history, page after page.
-    address = f"{hub.endpoint}/api/{KIND}s/{repo}/commits/main"
-    found = []
-    with _hub_errors(repo):
-        for commit in paginate(address, {}, build_hf_headers(token=hub.token)):
-            made = datetime.fromisoformat(commit["date"]).timestamp()
-            if made < moment:
-                break
-            found.append(made)
-    return found
 
 
 @contextlib.contextmanager
@@ -201,7 +173,7 @@ _RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.j
 
 
 @dataclass(frozen=True, order=True)
-class Span:
+class EventFile:
     """The records of one file: the first and the last sequence; ``size`` of the file in bytes."""
 
     first: int
@@ -218,22 +190,22 @@ class EventFilesDamaged(Exception):
     """The repository holds no unbroken log of records; the message says where."""
 
 
-def span_of(path: str, size: int = 0) -> Span | None:
+def event_file_of(path: str, size: int = 0) -> EventFile | None:
     """The records that a file of this path holds; None for another file."""
     found = _RECORDS_PATH.fullmatch(path)
-    span = Span(int(found[1]), int(found[2]), size) if found else None
-    return span if span is not None and span.path == path and span.first <= span.last else None
+    file = EventFile(int(found[1]), int(found[2]), size) if found else None
+    return file if file is not None and file.path == path and file.first <= file.last else None
 
 
-def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans from record 1 on. Raises EventFilesDamaged where records are missing or there twice."""
-    last, ordered = 0, tuple(sorted(spans))
-    for span in ordered:
-        if span.first != last + 1:
+def in_order(files: Iterable[EventFile]) -> tuple[EventFile, ...]:
+    """The files from record 1 on. Raises EventFilesDamaged where records are missing or there twice."""
+    last, ordered = 0, tuple(sorted(files))
+    for file in ordered:
+        if file.first != last + 1:
             raise EventFilesDamaged(
-                f"the file {span.path} follows record {last}: records are missing there, or there twice"
+                f"the file {file.path} follows record {last}: records are missing there, or there twice"
             )
-        last = span.last
+        last = file.last
     return ordered
 
 
@@ -245,14 +217,14 @@ def to_lines(events: Sequence[Event]) -> bytes:
     return b"".join(event.line() + b"\n" for event in events)
 
 
-def read_lines(content: bytes, span: Span) -> list[Event]:
-    """The records of a file. Raises EventFilesDamaged where they are not those of its span, unchanged."""
+def read_lines(content: bytes, file: EventFile) -> list[Event]:
+    """Return the records of a file. Raises EventFilesDamaged if they are not those that its name says."""
     try:
         events = [parse_event(line) for line in content.splitlines()]
     except EventLogBroken as problem:
-        raise EventFilesDamaged(f"{span.path}: {problem}") from None
-    if [event.sequence for event in events] != list(range(span.first, span.last + 1)):
-        raise EventFilesDamaged(f"{span.path}: it does not hold the records that its name says")
+        raise EventFilesDamaged(f"{file.path}: {problem}") from None
+    if [event.sequence for event in events] != list(range(file.first, file.last + 1)):
+        raise EventFilesDamaged(f"{file.path}: it does not hold the records that its name says")
     return events
 
 
@@ -265,8 +237,8 @@ def writer_file(writer: str, known: KnownSecret | None = None) -> bytes:
 def read_writer(content: bytes) -> tuple[str | None, KnownSecret | None]:
     """Return the two values of `writer_file`; 7d56a80 named no derivation, since it had only the first."""
     try:
-        said = json.loads(content)
-        secret, derivation = said.get("secret"), int(said.get("derivation", 1))
-        return str(said["writer"]), KnownSecret(secret, derivation) if isinstance(secret, str) else None
+        fields = json.loads(content)
+        secret, derivation = fields.get("secret"), int(fields.get("derivation", 1))
+        return str(fields["writer"]), KnownSecret(secret, derivation) if isinstance(secret, str) else None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, None

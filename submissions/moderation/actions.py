@@ -14,8 +14,8 @@ from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message
 from submissions.intake.upload import judge_name
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
-from submissions.records.database import Account, EventRow, Judge, Submission, snapshot, transaction
-from submissions.records.event_log import Event, Kind, add_event, find_judge, lock_event_log
+from submissions.records.database import Account, Event, Judge, Submission, snapshot, transaction
+from submissions.records.event_log import Kind, add_event, find_judge, lock_event_log
 from submissions.records.queries import (
     account_of,
     current_statuses,
@@ -298,7 +298,7 @@ def _limited(why: str, next_at: datetime) -> RateLimited:
 
 def _is_known(session: Session, name: str) -> bool:
     """Whether an account of this name submitted, or caused an event."""
-    actors = select(EventRow.actor).where(func.lower(EventRow.actor) == name.lower()).limit(1)
+    actors = select(Event.actor).where(func.lower(Event.actor) == name.lower()).limit(1)
     return session.scalar(actors) is not None or any(
         is_same_name(known, name) for known in session.scalars(select(Account.name))
     )

@@ -15,8 +15,8 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name
 from submissions.labels.versions import versions_in
 from submissions.moderation.actions import Actions, checked_text
-from submissions.records.database import EventRow, snapshot, transaction
-from submissions.records.event_log import DISPUTE_KINDS, Event, Kind, add_event, events_after, lock_event_log
+from submissions.records.database import Event, snapshot, transaction
+from submissions.records.event_log import DISPUTE_KINDS, Kind, add_event, events_after, lock_event_log
 from submissions.records.queries import current_statuses
 from submissions.records.statuses import Decision, Dispute, disputes_in
 
@@ -160,12 +160,12 @@ class ReaderActions(Actions):
         lock_event_log(session)
         if current_statuses(session).is_banned(actor.name):
             raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")
-        same = select(EventRow.at).where(
-            EventRow.kind == kind,
-            func.lower(EventRow.actor) == actor.name.lower(),
-            EventRow.at > self.clock() - DAY,
+        same = select(Event.at).where(
+            Event.kind == kind,
+            func.lower(Event.actor) == actor.name.lower(),
+            Event.at > self.clock() - DAY,
         )
-        newest = session.scalars(same.order_by(EventRow.at.desc()).limit(most)).all()
+        newest = session.scalars(same.order_by(Event.at.desc()).limit(most)).all()
         if len(newest) >= most:
             next_at = newest[-1] + DAY
             when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"

@@ -315,8 +315,8 @@ class DisclosurePolicy:
         """The score report that an audience may see."""
         if self.key is None or audience == "maintainer":
             return score.report
-        shown = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
-        return disclose(shown["report"], shown["digests"], self.suite.rules, self.key, audience)
+        half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
+        return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
     def ranking_report(self, half: Mapping[str, Any]) -> dict[str, Any]:
         """The hidden half, which ranks: with noise too, or the order of two rows that differ in one run would
@@ -349,18 +349,17 @@ class DisclosurePolicy:
         if self.key is None:
             return record
         # Without counts by task: ties come from the intervals, which hold the noise.
-        ranked = score.halves.get("ranked")
+        ranking = None
+        if half := score.halves.get("ranked"):
+            labels = self.ranking_report(half)["labels"]
+            ranking = {label: found["overall"] for label, found in labels.items() if found}
         return replace(
             record,
             report=self.report(score, "public"),
             counts_by_task={},
             keeps_version=True,
-            ranking=ranked and _overall_cells(self.ranking_report(ranked)),
+            ranking=ranking,
         )
-
-
-def _overall_cells(report: Mapping[str, Any]) -> dict[str, Any]:
-    return {label: found["overall"] for label, found in report["labels"].items() if found}
 
 
 def _start(moment: datetime) -> datetime:
@@ -385,16 +384,16 @@ def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
     ranked. The label version has no part in it: halves drawn anew after a correction would rank by tasks
     whose figures had been shown.
     """
+
+    def drawn_place(task: tuple[str, str]) -> tuple[str, bytes]:
+        return task[0], hmac.new(key, json.dumps(task).encode(), hashlib.sha256).digest()
+
     tasks = sorted({(trajectory.benchmark, trajectory.task) for trajectory in trajectories})
-    drawn = sorted(tasks, key=lambda task: (task[0], _place(key, *task)))
+    drawn = sorted(tasks, key=drawn_place)
     hidden = set()
     for benchmark in {benchmark for benchmark, _ in tasks}:
         hidden.update([task for task in drawn if task[0] == benchmark][::2])
     return np.array([(t.benchmark, t.task) in hidden for t in trajectories], dtype=bool)
-
-
-def _place(key: bytes, benchmark: str, task: str) -> bytes:
-    return hmac.new(key, json.dumps([benchmark, task]).encode(), hashlib.sha256).digest()
 
 
 def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:

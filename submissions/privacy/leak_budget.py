@@ -101,24 +101,22 @@ class Leak:
         return self.rho + 2 * sqrt(self.rho * log(1 / DELTA)) if self.rho < inf else inf
 
 
-def disclosures_in(
-    disclosed: Mapping[str, Any], digests: Digests, account: str, judge: str
-) -> list[Disclosure]:
+def disclosures_in(report: Mapping[str, Any], digests: Digests, account: str, judge: str) -> list[Disclosure]:
     """The noisy figures of a disclosed report; none for an exact one.
 
     A cell of which the file calls nothing positive, or everything, is left out: its figures follow from
     constants.
     """
     found = []
-    for label, shown in disclosed["labels"].items():
-        if not shown:
+    for label, figures in report["labels"].items():
+        if not figures:
             continue
-        cells = {OVERALL: shown["overall"]}
-        cells |= {benchmark_cell(name): cell for name, cell in shown["by_benchmark"].items()}
+        cells = {OVERALL: figures["overall"]}
+        cells |= {benchmark_cell(name): cell for name, cell in figures["by_benchmark"].items()}
         for name, cell in cells.items():
             digest = digests[label][name]
             if "noise" in cell and 0 < digest["positives"] < digest["rows"]:
-                version, sd = disclosed["label_version"], cell["noise"]["tp_sd"]
+                version, sd = report["label_version"], cell["noise"]["tp_sd"]
                 found.append(Disclosure(account, judge, version, label, name, digest["digest"], sd))
     return found
 
@@ -181,11 +179,7 @@ class Charge(NamedTuple):
 
 
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
-    """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time.
-
-    What re-scorings showed before there were nonces nobody asked for: `LeakReport` counts it, and no account
-    is charged for it.
-    """
+    """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
     rules, charges = suite.rules, []
     wanted = select(Submission.id, Submission.submitted_at, Account.name, Judge.name)
     wanted = wanted.join(Judge, Submission.judge_id == Judge.id).join(Account, Judge.account_id == Account.id)
@@ -210,8 +204,8 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
     The far end of the calendar where it never does.
     """
     inside = sorted(charge for charge in charges if charge.at > now - YEAR)
-    spent = sum(charge.rho for charge in inside)
-    if spent + cost <= budget + _ROUNDING:
+    used = sum(charge.rho for charge in inside)
+    if used + cost <= budget + _ROUNDING:
         return now
     for place, charge in enumerate(inside, start=1):
         if sum(later.rho for later in inside[place:]) + cost <= budget + _ROUNDING:
@@ -321,23 +315,23 @@ class LeakBudget:
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
         found, now = current_statuses(session), self._policy.round(self._clock())
-        shown: list[tuple[int, Audience]] = []
+        seen: list[tuple[int, Audience]] = []
         for history in disclosure_histories(session, self._suite.name, POLICY, found):
             later = [at for _, at in history[1:]]
             published_at = found.of(history[0][0].submission_id).published_at
             is_public = published_at is not None and self._policy.round(published_at) < now
             for (score, _), until in zip_longest(history, later):
-                shown.append((score.id, "owner"))
+                seen.append((score.id, "owner"))
                 if is_public and (until is None or until > published_at):
-                    shown.append((score.id, "public"))
+                    seen.append((score.id, "public"))
         unseen: dict[int, list[Audience]] = {}
-        for score_id, audience in shown:
+        for score_id, audience in seen:
             if (score_id, audience) not in self._seen:
                 unseen.setdefault(score_id, []).append(audience)
         for score in scores_by_id(session, list(unseen)):
             for audience in unseen[score.id]:
                 self._seen[score.id, audience] = tuple(self._disclosures_of(score, audience))
-        for key in shown:
+        for key in seen:
             yield from self._seen[key]
 
     def _disclosures_of(self, score: Score, audience: Audience) -> list[Disclosure]:
@@ -345,8 +339,8 @@ class LeakBudget:
         judge = score.submission.judge
         digests = (score.halves.get("shown") or {"digests": score.digests})["digests"]
         owner = (judge.account.name, judge.name)
-        shown = disclosures_in(self._policy.report(score, audience), digests, *owner)
+        figures = disclosures_in(self._policy.report(score, audience), digests, *owner)
         if audience == "public" and (ranked := score.halves.get("ranked")):
             order = disclosures_in(self._policy.ranking_report(ranked), ranked["digests"], *owner)
-            shown += [figure._replace(cell=RANKING) for figure in order if figure.cell == OVERALL]
-        return shown
+            figures += [figure._replace(cell=RANKING) for figure in order if figure.cell == OVERALL]
+        return figures

@@ -54,9 +54,9 @@ def accept_charge(service: SubmissionService, actor: Actor) -> AcceptedCharge:
         found = current_statuses(session)
         for history in disclosure_histories(session, suite.name, POLICY, found):
             name = history[0][0].submission_id
-            was_shown = history[0][0].label_version in found.retired_versions
+            had_figures = history[0][0].label_version in found.retired_versions
             status = found.of(name)
-            if not (was_shown and status.is_on_the_board and find_score(session, name, version, POLICY)):
+            if not (had_figures and status.is_on_the_board and find_score(session, name, version, POLICY)):
                 continue
             body = {"submission_id": name, "label_version": version}
             add_event(session, "refreshed", actor.name, service.clock(), body)

@@ -5,10 +5,10 @@ the truth; every other row is made from one, in the same transaction (`event_log
 never edited.
 """
 
-import secrets
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column, relationship
 
 from submissions.errors import DatabaseAway
 
@@ -55,29 +55,21 @@ _SQLITE_AWAY = frozenset(
 )
 """What SQLite says of a file that cannot be used now; its other operational errors are mistakes of ours."""
 _READS_ONLY = "reads_only"
-NONCE_BYTES = 32
-_MAKE_NONCE = "make_nonce"
-
-
-def random_nonce() -> bytes:
-    return secrets.token_bytes(NONCE_BYTES)
 
 
 class DatabaseUnavailable(Exception):
     """Records that cannot be opened; the message says why and what to do, and holds no password."""
 
 
-def open_database(url: str, make_nonce: Callable[[], bytes] | None = None) -> Engine:
+def open_database(url: str) -> Engine:
     """An engine for the records, its tables brought up to date first.
 
     A SQLite file is made where needed, kept in WAL mode, and every write transaction takes its lock at the
     start, so that two processes wait for each other instead of failing half way. Error texts never hold
-    the values of a statement: the counts of a score say much about the labels. ``make_nonce`` gives the 32
-    secret bytes of each event that is added, `random_nonce` by default. Raises DatabaseUnavailable.
+    the values of a statement: the counts of a score say much about the labels. Raises DatabaseUnavailable.
     """
     try:
         engine = _engine(_parsed(url))
-        engine.update_execution_options(**{_MAKE_NONCE: make_nonce or random_nonce})
         migrate(engine)
     except (ArgumentError, ImportError) as error:
         raise DatabaseUnavailable(
@@ -143,11 +135,6 @@ def snapshot(engine: Engine) -> Iterator[Session]:
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with transaction(engine.execution_options(**{_READS_ONLY: True}, **options)) as session:
         yield session
-
-
-def new_nonce_for(session: Session) -> str:
-    """A nonce, hexadecimal, of the source that the session's database was opened with."""
-    return session.get_bind().get_execution_options().get(_MAKE_NONCE, random_nonce)().hex()
 
 
 class Moment(TypeDecorator[datetime]):
@@ -243,10 +230,30 @@ class Base(DeclarativeBase):
     type_annotation_map: ClassVar = {dict[str, Any]: JSON, datetime: Moment}
 
 
-class EventRow(Base):
-    """One record: ``body`` is its canonical JSON as it was hashed, ``subject`` the submission it is about.
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """Return JSON in its canonical form: sorted keys, no spaces, UTF-8."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
 
-    ``nonce`` never leaves the server and its private copies.
+
+class CanonicalJson(TypeDecorator[dict[str, Any]]):
+    """JSON stored as text in the canonical form in which it was hashed."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: dict[str, Any], dialect) -> str:
+        return canonical(value).decode()
+
+    def process_result_value(self, value: str, dialect) -> dict[str, Any]:
+        return json.loads(value)
+
+
+class Event(MappedAsDataclass, Base):
+    """What happened (``kind``), when, by whom, and its facts (``body``).
+
+    ``nonce`` is hexadecimal and never leaves the server and its private copies. ``subject`` is the submission
+    that the event is about, if any.
     """
 
     __tablename__ = "records"
@@ -254,11 +261,45 @@ class EventRow(Base):
     kind: Mapped[str] = mapped_column(String(32), index=True)
     at: Mapped[datetime]
     actor: Mapped[str] = mapped_column(String(80))
-    body: Mapped[str] = mapped_column(Text)
+    body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # some hold annotators' answers
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
-    nonce: Mapped[str | None] = mapped_column(String(64))
-    subject: Mapped[str | None] = mapped_column(String(32), index=True)
+    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
+    subject: Mapped[str | None] = mapped_column(String(32), index=True, init=False)
+
+    def __post_init__(self) -> None:
+        self.subject = self.body.get("submission_id")
+
+    @property
+    def file_sha256(self) -> str | None:
+        """The stored file that the event is about: a submission's or a label set's; usually None."""
+        return self.body.get("file_sha256")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons that the event names."""
+        return tuple(reason for reason in self.body.get("reasons") or [self.body.get("reason")] if reason)
+
+    @property
+    def reason(self) -> str:
+        """The reasons as one text without the last full stop."""
+        return "; ".join(reason.rstrip(".") for reason in self.reasons)
+
+    def line(self) -> bytes:
+        """Return the event as a line of canonical JSON without a line end, for copies that are not public."""
+        return canonical({**self.hashed_fields(), "hash": self.hash})
+
+    def hashed_fields(self) -> dict[str, Any]:
+        """Return everything that the hash covers."""
+        fields = {
+            "sequence": self.sequence,
+            "kind": self.kind,
+            "at": self.at.isoformat(timespec="microseconds"),
+            "actor": self.actor,
+            "body": self.body,
+            "previous": self.previous,
+        }
+        return fields if self.nonce is None else {**fields, "nonce": self.nonce}
 
 
 class Commit(Base):

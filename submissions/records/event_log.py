@@ -8,41 +8,30 @@ a secret part its hash would confirm any guess at hidden labels. So every event 
 is hashed with it, is stored wherever the event is, and is served nowhere. All kinds have one, not only those
 that hold labels: no list of kinds can then miss one, and an event names the hash of the one before, so that
 the first event with a nonce also hides the hashes of older events behind it.
-
-Logs from before nonces stay as they are, with their hashes: receipts name these, and the Hub's copy, which
-is append-only too, holds them. `salt_event_log` adds an event behind such a log. Hashes of that time that
-somebody has seen stay open to guessing; nothing can take them back.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from submissions.records.database import Account, EventRow, Judge, Score, Submission, new_nonce_for
+from submissions.records.database import Account, Event, Judge, Score, Submission, canonical
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
     "shown", "verified", "rejected", "banned", "unbanned", "label_exposed", "rescored", "labels_published",
     "invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved", "disputed", "dispute_decided",
-    "error_tagged", "counted", "salted", "refreshed", "identified", "confirmed", "unconfirmed", "unpublished",
+    "error_tagged", "counted", "refreshed", "identified", "confirmed", "unconfirmed", "unpublished",
     "secret_replaced", "charge_accepted",
 ]  # fmt: skip
 KINDS: Final = frozenset(get_args(Kind))
-STATUS_KINDS: Final = frozenset(
-    (
-        "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden", "shown", "verified",
-        "rejected", "banned", "unbanned", "label_exposed", "counted", "salted", "refreshed",
-        "identified", "confirmed", "unconfirmed", "unpublished", "secret_replaced", "charge_accepted",
-    )
-)  # fmt: skip
-"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
 ANNOTATION_KINDS: Final = frozenset(
     ("invited", "uninvited", "assigned", "annotated", "gold_marked", "resolved")
 )
@@ -50,12 +39,20 @@ DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
 """What lets somebody see figures, and charges for them: nobody sees figures before it is durable."""
+STATUS_KINDS: Final = (
+    KINDS
+    - ANNOTATION_KINDS
+    - DISPUTE_KINDS
+    - ERROR_TAG_KINDS
+    - frozenset(("submitted", "scored", "rescored", "labels_published"))
+)
+"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """No board depends on these, so that it is not made anew when annotators save."""
 NO_HASH: Final = "0" * 64
 """What the first event names as the one before."""
 
-_FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash"))
+_FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash", "nonce"))
 _NONCE: Final = re.compile("[0-9a-f]{64}")
 _APPENDING: Final = 20261121
 """Of PostgreSQL's advisory locks, the one that is held while an event is added."""
@@ -81,40 +78,9 @@ class NotEmpty(Exception):
     """Raised when records are restored into a place that holds some."""
 
 
-@dataclass(frozen=True)
-class Event:
-    """What happened (``kind``), when, by whom, and its facts (``body``, JSON).
-
-    ``nonce`` is hexadecimal, and None in events from before there were nonces.
-    """
-
-    sequence: int
-    kind: str
-    at: datetime
-    actor: str
-    body: Mapping[str, Any] = field(repr=False)  # answers of annotators are in some
-    previous: str
-    hash: str
-    nonce: str | None = field(default=None, repr=False)
-
-    @property
-    def file_sha256(self) -> str | None:
-        """The stored file that the event is about: a submission's or a label set's; mostly None."""
-        return self.body.get("file_sha256")
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why it was done, where it says so."""
-        return tuple(reason for reason in self.body.get("reasons") or [self.body.get("reason")] if reason)
-
-    @property
-    def reason(self) -> str:
-        """The reasons as one text without the last full stop."""
-        return "; ".join(reason.rstrip(".") for reason in self.reasons)
-
-    def line(self) -> bytes:
-        """The event as a line of canonical JSON, without the line's end: for copies that are not public."""
-        return canonical({**_hashed(self), "hash": self.hash})
+def random_nonce() -> bytes:
+    """Return the 32 secret bytes of a new event."""
+    return secrets.token_bytes(32)
 
 
 def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Event:
@@ -127,10 +93,9 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
     lock_event_log(session)
     sequence, previous = head(session)
     content = json.loads(canonical(body))
-    event = Event(sequence + 1, kind, at, actor, content, previous, "", new_nonce_for(session))
-    event = replace(event, hash=hash_of(event))
-    insert(session, event)
-    return event
+    event = Event(sequence + 1, kind, at, actor, content, previous, "", random_nonce().hex())
+    event.hash = hash_of(event)
+    return insert(session, event)
 
 
 def lock_event_log(session: Session) -> None:
@@ -141,29 +106,13 @@ def lock_event_log(session: Session) -> None:
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
-def salt_event_log(session: Session, actor: str, at: datetime) -> Event | None:
-    """Add an event with a nonce behind a log whose last one has none; None where there is no need.
-
-    Only where events may be added: a copy that is older than the Hub's would part from it.
-    """
-    lock_event_log(session)
-    last = session.scalar(select(EventRow).order_by(EventRow.sequence.desc()).limit(1))
-    if last is None or last.nonce is not None:
-        return None
-    return add_event(session, "salted", actor, at, {"through": last.sequence})
-
-
-def insert(session: Session, event: Event) -> None:
-    """Write an event that has its hash already, and the rows that follow: for events that are restored."""
-    session.add(
-        EventRow(
-            sequence=event.sequence, kind=event.kind, at=event.at, actor=event.actor,
-            body=canonical(event.body).decode(), previous=event.previous, hash=event.hash,
-            nonce=event.nonce, subject=event.body.get("submission_id"),
-        )
-    )  # fmt: skip
+def insert(session: Session, event: Event) -> Event:
+    """Write an event that has its hash already, and the rows that follow from it; return the stored event."""
+    event = replace(event)  # the caller's may belong to another database
+    session.add(event)
     session.flush()
     _apply(session, event)
+    return event
 
 
 def _apply(session: Session, event: Event) -> None:
@@ -196,51 +145,51 @@ def restore_events(session: Session, events: Iterable[Event]) -> int:
 def head(session: Session) -> tuple[int, str]:
     """Sequence and hash of the last event; 0 and 64 zeros where there is none."""
     last = session.execute(
-        select(EventRow.sequence, EventRow.hash).order_by(EventRow.sequence.desc()).limit(1)
+        select(Event.sequence, Event.hash).order_by(Event.sequence.desc()).limit(1)
     ).one_or_none()
     return (last[0], last[1]) if last is not None else (0, NO_HASH)
 
 
 def number_of_events(session: Session) -> int:
     """The sequence of the last event; it changes with every event."""
-    return session.scalar(select(func.max(EventRow.sequence))) or 0
+    return session.scalar(select(func.max(Event.sequence))) or 0
 
 
 def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Event]:
     """The events behind a sequence, in order; of some kinds, and at most so many, where these are said."""
-    wanted = select(EventRow).where(EventRow.sequence > sequence).order_by(EventRow.sequence).limit(most)
+    wanted = select(Event).where(Event.sequence > sequence).order_by(Event.sequence).limit(most)
     if kinds is not None:
-        wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
-    return [_event(row) for row in session.scalars(wanted)]
+        wanted = wanted.where(Event.kind.in_(sorted(kinds)))
+    return list(session.scalars(wanted))
 
 
 def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
 ) -> list[Event]:
     """The ``most`` events before a sequence, the newest first; None: from the last one on."""
-    wanted = select(EventRow).order_by(EventRow.sequence.desc()).limit(most)
+    wanted = select(Event).order_by(Event.sequence.desc()).limit(most)
     if sequence is not None:
-        wanted = wanted.where(EventRow.sequence < sequence)
+        wanted = wanted.where(Event.sequence < sequence)
     if kinds is not None:
-        wanted = wanted.where(EventRow.kind.in_(sorted(kinds)))
-    return [_event(row) for row in session.scalars(wanted)]
+        wanted = wanted.where(Event.kind.in_(sorted(kinds)))
+    return list(session.scalars(wanted))
 
 
 def events_of_submission(session: Session, submission_id: str) -> list[Event]:
     """Every event about a submission, in order; the first is the one by which it came."""
-    wanted = select(EventRow).where(EventRow.subject == submission_id).order_by(EventRow.sequence)
-    return [_event(row) for row in session.scalars(wanted)]
+    wanted = select(Event).where(Event.subject == submission_id).order_by(Event.sequence)
+    return list(session.scalars(wanted))
 
 
 def parse_event(line: bytes) -> Event:
     """The event on a line; raises EventLogBroken where it is none, or its hash does not match."""
     try:
         fields = json.loads(line)
-        if not isinstance(fields, dict) or fields.keys() - {"nonce"} != _FIELDS:
+        if not isinstance(fields, dict) or fields.keys() != _FIELDS:
             raise ValueError("not the fields of a record")
-        nonce = fields.get("nonce", NO_HASH)
+        nonce = fields["nonce"]
         if not isinstance(fields["body"], dict) or not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
             raise ValueError("not the fields of a record")
         event = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
@@ -253,7 +202,7 @@ def parse_event(line: bytes) -> Event:
 
 def check_event_log(events: Sequence[Event]) -> list[str]:
     """Every problem of a whole log, from event 1; empty when it is as it was written."""
-    problems, previous, salted_from = [], NO_HASH, None
+    problems, previous = [], NO_HASH
     for place, event in enumerate(events, start=1):
         if event.sequence != place:
             return [*problems, f"record {place} is missing: the next one is {event.sequence}"]
@@ -261,40 +210,15 @@ def check_event_log(events: Sequence[Event]) -> list[str]:
             problems.append(f"record {place}: does not follow record {place - 1} (the hash before differs)")
         if hash_of(event) != event.hash:
             problems.append(f"record {place}: its content was changed (the hash differs)")
-        if event.nonce is None and salted_from is not None:
-            problems.append(f"record {place}: has no nonce, which every one has from record {salted_from} on")
-        elif event.nonce is not None:
-            salted_from = salted_from or place
+        if event.nonce is None:
+            problems.append(f"record {place}: has no nonce")
         previous = event.hash
     return problems
 
 
 def hash_of(event: Event) -> str:
     """SHA-256, hexadecimal, of everything in an event but the hash itself."""
-    return hashlib.sha256(canonical(_hashed(event))).hexdigest()
-
-
-def canonical(value: Mapping[str, Any]) -> bytes:
-    """JSON in its one spelling: keys sorted, no spaces, UTF-8."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode()
-
-
-def _hashed(event: Event) -> dict[str, Any]:
-    hashed = {
-        "sequence": event.sequence,
-        "kind": event.kind,
-        "at": event.at.isoformat(timespec="microseconds"),
-        "actor": event.actor,
-        "body": event.body,
-        "previous": event.previous,
-    }
-    return hashed if event.nonce is None else {**hashed, "nonce": event.nonce}
-
-
-def _event(row: EventRow) -> Event:
-    body = json.loads(row.body)
-    return Event(row.sequence, row.kind, row.at, row.actor, body, row.previous, row.hash, row.nonce)
+    return hashlib.sha256(canonical(event.hashed_fields())).hexdigest()
 
 
 def find_judge(session: Session, account: str, judge: str) -> Judge | None:
@@ -304,15 +228,11 @@ def find_judge(session: Session, account: str, judge: str) -> Judge | None:
 
 
 def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> Judge:
-    """The same, made with its account where it is not there."""
+    """Return a judge; it is added with its account if it is new."""
+    if (found := find_judge(session, account, judge)) is not None:
+        return found
     owner = session.scalar(select(Account).where(Account.name == account))
-    if owner is None:
-        owner = Account(name=account, created_at=now)
-        session.add(owner)
-        session.flush()
-    found = session.scalar(select(Judge).where(Judge.account_id == owner.id, Judge.name == judge))
-    if found is None:
-        found = Judge(account_id=owner.id, name=judge, created_at=now)
-        session.add(found)
-        session.flush()
+    found = Judge(account=owner or Account(name=account, created_at=now), name=judge, created_at=now)
+    session.add(found)
+    session.flush()
     return found

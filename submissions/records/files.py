@@ -7,18 +7,16 @@ else has to be set up, paid or backed up. An object store would hold larger file
 
 import hashlib
 import re
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
-from arb.core.files import PART_PREFIX, atomic_write, flush
+from arb.core.files import atomic_write, flush
 from arb.core.settings import Settings
 from submissions.records.database import StoredFile, snapshot, transaction
 
-LEFTOVER_AFTER_SECONDS = 3600
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -48,10 +46,7 @@ class FileStore:
 
     def read(self, sha256: str) -> bytes:
         """The content of a stored file; raises FileNotFoundError, or ValueError when the disk changed it."""
-        content = self.path(sha256).read_bytes()
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
-        return content
+        return _checked(self.path(sha256).read_bytes(), sha256)
 
     def path(self, sha256: str) -> Path:
         """Where a file of this SHA-256 is kept, there or not; raises ValueError for what is no SHA-256."""
@@ -63,34 +58,14 @@ class FileStore:
         """Those of the files that are not stored, in order."""
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
 
-    def prepare(self) -> None:
-        """What is to be done at the start of a server."""
-        self.remove_leftovers()
-
-    def remove_leftovers(self, older_than_seconds: float = LEFTOVER_AFTER_SECONDS) -> int:
-        """Remove what processes left behind that were killed while writing; how many files it was.
-
-        Younger ones may be in the hands of another process.
-        """
-        removed = 0
-        for part in self.folder.glob(f"*/{PART_PREFIX}*"):
-            try:
-                if time.time() - part.stat().st_mtime >= older_than_seconds:
-                    part.unlink()
-                    removed += 1
-            except FileNotFoundError:  # finished or removed by another process meanwhile
-                continue
-        return removed
-
 
 class DatabaseFiles(FileStore):
     """The same in the database of the records.
 
-    The folder keeps copies of the files that something reads by their path (label sets), and what an earlier
-    version stored there, which `prepare` takes over.
+    The folder keeps copies of the files that something reads by their path (label sets).
     """
 
-    def __init__(self, folder: Path, engine: Callable[[], Engine]) -> None:
+    def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
         self._engine, self._copies = engine, FileStore(folder)
 
@@ -98,7 +73,7 @@ class DatabaseFiles(FileStore):
         """See FileStore."""
         sha256 = hashlib.sha256(content).hexdigest()
         try:
-            with transaction(self._engine()) as session:
+            with transaction(self._engine) as session:
                 stored = session.get(StoredFile, sha256)
                 if stored is None:
                     session.add(StoredFile(sha256=sha256, content=content))
@@ -110,14 +85,11 @@ class DatabaseFiles(FileStore):
 
     def read(self, sha256: str) -> bytes:
         """See FileStore."""
-        local = self._copies.path(sha256)
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             content = session.scalar(select(StoredFile.content).where(StoredFile.sha256 == sha256))
         if content is None:
-            content = local.read_bytes()
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
-        return content
+            raise FileNotFoundError(f"no file {sha256} is stored")
+        return _checked(content, sha256)
 
     def path(self, sha256: str) -> Path:
         """A copy of the file in the folder; where it is stored nowhere, the place of one."""
@@ -128,28 +100,21 @@ class DatabaseFiles(FileStore):
 
     def absent(self, wanted: Iterable[str]) -> list[str]:
         """See FileStore."""
-        with snapshot(self._engine()) as session:
+        with snapshot(self._engine) as session:
             stored = set(session.scalars(select(StoredFile.sha256)))
-        place = self._copies.path
-        return sorted(name for name in wanted if name not in stored and not place(name).is_file())
-
-    def prepare(self) -> None:
-        """See FileStore; and bring into the database what is only in the folder."""
-        super().prepare()
-        with snapshot(self._engine()) as session:
-            stored = set(session.scalars(select(StoredFile.sha256)))
-        for path in sorted(self.folder.glob("??/*")):
-            if not _NAME.fullmatch(path.name) or path.name in stored:
-                continue
-            content = path.read_bytes()
-            if hashlib.sha256(content).hexdigest() == path.name:
-                self.keep(content)
+        return sorted(set(wanted) - stored)
 
 
-def open_files(settings: Settings, engine: Callable[[], Engine]) -> FileStore:
-    """The files of the records that these settings name; ``engine`` is asked when a file is."""
+def open_files(settings: Settings, engine: Engine) -> FileStore:
+    """The files of the records that these settings name."""
     folder = settings.state_dir / "files"
     return DatabaseFiles(folder, engine) if settings.database_url else FileStore(folder)
+
+
+def _checked(content: bytes, sha256: str) -> bytes:
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
+    return content
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
@@ -39,19 +40,19 @@ from submissions.privacy.server_secret import (
 )
 from submissions.records.database import (
     Account,
+    Event,
     Judge,
     Score,
     Submission,
+    canonical,
     open_database,
     snapshot,
     transaction,
 )
 from submissions.records.event_log import (
     NOT_EMPTY,
-    Event,
     EventLogBroken,
     NotEmpty,
-    canonical,
     check_event_log,
     events_after,
     number_of_events,
@@ -90,23 +91,23 @@ def verify(service: SubmissionService, progress: Progress = lambda done, all: No
     """Check everything; changes nothing. Raises SecretRefused."""
     with snapshot(service.engine) as session:
         events = events_after(session)
-    problems = check_event_log(events)
     submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
     scored = [event for event in events if event.kind == "scored"]
     found = fold_statuses(events)
-    retired = frozenset() if service.suite.labels_are_public else found.retired_versions
-    problems += _duplicates(events)
-    problems += _problems_of_label_files(service, events)
+    retired = set() if service.suite.labels_are_public else found.retired_versions
+    unreadable, file_problems = _unreadable_files(service, events)
     labels, absent = _label_sets(service, scored, retired)
-    problems += absent
+    problems = [*check_event_log(events), *_duplicates(events), *file_problems, *absent]
     to_check = [event for event in scored if event.body["label_version"] in labels]
     for place, event in enumerate(to_check, start=1):
         progress(place, len(to_check))
-        version = event.body["label_version"]
-        problems += _problems_of_score(service, event, submitted, labels[version], version in retired)
-    not_scored = submitted.keys() - {event.body["submission_id"] for event in to_check}
-    for submission_id in sorted(not_scored):
-        problems += _problems_of_file(service, submitted[submission_id])
+        version, source = event.body["label_version"], submitted.get(event.body["submission_id"])
+        if source is None:
+            name = event.body["submission_id"]
+            problems.append(f"record {event.sequence}: a score of {name}, which was never submitted")
+        elif source.file_sha256 not in unreadable:
+            problem = _problem_of_score(service, event, source, labels[version], version in retired)
+            problems += [f"submission {source.subject}: {problem}"] if problem else []
     problems += _problems_of_tables(service, events)
     of_replaced = sum(event.body["label_version"] in retired for event in scored)
     if of_replaced and found.are_figures_withdrawn:
@@ -125,7 +126,7 @@ def verify(service: SubmissionService, progress: Progress = lambda done, all: No
 
 
 def _label_sets(
-    service: SubmissionService, scored: Sequence[Event], retired: frozenset[str]
+    service: SubmissionService, scored: Sequence[Event], retired: set[str]
 ) -> tuple[dict[str, LabelSet], list[str]]:
     """Return the test labels of every version scored under, and a problem for each that is not here."""
     versions = Counter(event.body["label_version"] for event in scored)
@@ -154,85 +155,64 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _problems_of_label_files(service: SubmissionService, events: Sequence[Event]) -> list[str]:
-    published = {event.body["version"]: event for event in events if event.kind == "labels_published"}
-    return [
-        f"label version {version}: its stored file is missing or damaged"
-        for version, event in published.items()
-        if not _is_stored(service, event)
-    ]
-
-
 def _duplicates(events: Sequence[Event]) -> list[str]:
     seen: set[tuple] = set()
     problems = []
     for event in events:
-        body = event.body
-        if event.kind == "submitted":
-            key = ("submission", body["submission_id"])
-        elif event.kind == "scored":
-            key = ("score", body["submission_id"], body["label_version"], body["policy"])
-        else:
+        if event.kind not in ("submitted", "scored"):
             continue
+        noun = "submission" if event.kind == "submitted" else "score"
+        key = (noun, event.subject, event.body["label_version"], event.body.get("policy"))
         if key in seen:
-            problems.append(f"record {event.sequence}: this {key[0]} of {key[1]} is recorded twice")
+            problems.append(f"record {event.sequence}: this {noun} of {event.subject} is recorded twice")
         seen.add(key)
     return problems
 
 
-def _is_stored(service: SubmissionService, event: Event) -> bool:
-    try:
-        service.files.read(event.body["file_sha256"])
-    except (OSError, ValueError):
-        return False
-    return True
+def _unreadable_files(service: SubmissionService, events: Sequence[Event]) -> tuple[set[str], list[str]]:
+    """Return the SHA-256 of each stored file that is missing or damaged, and a problem per use of it."""
+    unreadable, problems = set(), []
+    for event in events:
+        if event.kind not in ("submitted", "labels_published"):
+            continue
+        try:
+            service.files.read(event.file_sha256)
+        except (OSError, ValueError):
+            is_labels = event.kind == "labels_published"
+            what = f"label version {event.body['version']}" if is_labels else f"submission {event.subject}"
+            unreadable.add(event.file_sha256)
+            problems.append(f"{what}: its stored file is missing or damaged")
+    return unreadable, problems
 
 
-def _problems_of_file(service: SubmissionService, submitted: Event) -> list[str]:
-    if _is_stored(service, submitted):
-        return []
-    return [f"submission {submitted.body['submission_id']}: its stored file is missing or damaged"]
+def _problem_of_score(
+    service: SubmissionService, scored: Event, submitted: Event, labels: LabelSet, is_retired: bool
+) -> str | None:
+    """Compute one score again from its file and its labels; return what is wrong without naming a figure.
 
-
-def _problems_of_score(
-    service: SubmissionService,
-    scored: Event,
-    submitted: dict[str, Event],
-    labels: LabelSet,
-    is_retired: bool,
-) -> list[str]:
-    """Make one score again from its file and its labels. No message names a figure.
-
-    Of a score that was made with a secret that was replaced, the halves are not compared.
+    The halves are not compared if the score was made with a secret that was replaced.
     """
-    submission_id = scored.body["submission_id"]
-    if submission_id not in submitted:
-        return [f"record {scored.sequence}: a score of {submission_id}, which was never submitted"]
-    body = submitted[submission_id].body
-    if problems := _problems_of_file(service, submitted[submission_id]):
-        return problems
     metric = scored.body.get("metric_version", 1)
     if not is_known_version(metric):
-        return [
-            f"submission {submission_id}: its score could not be checked, since this version does not know "
-            f"version {metric} of the metric; use the newest one"
-        ]
+        return (
+            f"its score could not be checked, since this version does not know version {metric} of the "
+            "metric; use the newest one"
+        )
     checked = check_stored_file(
-        service.files, body["file_sha256"], service.suite, body["split"], service.parsers
+        service.files, submitted.file_sha256, service.suite, submitted.body["split"], service.parsers
     )
     if checked.aligned is None:
-        return [f"submission {submission_id}: its file is not acceptable now"]
+        return "its file is not acceptable now"
     compares_halves = bool(scored.body["halves"]) and not is_retired
     try:
         half_key = service.secret.key("ranking-half") if compares_halves else None
     except SecretUnavailable as problem:
-        return [f"submission {submission_id}: its score could not be checked: {problem}"]
+        return f"its score could not be checked: {problem}"
     again = _of_version(json.loads(canonical(score_of(checked.aligned, labels, half_key))), metric)
     recorded = _of_version(scored.body, metric)
     names = ("report", "counts_by_task", "digests", *(["halves"] if compares_halves else []))
-    if differing := [name for name in names if again[name] != recorded[name]]:
-        return [f"submission {submission_id}: its score, made again, differs ({', '.join(differing)})"]
-    return []
+    differing = [name for name in names if again[name] != recorded[name]]
+    return f"its score, made again, differs ({', '.join(differing)})" if differing else None
 
 
 def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
@@ -246,13 +226,13 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 def _problems_of_tables(service: SubmissionService, events: Sequence[Event]) -> list[str]:
     """Restore the records into an empty database and compare its tables with those in use."""
-    fresh = open_database("sqlite://")
+    restored = open_database("sqlite://")
     try:
-        with transaction(fresh) as session:
+        with transaction(restored) as session:
             restore_events(session, events)
-    except ValueError:
-        return []  # the log is broken, and its problems are named already
-    with snapshot(service.engine) as used, snapshot(fresh) as made:
+    except (ValueError, IntegrityError):
+        return []  # the log is broken, or has something twice: these problems are named already
+    with snapshot(service.engine) as used, snapshot(restored) as made:
         return [
             f"the table {table.__tablename__} is not what the records say"
             for table in TABLES
@@ -343,7 +323,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
             if number_of_events(session):
                 raise BackupError(NOT_EMPTY)
         secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
-        target = open_files(settings, lambda: engine)
+        target = open_files(settings, engine)
         for sha256 in sorted(wanted.difference(missing)):
             target.keep(source.read(sha256))
         with transaction(engine) as session:
@@ -412,8 +392,8 @@ def _write(service: SubmissionService, folder: Path) -> Backup:
 def _read_secret_check(folder: Path) -> KnownSecret | None:
     """Return what an export says of its secret; None if it says nothing. Raises BackupError."""
     try:
-        said = json.loads((folder / SECRET_CHECK).read_bytes())
-        return KnownSecret(str(said["check_value"]), int(said["derivation"]))
+        fields = json.loads((folder / SECRET_CHECK).read_bytes())
+        return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:

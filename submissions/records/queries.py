@@ -8,23 +8,24 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, Select, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from leaderboard.board.board import JudgeInfo, ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.intake.upload import NAME_LENGTH
-from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot
+from submissions.records.database import Account, Event, Judge, Score, Submission, snapshot
 from submissions.records.event_log import (
     DECLARED,
     FIGURE_KINDS,
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
-    Event,
     events_after,
     events_of_submission,
 )
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
+
+SCORES_AT_ONCE = 500
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
@@ -145,14 +146,12 @@ def disclosure_history(
     ``scores`` are all of it, oldest first: `Score`, or rows with what is looked at here. Each figure of
     hidden labels that is shown is paid for by its account's budget, and a correction of labels is nobody's
     wish: so a submission keeps the figures of the labels that it was first scored under, until its owner asks
-    for newer ones. Before there were nonces every score was shown.
+    for newer ones.
     """
-    until = found.salted_at
-    from_before = [score for score in scores if until is not None and score.scored_at < until]
-    shown = [(score, score.scored_at) for score in from_before or scores[:1]]
+    history = [(score, score.scored_at) for score in scores[:1]]
     for at, version in found.refreshed.get(submission_id, ()):
-        shown += [(score, at) for score in scores if score.label_version == version]
-    return shown
+        history += [(score, at) for score in scores if score.label_version == version]
+    return history
 
 
 def current_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStatuses) -> Any | None:
@@ -198,11 +197,8 @@ def disclosure_histories(
 
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
-    """Return a submission of a suite by its id, with its judge and account; None if there is no such id.
-
-    An id has 32 hexadecimal digits, or 12 if the submission is older than the longer ids.
-    """
-    if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
+    """Return a submission of a suite by its id, with its judge and account; None if there is no such id."""
+    if not re.fullmatch("[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
         return None
     whole = joinedload(Submission.judge).joinedload(Judge.account)
     found = session.get(Submission, submission_id, options=[whole])
@@ -211,7 +207,7 @@ def find_submission(session: Session, suite: str, submission_id: str) -> Submiss
 
 def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
     """Return the submissions of which nobody may see figures while only events up to ``through`` last."""
-    waiting = select(EventRow.subject).where(EventRow.sequence > through, EventRow.kind.in_(FIGURE_KINDS))
+    waiting = select(Event.subject).where(Event.sequence > through, Event.kind.in_(FIGURE_KINDS))
     return frozenset(session.scalars(waiting))
 
 
@@ -232,35 +228,27 @@ def has_score(session: Session, submission_id: str) -> bool:
 
 def state_of_board(session: Session) -> int:
     """The last event that a board can depend on: annotators save often, and no board is made anew for it."""
-    last = select(EventRow.sequence).where(EventRow.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
-    return session.scalar(last.order_by(EventRow.sequence.desc()).limit(1)) or 0
+    last = select(Event.sequence).where(Event.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
+    return session.scalar(last.order_by(Event.sequence.desc()).limit(1)) or 0
 
 
 def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
-    """What a board stands on while the labels are away: the version with the most scores, then the newest.
+    """Return the label version for a board without labels: the one with the most scores, else the newest.
 
-    A re-scoring that was broken off has fewer than the version before it.
+    A re-scoring that was interrupted has fewer than the version before it.
     """
-    versions = (
-        select(Score.label_version)
-        .join(Submission)
-        .where(Submission.suite == suite, Score.policy == policy)
-        .group_by(Score.label_version)
-        .order_by(func.count().desc(), func.max(Score.id).desc())
-    )
-    return session.scalar(versions.limit(1))
+    by_number = _label_versions(suite, policy).order_by(func.count().desc(), func.max(Score.id).desc())
+    return session.scalar(by_number.limit(1))
 
 
 def versions_scored(session: Session, suite: str, policy: str) -> list[str]:
-    """The label versions that submissions of a suite were scored under, in the order of first scores."""
-    versions = (
-        select(Score.label_version)
-        .join(Submission)
-        .where(Submission.suite == suite, Score.policy == policy)
-        .group_by(Score.label_version)
-        .order_by(func.min(Score.id))
-    )
-    return list(session.scalars(versions))
+    """Return the label versions that submissions were scored under, in the order of their first scores."""
+    return list(session.scalars(_label_versions(suite, policy).order_by(func.min(Score.id))))
+
+
+def _label_versions(suite: str, policy: str) -> Select[tuple[str]]:
+    of_suite = select(Score.label_version).join(Submission).where(Submission.suite == suite)
+    return of_suite.where(Score.policy == policy).group_by(Score.label_version)
 
 
 class ScoreLine(NamedTuple):
@@ -296,12 +284,12 @@ def score_lines(
     return [ScoreLine(*line) for line in session.execute(wanted)]
 
 
-def scores_by_id(session: Session, ids: Sequence[int], at_once: int = 500) -> Iterator[Score]:
+def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[Score]:
     """Scores with their submissions; not kept in the session: each holds a report."""
-    for start in range(0, len(ids), at_once):
+    for start in range(0, len(ids), SCORES_AT_ONCE):
         wanted = (
             select(Score)
-            .where(Score.id.in_(ids[start : start + at_once]))
+            .where(Score.id.in_(ids[start : start + SCORES_AT_ONCE]))
             .options(joinedload(Score.submission).joinedload(Submission.judge).joinedload(Judge.account))
         )
         yield from session.scalars(wanted)

@@ -21,8 +21,8 @@ from submissions.privacy.server_secret import (
     SecretUnavailable,
     ServerSecret,
 )
-from submissions.records.database import EventRow, Score, SecretCheck, transaction
-from submissions.records.event_log import Event, add_event
+from submissions.records.database import Event, Score, SecretCheck, transaction
+from submissions.records.event_log import add_event
 
 THE_OPERATOR: Final = "the operator"
 """The actor of events that settings or a command cause."""
@@ -39,7 +39,7 @@ def known_secret(session: Session) -> KnownSecret | None:
     if (row := session.get(SecretCheck, 1)) is not None:
         return KnownSecret(row.check_value, row.derivation)
     # Whoever submits gets a signed receipt; 7d56a80 noted the secret only when a server started.
-    has_records = session.scalar(select(exists().where(EventRow.kind == "submitted")))
+    has_records = session.scalar(select(exists().where(Event.kind == "submitted")))
     return KnownSecret(None, 1) if has_records else None
 
 

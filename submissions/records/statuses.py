@@ -4,10 +4,10 @@ Where labels are private, a dispute of a test trajectory shows neither its text 
 the label was changed (`view_dispute`): whoever knows what was asked for would know the label.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
@@ -56,28 +56,26 @@ class SubmissionStatus:
 _INITIAL: Final = SubmissionStatus()
 
 
-@dataclass(frozen=True)
+@dataclass
 class SubmissionStatuses:
     """All statuses at one moment."""
 
-    submissions: Mapping[str, SubmissionStatus] = field(default_factory=dict)
-    banned: frozenset[str] = frozenset()
-    confirmed: frozenset[str] = frozenset()
-    names: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """(account, the name a judge was first submitted under) to the name that it has now."""
-    counted_at: Mapping[str, datetime] = field(default_factory=dict)
+    submissions: dict[str, SubmissionStatus] = field(default_factory=dict)
+    banned: set[str] = field(default_factory=set)
+    confirmed: set[str] = field(default_factory=set)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(account, first name of a judge) to the name that the judge has now."""
+    counted_at: dict[str, datetime] = field(default_factory=dict)
     """When a file counted again that had been given back, by submission."""
-    released_at: Mapping[str, datetime] = field(default_factory=dict)
+    released_at: dict[str, datetime] = field(default_factory=dict)
     """When a file that had been held was released, by submission."""
-    refreshed: Mapping[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
+    refreshed: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
     """When which newer label versions were asked for, by submission, oldest first."""
-    salted_at: datetime | None = None
-    """When a log from before nonces went on with them; until then every new score was shown."""
-    accounts: Mapping[str, str] = field(default_factory=dict)
-    """The account of each of the Hub's ids that was seen: its name in the records."""
-    hub_names: Mapping[str, str] = field(default_factory=dict)
+    accounts: dict[str, str] = field(default_factory=dict)
+    """The Hub's account ids that were seen, to the names of these accounts in the records."""
+    hub_names: dict[str, str] = field(default_factory=dict)
     """The name that an account has at the Hub, as far as that was seen."""
-    retired_versions: frozenset[str] = frozenset()
+    retired_versions: set[str] = field(default_factory=set)
     """Label versions whose hidden labels were scored with a secret that was replaced since."""
     are_figures_withdrawn: bool = False
     """Whether figures of hidden labels wait until an operator accepts the charge of drawing them again."""
@@ -89,16 +87,9 @@ class SubmissionStatuses:
     def current_name(self, account: str) -> str:
         """The name to show of an account: its name at the Hub, unless another was known by that before."""
         name = self.hub_names.get(account, account)
-        is_of_another = bool(self._accounts_by_name.get(name.casefold(), set()) - {account})
+        others = (other for other in self.accounts.values() if other != account)
+        is_of_another = any(is_same_name(name, other) for other in others)
         return account if is_of_another else name
-
-    @cached_property
-    def _accounts_by_name(self) -> Mapping[str, set[str]]:
-        """The accounts under each name, as `is_same_name` compares them: a board asks for thousands."""
-        found: dict[str, set[str]] = {}
-        for account in self.accounts.values():
-            found.setdefault(account.casefold(), set()).add(account)
-        return found
 
     def is_banned(self, account: str) -> bool:
         return any(is_same_name(account, name) for name in self.banned)
@@ -128,70 +119,57 @@ class SubmissionStatuses:
                 return first
         return name
 
-
-def fold_statuses(
-    events: Iterable[Event], onto: SubmissionStatuses = SubmissionStatuses()
-) -> SubmissionStatuses:
-    """Statuses from events in their order, onto those before them; events of other kinds are ignored."""
-    submissions, names, counted_at = dict(onto.submissions), dict(onto.names), dict(onto.counted_at)
-    refreshed, salted_at, banned = dict(onto.refreshed), onto.salted_at, set(onto.banned)
-    confirmed, released_at = set(onto.confirmed), dict(onto.released_at)
-    accounts, hub_names = dict(onto.accounts), dict(onto.hub_names)
-    retired, are_withdrawn = onto.retired_versions, onto.are_figures_withdrawn
-    for event in events:
+    def add(self, event: Event) -> None:
+        """Take one more event into account; events of other kinds are ignored."""
         body = event.body
         match event.kind:
             case "banned":
-                banned.add(body["account"])
+                self.banned.add(body["account"])
             case "unbanned":
-                banned = {name for name in banned if not is_same_name(name, body["account"])}
+                self.banned = {name for name in self.banned if not is_same_name(name, body["account"])}
             case "confirmed":
-                confirmed.add(body["account"])
+                self.confirmed.add(body["account"])
             case "unconfirmed":
-                confirmed = {name for name in confirmed if not is_same_name(name, body["account"])}
+                self.confirmed = {name for name in self.confirmed if not is_same_name(name, body["account"])}
             case "renamed":
-                names[body["account"], body["judge"]] = body["to"]
+                self.names[body["account"], body["judge"]] = body["to"]
             case "identified":
-                accounts[body["subject"]] = body["account"]
-                hub_names[body["account"]] = body["name"]
+                self.accounts[body["subject"]] = body["account"]
+                self.hub_names[body["account"]] = body["name"]
             case "secret_replaced":
-                retired, are_withdrawn = retired.union(body["label_versions"]), True
+                self.retired_versions.update(body["label_versions"])
+                self.are_figures_withdrawn = True
             case "charge_accepted":
-                are_withdrawn = False
-            case "salted":
-                salted_at = event.at
+                self.are_figures_withdrawn = False
             case "refreshed":
-                asked = (event.at, body["label_version"])
-                refreshed[body["submission_id"]] = (*refreshed.get(body["submission_id"], ()), asked)
+                before = self.refreshed.get(body["submission_id"], ())
+                self.refreshed[body["submission_id"]] = (*before, (event.at, body["label_version"]))
             case "published":
-                before = submissions.get(body["submission_id"], _INITIAL)
-                at = before.published_at or event.at
-                submissions[body["submission_id"]] = replace(before, published_at=at)
+                at = self.of(body["submission_id"]).published_at or event.at
+                self._change(event, published_at=at)
             case "unpublished":
-                before = submissions[body["submission_id"]]
-                submissions[body["submission_id"]] = replace(before, published_at=None)
+                self._change(event, published_at=None)
             case kind if kind in _CHANGES:
-                before = submissions.get(body["submission_id"], _INITIAL)
-                reasons = (*before.reasons, *event.reasons)
-                submissions[body["submission_id"]] = replace(before, **_CHANGES[kind], reasons=reasons)
+                reasons = (*self.of(body["submission_id"]).reasons, *event.reasons)
+                self._change(event, **_CHANGES[kind], reasons=reasons)
                 if kind == "counted":
-                    counted_at[body["submission_id"]] = event.at
+                    self.counted_at[body["submission_id"]] = event.at
                 elif kind == "released":
-                    released_at[body["submission_id"]] = event.at
-    return SubmissionStatuses(
-        submissions=submissions,
-        banned=frozenset(banned),
-        confirmed=frozenset(confirmed),
-        names=names,
-        counted_at=counted_at,
-        released_at=released_at,
-        refreshed=refreshed,
-        salted_at=salted_at,
-        accounts=accounts,
-        hub_names=hub_names,
-        retired_versions=retired,
-        are_figures_withdrawn=are_withdrawn,
-    )
+                    self.released_at[body["submission_id"]] = event.at
+
+    def _change(self, event: Event, **changes: Any) -> None:
+        submission_id = event.body["submission_id"]
+        self.submissions[submission_id] = replace(self.of(submission_id), **changes)
+
+
+def fold_statuses(events: Iterable[Event], onto: SubmissionStatuses | None = None) -> SubmissionStatuses:
+    """Return the statuses after these events; ``onto``, the statuses before them, is not changed."""
+    found = SubmissionStatuses()
+    if onto is not None:
+        found = SubmissionStatuses(**{name: copy(value) for name, value in vars(onto).items()})
+    for event in events:
+        found.add(event)
+    return found
 
 
 Decision = Literal["corrected", "kept", "declined"]

@@ -9,6 +9,7 @@ from leaderboard.labels.labels import load_labels
 from leaderboard.report import score_report
 from submissions import service as service_module
 from submissions.errors import SubmissionError
+from submissions.records import event_log
 from submissions.records.database import Submission, snapshot
 from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
@@ -209,10 +210,11 @@ def test_a_rehearsal_without_dev_labels_is_refused_in_words(settings):
         service.dry_run(service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))
 
 
-def test_the_same_acts_with_the_same_nonces_have_the_same_hashes(settings, tmp_path):
+def test_the_same_acts_with_the_same_nonces_have_the_same_hashes(settings, tmp_path, monkeypatch):
     def hashes(folder: str, nonces) -> list[str]:
         state = settings.model_copy(update={"state_dir": tmp_path / folder})
-        service = SubmissionService(state, clock=Clock(), make_nonce=lambda: bytes([next(nonces)]) * 32)
+        monkeypatch.setattr(event_log, "random_nonce", lambda: bytes([next(nonces)]) * 32)
+        service = SubmissionService(state, clock=Clock())
         send(service, verdicts(service.suite))
         return [record["hash"] for record in log_of(service)]
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from submissions.hub.repository import read_lines, span_of
+from submissions.hub.repository import event_file_of, read_lines
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, check_event_log, events_after
 from tests.submissions.hub.conftest import RECORDS
@@ -18,7 +18,7 @@ def contents(hub, repo: str = RECORDS) -> dict[str, bytes]:
 def records_on(hub) -> list[Event]:
     """The records that the Hub holds, in order; the chain is whole."""
     found = contents(hub)
-    spans = [span for path in sorted(found) if (span := span_of(path))]
+    spans = [span for path in sorted(found) if (span := event_file_of(path))]
     records = [record for span in spans for record in read_lines(found[span.path], span)]
     assert check_event_log(records) == []
     return records

@@ -1,8 +1,5 @@
 """The leaderboard page over a service, without the rest of the Space; its table alone for a board."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -53,8 +50,3 @@ def rows_html(board: Board, choice: LeaderboardQuery, after: int) -> str:
 def board_html(service: SubmissionService, choice: LeaderboardQuery) -> str:
     """The table of the board as it is now."""
     return table_html(service.board(), choice)
-
-
-def _fragment(template: str, values: Mapping[str, Any]) -> str:
-    """A part of the page, on a Space that has every page."""
-    return render(template, **values, serves=lambda path: True)

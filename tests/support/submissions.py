@@ -16,8 +16,8 @@ from arb.core.suite import Suite, SuiteRules
 from submissions.intake.accounts import Actor
 from submissions.intake.upload import Declaration, declare
 from submissions.moderation.overview import read_log
-from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot, transaction
-from submissions.records.event_log import NO_HASH, events_after, hash_of, number_of_events
+from submissions.records.database import Account, Judge, Score, Submission, snapshot
+from submissions.records.event_log import number_of_events
 from submissions.service import SubmissionService
 from tests.support.canary import CANARIES
 
@@ -183,17 +183,6 @@ def assert_nothing_was_written(service: SubmissionService) -> None:
     """No entry and no file."""
     assert counts(service) == {"accounts": 0, "judges": 0, "submissions": 0, "scores": 0}
     assert stored_files(service) == []
-
-
-def remove_nonces(service: SubmissionService) -> None:
-    """Make the log one from before events had nonces."""
-    previous = NO_HASH
-    with transaction(service.engine) as session:
-        for event in events_after(session):
-            old = replace(event, nonce=None, previous=previous)
-            previous = hash_of(old)
-            row = session.get_one(EventRow, event.sequence)
-            row.nonce, row.previous, row.hash = None, old.previous, previous
 
 
 def log_of(service: SubmissionService, **choice) -> list[dict]:

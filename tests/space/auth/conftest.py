@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from arb.core.settings import Settings
 from arb.core.suite import SuiteRules
 from space.auth.auth import Auth
-from space.auth.oauth import SignInPage, build_auth_router, build_login
+from space.auth.oauth import build_auth_router, build_login
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
@@ -55,7 +55,7 @@ def space_settings(hub, tmp_path) -> Settings:
 def app_of(auth: Auth, rules: SuiteRules | None = None) -> FastAPI:
     """Signing in, and two addresses that ask who it is."""
     app = FastAPI()
-    page = SignInPage(PageFrame(StaticAssets(), auth.mode == "hub"))
+    page = PageFrame(StaticAssets(), auth.mode == "hub")
     app.include_router(build_auth_router(auth, page, rules or SuiteRules()))
     if auth.mode == "hub":
         app.mount("/login", build_login(auth, page))

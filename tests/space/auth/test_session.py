@@ -63,13 +63,6 @@ def test_a_session_ends_after_480_minutes(monkeypatch):
     assert cookie.read(cookies) is None
 
 
-def test_clearing_ends_both_cookies():
-    cookie, response = SessionCookie(KEY, "hub"), Response()
-    cookie.clear(response)
-    assert cookies_of(response) == {"__Host-arb-session": "", "arb-signed-in": ""}
-    assert all("Max-Age=0" in text for text in response.headers.getlist("set-cookie"))
-
-
 def test_scripts_may_read_only_that_there_is_a_session():
     response = Response()
     SessionCookie(KEY, "hub").write(response, ADA)

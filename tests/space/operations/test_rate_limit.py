@@ -1,6 +1,5 @@
 """The limit on checks: by address, in a window, in bounded memory."""
 
-import threading
 import time
 
 import gradio as gr
@@ -130,23 +129,6 @@ def test_other_requests_are_counted_in_multiples(clock):
     assert taken(checks, request_from("192.0.2.1"), 40) == 30
     with pytest.raises(TooManyChecks, match="one address may send 30 requests in a minute"):
         checks.take(request_from("192.0.2.1"))
-
-
-def test_no_thread_is_started_to_count(clock, monkeypatch):
-    checks, started = limit(), []
-    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread))
-    assert taken(checks, request_from("192.0.2.1"), 5) == 3
-    assert started == []
-
-
-def test_who_is_refused_other_requests_waits_after_as_many_refusals_as_files_are_allowed(clock):
-    checks, delays = CheckLimit(Settings(checks_a_minute=3), Metrics(), times=10), []
-    for _ in range(35):
-        try:
-            checks.take(request_from("192.0.2.1"))
-        except TooManyChecks as refused:
-            delays.append(refused.delay_s)
-    assert delays == [0, 0, 0, 1, 1]  # 30 let through, three refused at once
 
 
 def test_memory_is_bounded_in_addresses(clock):

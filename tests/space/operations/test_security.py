@@ -5,14 +5,13 @@ Security headers: on every answer, with a policy that lets our own scripts run a
 
 import base64
 import hashlib
-import re
 from html.parser import HTMLParser
 
 import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.operations.security import HUB, content_policy, is_closed, script_hashes, security_headers
+from space.operations.security import HUB, is_closed, security_headers
 from tests.support.submissions import settings_for
 
 
@@ -69,11 +68,6 @@ def test_every_answer_has_them(client, address):
         assert name in headers, name
     assert headers["x-content-type-options"] == "nosniff"
     assert directives(headers["content-security-policy"]).get("object-src", ["'none'"]) == ["'none'"]
-
-
-def test_assets_have_them_too(client):
-    (asset,) = re.findall(r'src="(/bundles/[^"]+\.js)"', client.get("/about").text)
-    assert client.get(asset).headers["content-security-policy"]
 
 
 class Inline(HTMLParser):
@@ -173,17 +167,3 @@ def test_on_a_space_the_hub_may_frame_the_pages_and_nobody_else():
     assert directives(here["Content-Security-Policy"])["frame-ancestors"] == ["'self'"]
     framed = directives(there["Content-Security-Policy"])["frame-ancestors"]
     assert framed == ["'self'", "https://huggingface.co"]
-
-
-def test_the_policy_names_what_pages_may_not_do():
-    found = directives(content_policy(on_space=False))
-    assert found["object-src"] == found["frame-src"] == ["'none'"]
-    assert found["base-uri"] == found["form-action"] == ["'self'"]
-
-
-def test_scripts_are_allowed_by_their_exact_text():
-    # SHA-256 of "x", in Base64
-    expected = "'sha256-" + base64.b64encode(hashlib.sha256(b"x").digest()).decode() + "'"
-    assert script_hashes("<p></p><script>x</script><script src=a.js></script>") == (expected,)
-    assert script_hashes('<SCRIPT type="module">x</SCRIPT ><script>x</script>') == (expected,)
-    assert script_hashes("<script>x </script>") != (expected,)

@@ -29,19 +29,19 @@ def test_no_value_or_one_value_makes_an_axis_too(values, ends):
 
 
 def test_a_whisker_stands_where_its_ends_do():
-    span = Axis.over(0, 10, 0.1).span(0.5, (0.4, 0.75))
+    span = Axis.over(0, 10).span(0.5, (0.4, 0.75))
     assert (span.dot, span.left, span.width) == (50.0, 40.0, 35.0)
     assert (span.off, span.runs_left, span.runs_right) == (0, False, False)
 
 
 def test_a_value_without_interval_is_a_dot():
-    span = Axis.over(0, 10, 0.1).span(0.25, None)
+    span = Axis.over(0, 10).span(0.25, None)
     assert (span.dot, span.left, span.width) == (25.0, 25.0, 0.0)
-    assert Axis.over(0, 10, 0.1).span(None, (0, 1)) is None
+    assert Axis.over(0, 10).span(None, (0, 1)) is None
 
 
 def test_what_runs_off_the_axis_is_cut_and_marked():
-    axis = Axis.over(4, 6, 0.1)
+    axis = Axis.over(4, 6)
     span = axis.span(0.5, (0.1, 0.95))
     assert (span.left, span.width, span.runs_left, span.runs_right) == (0.0, 100.0, True, True)
     assert axis.span(0.2, None).off == -1

@@ -138,13 +138,6 @@ def test_a_page_of_one_reader_is_stored_by_no_cache(client):
     assert "etag" not in answer.headers
 
 
-def test_scripts_make_no_functions_of_texts(client):
-    for path in ("/about", "/private"):
-        policy = client.get(path).headers["content-security-policy"]
-        assert "unsafe-eval" not in policy
-        assert "'unsafe-inline'" not in re.search(r"script-src[^;]*", policy)[0]
-
-
 def test_what_is_missing_is_a_page_of_the_frame(client):
     answer = client.get("/missing")
     assert answer.status_code == 404

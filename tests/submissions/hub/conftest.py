@@ -1,5 +1,6 @@
 """A Hub on this machine, and services whose records it keeps."""
 
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -58,3 +59,10 @@ def crash(monkeypatch) -> Callable[[SubmissionService], None]:
         mirror._thread.join(timeout=120)
 
     return end
+
+
+def lose_the_disk(service: SubmissionService, crash: Callable[[SubmissionService], None]) -> None:
+    """End a service as a kill would, and remove its state folder."""
+    crash(service)
+    service.engine.dispose()
+    shutil.rmtree(service.settings.state_dir)

@@ -46,7 +46,7 @@ def test_a_start_with_the_same_board_makes_no_commit(hub, opened, crash, monkeyp
     number, asked = len(titles(hub, BOARD)), len(hub.requests("GET", f"/api/datasets/{BOARD}"))
     opened(board_repo=BOARD)
     eventually(lambda: len(hub.requests("GET", f"/api/datasets/{BOARD}/tree")) and
-               len(hub.requests("GET", f"/api/datasets/{BOARD}")) >= asked + 3)  # fmt: skip
+               len(hub.requests("GET", f"/api/datasets/{BOARD}")) >= asked + 2)  # fmt: skip
     assert len(titles(hub, BOARD)) == number
 
 

@@ -3,15 +3,14 @@
 Records and files on their way to the Hub, with the Hub's own client.
 """
 
-import itertools
 import json
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arb.core.hub import CommitRateLimiter
-from submissions.hub.mirror import STARTS, WAIT_FOR_A_FILE, Committer, next_batch
-from submissions.hub.repository import WRITER, Head, Span, file_path, span_of
+from submissions.hub.records_copy import WAIT_FOR_A_FILE, next_batch
+from submissions.hub.repository import EventFile, event_file_of, file_path
 from submissions.intake.accounts import Actor
 from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS
@@ -20,58 +19,6 @@ from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class Repository:
-    """Takes every commit; 99 were made in the hour before."""
-
-    repo = "maintainer/records"
-
-    def __init__(self) -> None:
-        self.commits: list[tuple[str, set[str]]] = []
-
-    def head(self) -> Head:
-        return Head("0" * 40)
-
-    def commits_since(self, moment: float) -> list[float]:
-        assert moment == NOW.timestamp() - 3600
-        return [NOW.timestamp() - 36 * n for n in range(99)]
-
-    def commit(self, parent: str, contents: dict, message: str) -> str:
-        self.commits.append((message, set(contents)))
-        return f"{len(self.commits):040d}"
-
-
-class Restorer:
-    def __init__(self, files) -> None:
-        self.files = files
-
-    def pull(self, head: Head) -> int:
-        return 0
-
-
-def test_a_restart_keeps_to_the_pace_of_what_the_hub_saw_in_the_last_hour(service):
-    now = [NOW.timestamp()]
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        now[0] += seconds
-
-    repository = Repository()
-    committer = Committer(
-        lambda: service.engine, repository, Restorer(service.files),
-        CommitRateLimiter(clock=lambda: now[0]), lambda: NOW, pause,
-    )  # fmt: skip
-    send(service, verdicts(service.suite))
-    committer.connect()
-    assert committer.commit_some() == 2
-    assert committer.commit_some() == 0
-    assert [title for title, _ in repository.commits] == [STARTS, "Records 1 to 2"]
-    assert repository.commits[0][1] == {WRITER}
-    # 99 commits from 3528 s ago on, a minute's share each: 5940 - 3528 = 2412 s ahead of the clock, of which
-    # the burst forgives 39 minutes, 2340 s. The next one waits a minute more.
-    assert pauses == pytest.approx([72, 60])
 
 
 @pytest.fixture
@@ -87,7 +34,7 @@ def test_a_batch_has_the_files_of_its_records(two_submissions):
     number, contents = next_batch(records, two_submissions.files, NOW)
     files = {file_path(r.body["file_sha256"]) for r in records if r.kind == "submitted"}
     assert number == 4
-    assert contents.keys() == files | {Span(1, 4).path}
+    assert contents.keys() == files | {EventFile(1, 4).path}
 
 
 def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
@@ -96,7 +43,7 @@ def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
     came = records[2].at
     number, contents = next_batch(records, two_submissions.files, came + timedelta(seconds=1))
     assert number == 2
-    assert Span(1, 2).path in contents
+    assert EventFile(1, 2).path in contents
     assert next_batch(records[2:], two_submissions.files, came + timedelta(seconds=1)) == (0, {})
     # A file that nobody brings in ten minutes is lost; the records go on.
     number, contents = next_batch(records, two_submissions.files, came + WAIT_FOR_A_FILE)
@@ -106,9 +53,9 @@ def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
 
 def test_a_batch_is_bounded_in_records_and_bytes(two_submissions, monkeypatch):
     records = records_of(two_submissions)
-    monkeypatch.setattr("submissions.hub.mirror.MOST_RECORDS", 3)
+    monkeypatch.setattr("submissions.hub.records_copy.MOST_RECORDS", 3)
     assert next_batch(records, two_submissions.files, NOW)[0] == 3
-    monkeypatch.setattr("submissions.hub.mirror.MOST_BYTES", 1)
+    monkeypatch.setattr("submissions.hub.records_copy.MOST_BYTES", 1)
     assert next_batch(records, two_submissions.files, NOW)[0] == 1
 
 
@@ -119,7 +66,7 @@ COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 def assert_no_record_is_without_its_file(hub) -> None:
     """At no commit: whoever restores from any of them has the files of its records."""
     for commit in hub.repository(RECORDS).commits:
-        for path in filter(span_of, commit.files):
+        for path in filter(event_file_of, commit.files):
             for line in map(json.loads, commit.files[path].data.splitlines()):
                 if line["kind"] == "submitted":
                     assert file_path(line["body"]["file_sha256"]) in commit.files
@@ -161,17 +108,13 @@ def test_a_commit_that_was_made_and_answered_500_is_not_made_again(hub, opened):
     fault = hub.fail("POST", COMMIT, status=500, after=True)
     assert send(service, verdicts(service.suite)).status == "accepted"
     assert fault.happened == 1
-    spans = [path for path in contents(hub) if span_of(path)]
-    assert sum(span_of(path).last - span_of(path).first + 1 for path in spans) == len(records_on(hub)) == 2
+    spans = [path for path in contents(hub) if event_file_of(path)]
+    assert (
+        sum(event_file_of(path).last - event_file_of(path).first + 1 for path in spans)
+        == len(records_on(hub))
+        == 2
+    )
     assert len(titles(hub)) == len(set(titles(hub)))
-
-
-def test_a_commit_that_failed_is_made_again(hub, opened):
-    service = opened()
-    faults = [hub.fail("POST", COMMIT, times=2, status=503), hub.fail("POST", "preupload", status=500)]
-    assert send(service, verdicts(service.suite)).status == "accepted"
-    assert [fault.happened for fault in faults] == [2, 1]
-    assert records_on(hub) == records_of(service)
 
 
 def test_a_change_that_is_none_of_ours_is_no_trouble(hub, opened):
@@ -185,10 +128,10 @@ def test_a_change_that_is_none_of_ours_is_no_trouble(hub, opened):
 
 
 def test_with_a_third_of_calls_failing_everything_arrives_once(hub, opened):
-    draws = itertools.cycle([True, False, False])
+    draws = random.Random(1)
     for method in ("GET", "HEAD", "POST"):
-        hub.fail(method, ".*", times=10_000, status=503, chance=lambda: next(draws))
-    hub.fail("POST", "commit", times=10_000, status=500, after=True, chance=lambda: next(draws))
+        hub.fail(method, ".*", times=10_000, status=503, chance=lambda: draws.random() < 1 / 3)
+    hub.fail("POST", "commit", times=10_000, status=500, after=True, chance=lambda: draws.random() < 1 / 3)
     service = opened()
     eventually(lambda: service.read_only_reason is None)
     receipts = send_at_once(service, [verdicts(service.suite, misses=n) for n in range(6)])
@@ -234,8 +177,3 @@ def test_a_public_repository_gets_no_record(hub, opened):
     service = opened()
     assert "restored" in service.read_only_reason
     assert titles(hub) == ["initial commit"]
-
-
-def test_who_writes_stands_in_the_repository(hub, opened):
-    opened()
-    assert json.loads(contents(hub)[WRITER]).keys() == {"writer", "secret", "derivation"}

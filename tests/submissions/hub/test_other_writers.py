@@ -8,8 +8,9 @@ import pytest
 
 from submissions.errors import SubmissionError
 from submissions.hub.lease import FileLease, open_lease
-from submissions.hub.mirror import DIVERGED, REPLACED, STARTS
-from submissions.hub.repository import WRITER, Span, to_lines
+from submissions.hub.mirror import DIVERGED, REPLACED
+from submissions.hub.records_copy import STARTS
+from submissions.hub.repository import WRITER, EventFile, to_lines
 from submissions.intake.accounts import Actor
 from tests.submissions.hub.conftest import RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, titles
@@ -69,7 +70,7 @@ def test_records_that_are_not_ours_under_our_numbers_stop_the_writing(hub, opene
     send(foreign, verdicts(foreign.suite, misses=5))
     others = records_of(foreign)[2:]
     writer = contents(hub)[WRITER]
-    span = Span(3, 4)
+    span = EventFile(3, 4)
     hub.commit(RECORDS, {span.path: to_lines(others), WRITER: writer})
     receipt = send(service, verdicts(service.suite, misses=1))
     assert receipt.status == "waiting"
@@ -161,7 +162,7 @@ def test_a_turn_on_a_database_is_one_holders_until_its_connection_ends(postgres_
     from submissions.records.database import open_database
 
     engines = [open_database(postgres_url) for _ in range(2)]
-    first, second = (open_lease(lambda e=engine: e, tmp_path, "records") for engine in engines)
+    first, second = (open_lease(engine, tmp_path, "records") for engine in engines)
     assert [first.acquire(), first.acquire(), second.acquire()] == [True, True, False]
     first.release()
     assert [second.acquire(), first.acquire()] == [True, False]

@@ -57,17 +57,6 @@ def test_however_commits_come_no_hour_has_more_than_it_may(sizes, pauses):
     assert most_in_an_hour(made) <= most
 
 
-def test_commits_before_a_restart_count():
-    clock = Clock(10_000.0)
-    limiter = CommitRateLimiter(clock=clock)
-    limiter.remember([9_999.0 - n for n in range(39)])
-    limiter.note()
-    # 40 in the last minute: the bucket is empty but for what 40 s filled it, less than one.
-    assert 0 < limiter.seconds_to_wait() <= 60
-    clock.now += HOUR
-    assert limiter.seconds_to_wait() == 0
-
-
 def test_a_burst_is_less_than_an_hour_has():
     with pytest.raises(ValueError, match="burst"):
         CommitRateLimiter(10, 10)
@@ -89,12 +78,3 @@ def test_the_hub_is_given_the_time_that_it_asks_for(asked, waited):
     problem.__cause__ = OSError()
     problem.__cause__.response = SimpleNamespace(headers={"Retry-After": asked}, status_code=429)
     assert seconds_until_retry(failed(problem, 1)) == waited
-
-
-def test_what_the_hub_says_of_the_last_hour_replaces_what_was_counted():
-    clock = Clock(10_000.0)
-    limiter = CommitRateLimiter(clock=clock)
-    commit_as_fast_as_it_goes(limiter, clock, 40)
-    assert limiter.seconds_to_wait() == 60
-    limiter.remember([9_990.0])
-    assert limiter.seconds_to_wait() == 0

@@ -5,15 +5,13 @@ import shutil
 import pytest
 
 from submissions.errors import TemporarilyClosed
-from submissions.hub.mirror import HUB_SILENT, RESTORING, STARTS
-from submissions.hub.repository import Span, file_path, span_of, to_lines
+from submissions.hub.mirror import HUB_SILENT, RESTORING
+from submissions.hub.records_copy import STARTS
+from submissions.hub.repository import file_path
 from submissions.intake.accounts import Actor
-from submissions.records.database import snapshot
-from submissions.records.event_log import events_after
-from submissions.records.integrity import verify
-from tests.submissions.hub.conftest import RECORDS
-from tests.support.hub_threads import contents, records_of, records_on, titles
-from tests.support.submissions import declaration, remove_nonces, send, stored_files, verdicts
+from tests.submissions.hub.conftest import RECORDS, lose_the_disk
+from tests.support.hub_threads import records_of, records_on, titles
+from tests.support.submissions import declaration, send, stored_files, verdicts
 from tests.support.waiting import eventually
 
 COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
@@ -23,12 +21,6 @@ def silence(hub) -> None:
     """The Hub answers nothing but 503 until its faults are cleared."""
     for method in ("GET", "HEAD", "POST", "PUT"):
         hub.fail(method, ".*", times=1_000_000, status=503)
-
-
-def lose_the_disk(service, crash) -> None:
-    crash(service)
-    service.engine.dispose()
-    shutil.rmtree(service.settings.state_dir)
 
 
 def test_a_start_from_nothing_restores_records_files_and_board(hub, opened, crash):
@@ -46,31 +38,6 @@ def test_a_start_from_nothing_restores_records_files_and_board(hub, opened, cras
         assert not repeated.is_new
         assert repeated.signature == receipt.signature
     assert list((again.settings.state_dir / "hub").glob("fetched-*")) == []
-
-
-def test_a_copy_from_before_nonces_is_restored_as_it_is_and_goes_on_with_them(hub, opened, crash):
-    """An older server's copy: the event that adds nonces comes behind what the Hub holds."""
-    service = opened()
-    sent = send(service, verdicts(service.suite))
-    crash(service)
-    remove_nonces(service)
-    old = records_of(service)
-    with snapshot(service.engine) as session:
-        lines = to_lines(events_after(session))
-    with_nonces = dict.fromkeys(path for path in contents(hub) if span_of(path))
-    hub.commit(RECORDS, {**with_nonces, Span(1, len(old)).path: lines})
-    lose_the_disk(service, crash)
-
-    started = opened()
-    assert started.submission(sent.submission_id, Actor("Ada")).receipt.record_hash == old[0].hash
-    assert records_of(started)[: len(old)] == old
-    assert [event.kind for event in records_of(started)[len(old) :]] == ["salted"]
-    send(started, verdicts(started.suite, misses=1))
-    records, board = records_of(started), started.board().to_bytes()
-    assert verify(started).problems == ()
-    lose_the_disk(started, crash)
-    last = opened()
-    assert (records_of(last), last.board().to_bytes()) == (records, board)
 
 
 def test_every_accepted_receipt_survives_kills_between_commits_and_a_lost_disk_each_time(hub, opened, crash):

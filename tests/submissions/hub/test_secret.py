@@ -13,6 +13,7 @@ from submissions.hub.repository import WRITER
 from submissions.privacy.server_secret import SecretChanged, ServerSecret
 from submissions.records.integrity import verify
 from submissions.startup import open_service
+from tests.submissions.hub.conftest import lose_the_disk
 from tests.support.hub_threads import contents
 from tests.support.submissions import log_of, send, verdicts
 from tests.support.waiting import eventually
@@ -39,9 +40,7 @@ def test_a_changed_secret_is_refused_at_the_start_with_what_to_do(settings):
 def test_it_is_noticed_too_where_the_disk_was_lost_and_the_hub_has_the_records(hub, opened, crash):
     service = opened()
     send(service, verdicts(service.suite))
-    crash(service)
-    service.engine.dispose()
-    shutil.rmtree(service.settings.state_dir)
+    lose_the_disk(service, crash)
     again = opened(secret=OTHER)
     eventually(lambda: again.read_only_reason == OTHER_SECRET)
     assert again.board().rows == ()
@@ -55,12 +54,12 @@ def test_a_secret_that_was_accepted_stays_accepted_where_the_disk_was_lost_again
     send(service, verdicts(service.suite))
     accept = ServerSecret(OTHER.get_secret_value().encode()).check_value
     for changes in ({"secret": OTHER, "accept_secret": accept}, {"secret": OTHER}):
-        lose_disk(service, crash)
+        lose_the_disk(service, crash)
         service = opened(**changes)
         eventually(lambda service=service: service.read_only_reason is None)
         eventually(lambda service=service: service.durability.waiting() == 0)
         assert [event["kind"] for event in log_of(service)].count("secret_replaced") == 1
-    lose_disk(service, crash)
+    lose_the_disk(service, crash)
     first = opened()
     eventually(lambda: first.read_only_reason == OTHER_SECRET)
 
@@ -77,16 +76,10 @@ def test_records_of_7d56a80_that_only_the_hub_has_keep_their_figures(hub, opened
     eventually(lambda: service.read_only_reason is None)
     eventually(lambda: service.durability.waiting() == 0)
     assert json.loads(contents(hub)[WRITER])["derivation"] == 1
-    lose_disk(service, crash)
+    lose_the_disk(service, crash)
     restored = opened(**old)
     eventually(lambda: restored.read_only_reason is None)
     shown = json.loads((release / "shown.json").read_text())
     assert restored.label_version == shown["label_version"]
     assert {row.judge: row.labels["success"]["overall"] for row in restored.board().rows} == shown["rows"]
     assert verify(restored).problems == ()
-
-
-def lose_disk(service, crash) -> None:
-    crash(service)
-    service.engine.dispose()
-    shutil.rmtree(service.settings.state_dir)

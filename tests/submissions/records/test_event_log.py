@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from submissions.records import event_log
 from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.event_log import (
     NO_HASH,
@@ -21,9 +22,7 @@ from submissions.records.event_log import (
     events_of_submission,
     hash_of,
     head,
-    insert,
     parse_event,
-    salt_event_log,
 )
 
 SALT = "00112233445566778899aabbccddeeff" * 2
@@ -138,21 +137,10 @@ def test_a_line_whose_content_was_changed_is_refused(engine):
         parse_event(canonical({**said, "actor": "eve"}))
 
 
-def old_log(engine, *bodies) -> list[Event]:
-    """Events as they were before there were nonces."""
-    events, previous = [], NO_HASH
-    with transaction(engine) as session:
-        for place, body in enumerate(bodies, start=1):
-            event = Event(place, "hidden", NOON, "ada", body, previous, "")
-            events.append(replace(event, hash=hash_of(event)))
-            insert(session, events[-1])
-            previous = events[-1].hash
-    return events
-
-
-def test_the_same_event_has_another_hash_under_another_nonce():
+def test_the_same_event_has_another_hash_under_another_nonce(monkeypatch):
     def added(nonce: bytes) -> Event:
-        with transaction(open_database("sqlite://", lambda: nonce)) as session:
+        monkeypatch.setattr(event_log, "random_nonce", lambda: nonce)
+        with transaction(open_database("sqlite://")) as session:
             return add_event(session, "hidden", "ada", NOON, {"submission_id": "a"})
 
     one, same, other = added(bytes.fromhex(SALT)), added(bytes.fromhex(SALT)), added(bytes(32))
@@ -168,39 +156,6 @@ def test_a_nonce_is_new_for_each_event_and_in_no_text_of_it(engine):
     assert {len(bytes.fromhex(record.nonce)) for record in records} == {32}
     assert records[0].nonce != records[1].nonce
     assert not any(record.nonce in f"{record!r} {record}" for record in records)
-
-
-def test_a_log_from_before_nonces_keeps_its_hashes_and_goes_on_with_a_nonce_once(engine):
-    before = old_log(engine, {"submission_id": "a"}, {"submission_id": "b"})
-    assert b"nonce" not in before[0].line()
-    assert [parse_event(record.line()) for record in before] == before
-    for _ in range(2):
-        with transaction(engine) as session:
-            salt_event_log(session, "the server", NOON)
-    add(engine, {"submission_id": "c"})
-    with snapshot(engine) as session:
-        after = events_after(session)
-    assert after[:2] == before
-    assert [(record.kind, record.body) for record in after[2:]] == [
-        ("salted", {"through": 2}),
-        ("hidden", {"submission_id": "c"}),
-    ]
-    assert check_event_log(after) == []
-
-
-def test_an_empty_log_and_one_with_nonces_need_none_added(engine):
-    for expected in ((0, NO_HASH), None):
-        with transaction(engine) as session:
-            assert salt_event_log(session, "the server", NOON) is None
-            assert expected is None or head(session) == expected
-        add(engine, {"submission_id": "a"})
-
-
-def test_an_event_without_a_nonce_behind_one_that_has_it_is_named(engine):
-    (first,) = add(engine, {"submission_id": "a"})
-    bare = Event(2, "hidden", NOON, "ada", {}, first.hash, "")
-    bare = replace(bare, hash=hash_of(bare))
-    assert check_event_log([first, bare]) == ["record 2: has no nonce, which every one has from record 1 on"]
 
 
 @pytest.mark.parametrize("nonce", ["", "00", "x" * 64, "A" * 64, None, 7, ["0" * 64]])

@@ -5,7 +5,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -42,11 +41,6 @@ def test_keeping_a_file_twice_is_the_same_as_once(files):
     assert files.path(first).stat().st_ino == before.st_ino
 
 
-def test_an_empty_file_and_one_of_five_megabytes_are_kept(files):
-    for content in (b"", os.urandom(5_000_000)):
-        assert files.read(files.keep(content)) == content
-
-
 def test_a_damaged_file_is_detected_and_its_content_not_given(files):
     sha256 = files.keep(CONTENT)
     files.path(sha256).write_bytes(CONTENT.replace(b"true", b"null"))
@@ -61,11 +55,6 @@ def test_keeping_the_content_again_mends_a_damaged_file(files, damage):
     files.keep(CONTENT)
     assert files.read(sha256) == CONTENT
     assert kept(files) == [files.path(sha256)]
-
-
-def test_a_file_that_is_not_there_is_said_so(files):
-    with pytest.raises(FileNotFoundError):
-        files.read("0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -158,25 +147,7 @@ def test_a_process_killed_while_writing_leaves_no_half_file_and_the_next_one_kee
 
     assert not files.path(sha256).exists()
     assert len(kept(files)) == 1  # what was written so far, under no name that counts
-    assert files.remove_leftovers(older_than_seconds=0) == 1
-    assert kept(files) == []
     assert files.read(files.keep(content)) == content
-
-
-def test_leftovers_are_removed_when_they_are_old_and_kept_files_never(files):
-    sha256 = files.keep(CONTENT)
-    young, old = (files.path(sha256).with_name(f".part-{name}") for name in ("young", "old"))
-    for path in (young, old):
-        path.write_bytes(b"half")
-    an_hour_ago = time.time() - 3601
-    for path in (old, files.path(sha256)):
-        os.utime(path, (an_hour_ago, an_hour_ago))
-    assert files.remove_leftovers() == 1
-    assert kept(files) == sorted([young, files.path(sha256)])
-
-
-def test_a_store_without_a_folder_has_no_leftovers(files):
-    assert files.remove_leftovers() == 0
 
 
 # In the database of the records
@@ -195,7 +166,7 @@ def engine(request, tmp_path):
 @pytest.fixture
 def replicas(engine, tmp_path) -> tuple[DatabaseFiles, DatabaseFiles]:
     """Two servers with a disk each over one database."""
-    return tuple(DatabaseFiles(tmp_path / name / "files", lambda: engine) for name in ("one", "two"))
+    return tuple(DatabaseFiles(tmp_path / name / "files", engine) for name in ("one", "two"))
 
 
 def test_files_are_where_the_records_are(tmp_path):
@@ -252,15 +223,3 @@ def test_replicas_that_keep_the_same_file_at_once_keep_it_once(replicas):
     for thread in threads:
         thread.join(timeout=120)
     assert done == [SHA256] * 6
-
-
-def test_files_of_an_earlier_version_are_brought_into_the_database_at_the_start(replicas):
-    one, two = replicas
-    before = FileStore(one.folder)
-    before.keep(CONTENT)
-    damaged = before.path(before.keep(b"other"))
-    damaged.write_bytes(b"changed by the disk")
-    assert one.read(SHA256) == CONTENT  # also before that
-    one.prepare()
-    assert two.read(SHA256) == CONTENT
-    assert two.absent([damaged.name]) == [damaged.name]

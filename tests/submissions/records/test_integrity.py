@@ -1,15 +1,17 @@
 """Everything is computed again from records, files and labels; what differs or cannot be checked is named."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
 
 from submissions.intake.accounts import Actor
 from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import NotEmpty, events_after, restore_events
+from submissions.records.event_log import NotEmpty, events_after, hash_of, head, restore_events
 from submissions.records.integrity import verify
 from submissions.scoring import scorer
 from submissions.scoring.rescore import publish
-from tests.support.submissions import again, remove_nonces, send, verdicts
+from tests.support.submissions import again, send, verdicts
 
 
 @pytest.fixture
@@ -53,6 +55,18 @@ def test_a_row_that_no_record_made_is_found(service, sent):
     assert verify(service).problems == ("the table accounts is not what the records say",)
 
 
+@pytest.mark.parametrize(("kind", "noun"), [("submitted", "submission"), ("scored", "score")])
+def test_a_submission_or_score_that_is_recorded_twice_is_reported(service, sent, kind, noun):
+    with transaction(service.engine) as session:
+        sequence, previous = head(session)
+        first = events_after(session, kinds=[kind])[0]
+        twice = replace(first, sequence=sequence + 1, previous=previous)
+        twice.hash = hash_of(twice)
+        session.add(twice)  # only the event: the tables would refuse a second row
+    problem = f"record {sequence + 1}: this {noun} of {sent[0]} is recorded twice"
+    assert problem in verify(service).problems
+
+
 def test_restored_into_an_empty_database_the_records_give_the_same_tables(service, sent):
     with snapshot(service.engine) as session:
         records = events_after(session)
@@ -65,34 +79,6 @@ def test_restored_into_an_empty_database_the_records_give_the_same_tables(servic
         restore_events(session, records)
     with pytest.raises(ValueError, match="record 1 is missing"), transaction(open_database("sqlite://")) as s:
         restore_events(s, records[1:])
-
-
-def test_records_from_before_nonces_verify_and_their_receipts_stay_as_they_were(service, sent):
-    remove_nonces(service)
-    old = [service.submission(name, Actor("Ada")).receipt for name in sent]
-    started = again(service)
-    started.finish_scoring()
-    with snapshot(started.engine) as session:
-        events = events_after(session)
-    assert [event.nonce is None for event in events] == [True] * 5 + [False]
-    assert (events[-1].kind, events[-1].body) == ("salted", {"through": 5})
-    assert verify(started).problems == ()
-    assert [started.submission(name, Actor("Ada")).receipt for name in sent] == old
-    started.finish_scoring()
-    assert verify(started).records == 6
-
-
-def test_a_database_of_the_version_before_gets_its_column(service, sent):
-    remove_nonces(service)
-    with service.engine.begin() as connection:
-        connection.execute(text("ALTER TABLE records DROP COLUMN nonce"))
-        connection.execute(text("DROP TABLE files"))
-        for table in ("sessions", "secret", "access_tokens"):
-            connection.execute(text(f"DROP TABLE {table}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
-    started = again(service)
-    started.finish_scoring()
-    assert verify(started).problems == ()
 
 
 def test_a_score_verifies_after_the_metric_has_grown(service, sent, monkeypatch):

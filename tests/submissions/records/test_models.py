@@ -84,34 +84,6 @@ def test_nothing_is_recorded_twice_whoever_writes_it(engine, twin):
         write(engine, twin())
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda: Account(name="ada", created_at=NOON),
-        lambda: judge(id=2, name="Second"),
-        lambda: submission(id="b", file_sha256="2" * 64),
-        lambda: submission(id="b", split="dev"),
-        lambda: submission(id="b", suite="other"),
-        lambda: score(label_version="v2"),
-        lambda: score(policy="published"),
-    ],
-    ids=["account", "judge", "file", "split", "suite", "label version", "policy"],
-)
-def test_what_differs_in_one_part_of_its_key_is_another_record(engine, other):
-    write(engine, account(), judge(), submission(), score(), other())
-
-
-@pytest.mark.parametrize(
-    "orphan",
-    [lambda: judge(account_id=9), lambda: submission(judge_id=9), lambda: score(submission_id="z")],
-    ids=["judge", "submission", "score"],
-)
-def test_nothing_is_recorded_of_what_is_not_there(engine, orphan):
-    write(engine, account(), judge(), submission())
-    with pytest.raises(IntegrityError):
-        write(engine, orphan())
-
-
 def test_whatever_a_form_may_hold_fits_its_column():
     # SQLite takes any length; PostgreSQL refuses what is too long.
     def longest(column) -> float:

@@ -11,7 +11,7 @@ from submissions.moderation.overview import own_submissions
 from submissions.scoring.rescore import rescore, rescorings
 from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
-from tests.support.submissions import remove_nonces, send, verdicts, with_rules
+from tests.support.submissions import send, verdicts, with_rules
 
 MAINTAINER = Actor("Mia", is_maintainer=True)
 
@@ -176,16 +176,3 @@ def test_what_everybody_may_be_shown_in_a_year_is_one_number_whatever_the_accoun
     assert refused.value.next_at == start + timedelta(days=365)
     clock.now = refused.value.next_at
     send(service, verdicts(service.suite, misses=6, false_alarms=6), account="Somebody")
-
-
-def test_scores_that_were_shown_before_there_were_nonces_stay_shown_and_counted(versions, clock):
-    """Then every version was shown to everybody who owned a file."""
-    first, second, third = versions
-    sent = send(first, verdicts(first.suite, misses=1, false_alarms=6)).submission_id
-    clock.now += timedelta(days=2)
-    rescore(second, MAINTAINER)
-    remove_nonces(second)
-    clock.now += timedelta(days=2)
-    rescore(third, MAINTAINER)
-    assert third.submission(sent, ADA).report["label_version"] == second.label_version
-    assert third.leak.get().by_label_version.keys() == {first.label_version, second.label_version}

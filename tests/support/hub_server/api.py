@@ -145,17 +145,6 @@ class HubApi:
             }
         )  # fmt: skip
 
-    def commits(self, request: Request, repo: str, revision: str) -> Answer:
-        self._commit_at(request, repo, revision)
-        found = [
-            {
-                "id": commit.oid, "title": commit.title, "message": "", "authors": [{"user": commit.author}],
-                "date": commit.date.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-            }
-            for commit in reversed(self.repositories[repo].commits)
-        ]  # fmt: skip
-        return as_json(found)
-
     def tree(self, request: Request, repo: str, revision: str, folder: str | None = None) -> Answer:
         commit = self._commit_at(request, repo, revision)
         recursive = request.query.get("recursive", ["false"])[0].lower() in ("true", "1")
@@ -315,7 +304,6 @@ _ROUTES = (
     (("POST",), "/api/validate-yaml", HubApi.validate_yaml),
     (("GET",), API, HubApi.info),
     (("GET",), rf"{API}/revision/{REVISION}", HubApi.info),
-    (("GET",), rf"{API}/commits/{REVISION}", HubApi.commits),
     (("GET",), rf"{API}/tree/{REVISION}(?P<folder>/.*)?", HubApi.tree),
     (("POST",), rf"{API}/paths-info/{REVISION}", HubApi.paths_info),
     (("POST",), rf"{API}/preupload/{REVISION}", HubApi.preupload),

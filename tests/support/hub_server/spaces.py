@@ -56,13 +56,6 @@ def read_secrets(api, request: Request, repo: str) -> Answer:
     return as_json({name: {} for name in api.writable(request, repo).secrets})
 
 
-def set_secret(api, request: Request, repo: str) -> Answer:
-    space, asked = api.writable(request, repo), request.json()
-    space.secrets[asked["key"]] = asked["value"]
-    space.writes.append(("secret", asked["key"]))
-    return read_secrets(api, request, repo)
-
-
 def runtime(api, request: Request, repo: str) -> Answer:
     space = api.writable(request, repo)
     volumes = {} if space.volumes is None else {"volumes": space.volumes}
@@ -83,7 +76,6 @@ ROUTES = (
     (("POST",), f"{API}/variables", set_variable),
     (("DELETE",), f"{API}/variables", remove_variable),
     (("GET",), f"{API}/secrets", read_secrets),
-    (("POST",), f"{API}/secrets", set_secret),
     (("GET",), f"{API}/runtime", runtime),
     (("PUT",), f"{API}/volumes", set_volumes),
 )
