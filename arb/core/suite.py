@@ -346,7 +346,7 @@ def _tasks_in_both_splits(trajectories: Iterable[Trajectory]) -> list[str]:
 _LABEL_WORDS = MappingProxyType({"true": True, "false": False, "": None})
 _ANNOTATION_WORDS = MappingProxyType({str(number): number for number in range(1, 10)})
 _OPTIMALITY_WORDS = MappingProxyType({"1": 1, "2": 2, "3": 3, "4": 4, "": None})
-_ANNOTATOR = re.compile(r"annotator-\d{1,4}")
+_ANNOTATOR = re.compile(r"annotator-\d{1,4}|decision")
 
 
 def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:

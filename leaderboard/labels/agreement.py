@@ -16,7 +16,7 @@ from arb.core.ids import TrajectoryId
 from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
-from leaderboard.labels.annotations import Annotation
+from leaderboard.labels.annotations import Annotation, answered
 from leaderboard.labels.coefficients import (
     Level,
     agreement_intervals,
@@ -107,7 +107,7 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
     """
     seen: set[tuple[str, str]] = set()
     found = []
-    for annotation in annotations:
+    for annotation in answered(annotations):
         who = annotation.person
         if who is None or (annotation.trajectory_id, who) not in seen:
             found.append(annotation)
@@ -276,6 +276,7 @@ def agreement_report(
     ``questions`` are the suite's; without any, the paper's. Over time means by week where every annotation of
     a double says when, else by batches of ``BATCH``.
     """
+    annotations = answered(annotations)
     doubles = find_doubles(annotations, questions)
     people = {who for annotation in annotations if (who := annotation.person) is not None}
     groups = _Groups.of(doubles)

@@ -30,6 +30,8 @@ from arb.core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Questio
 from arb.core.vocabulary import LABELS
 
 COMMENT_LENGTH: Final = 10_000
+DECISION: Final = "decision"
+"""The annotator of a row that nobody answered: what was decided, in front of a trajectory's answers."""
 
 
 class AnnotationsInvalid(ValueError):
@@ -78,8 +80,26 @@ class Annotation:
         """Who annotated, without the blanks that one name of the released data has; None where not known."""
         return (self.annotator or "").strip() or None
 
+    @property
+    def is_decision(self) -> bool:
+        """Whether the row holds what was decided, and not what somebody answered."""
+        return self.annotator == DECISION
+
     def __repr__(self) -> str:
         return f"Annotation({self.trajectory_id!r})"  # without its answers: it may stand in a log
+
+
+def decided_row(row: Annotation, decided: Mapping[str, str | None]) -> Annotation:
+    """Return the row of decisions about a trajectory, from its primary row; other answers stay as there."""
+    primary = Annotation(row.trajectory_id, DECISION).with_answers(
+        {name: row.answer(name) for name in (*RELEASED_ANSWERS, *row.own)}
+    )
+    return primary.with_answers(decided)
+
+
+def answered(annotations: Iterable[Annotation]) -> list[Annotation]:
+    """Return only what people answered, without decisions."""
+    return [annotation for annotation in annotations if not annotation.is_decision]
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Annotation) if field.name != "own")
@@ -131,9 +151,9 @@ def with_opaque_annotators(annotations: Iterable[Annotation]) -> tuple[Annotatio
     ids: dict[str, str] = {}
     found = []
     for annotation in annotations:
-        name = annotation.person
+        name = None if annotation.is_decision else annotation.person
         opaque = ids.setdefault(name, f"annotator-{len(ids) + 1}") if name else None
-        found.append(replace(annotation, annotator=opaque))
+        found.append(annotation if annotation.is_decision else replace(annotation, annotator=opaque))
     return tuple(found)
 
 

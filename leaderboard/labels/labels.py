@@ -9,7 +9,7 @@ import hmac
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -24,6 +24,7 @@ from arb.core.vocabulary import LABELS
 from leaderboard.labels.annotations import (
     Annotation,
     AnnotationsInvalid,
+    answered,
     parse_released,
     write_released,
 )
@@ -42,10 +43,11 @@ class LabelsInvalid(Exception):
 class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
-    ``primary`` and ``second`` map success, side_effect and repetition to int8 arrays of shape (n,): 1 true,
-    0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none; a question of the suite's
-    own to the place of the answer in ``Question.values``, -1 for none. ``annotated_twice`` is bool of shape
-    (n,).
+    ``primary``, ``first`` and ``second`` map success, side_effect and repetition to int8 arrays of shape
+    (n,): 1 true, 0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none; a question
+    of the suite's own to the place of the answer in ``Question.values``, -1 for none. ``primary`` are the
+    labels: what was decided, else what the first annotator answered (``first``). ``annotated_twice`` is bool
+    of shape (n,).
     """
 
     suite: str
@@ -56,6 +58,7 @@ class LabelSet:
     primary: Mapping[str, np.ndarray]
     second: Mapping[str, np.ndarray]
     annotated_twice: np.ndarray
+    first: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"
@@ -236,15 +239,17 @@ def _label_set(
         what = f"no label of the {split} split of the suite {suite.name} is in it"
         raise LabelsInvalid(f"labels ({source}): {what}; check ARB_SUITE and ARB_LABELS")
     annotations = _by_trajectory(suite, trajectories, rows, first_row)
+    answers = [answered(found) for found in annotations]
     return LabelSet(
         suite=suite.name,
         split=split,
         source=source,
         version=_version(trajectories, annotations, version_key),
         trajectories=trajectories,
-        primary=_arrays(annotations, 0, suite.own_questions),
-        second=_arrays(annotations, 1, suite.own_questions),
-        annotated_twice=np.array([len(found) > 1 for found in annotations], dtype=bool),
+        primary=_arrays([found[0] if found else None for found in annotations], suite.own_questions),
+        first=_arrays([found[0] if found else None for found in answers], suite.own_questions),
+        second=_arrays([found[1] if len(found) > 1 else None for found in answers], suite.own_questions),
+        annotated_twice=np.array([len(found) > 1 for found in answers], dtype=bool),
     )
 
 
@@ -258,14 +263,11 @@ def _by_trajectory(
     return [by_id.get(t.trajectory_id, []) for t in trajectories]
 
 
-def _arrays(
-    annotations: Sequence[Sequence[Annotation]], which: int, own: Sequence[Question]
-) -> Mapping[str, np.ndarray]:
-    """The codes of the first or second annotations by question: the released ones, then the suite's own."""
-    chosen = [found[which] if len(found) > which else None for found in annotations]
+def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Mapping[str, np.ndarray]:
+    """Return the codes of one annotation per trajectory by question: released ones, then the suite's own."""
     none = tuple(map(nothing_of, RELEASED_ANSWERS))
     values = np.array([none if each is None else _values(each) for each in chosen], dtype=np.int8)
-    values = values.reshape(len(annotations), len(none))
+    values = values.reshape(len(chosen), len(none))
     arrays = {name: values[:, place] for place, name in enumerate(RELEASED_ANSWERS)}
     for question in own:
         codes = {value: code for code, value in enumerate(question.values)}
@@ -282,11 +284,12 @@ def _version(
     """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version.
 
     Answers to own questions follow the others where there are any, so that adding a question to a suite
-    changes no version that there is.
+    changes no version that there is. A decision counts in place of the first annotator's answer.
     """
+    counted = [found[:1] + answered(found)[1:] for found in annotations]
     said = [
         [t.trajectory_id, [[*_values(a), *([sorted(a.own.items())] if a.own else [])] for a in found]]
-        for t, found in zip(trajectories, annotations, strict=True)
+        for t, found in zip(trajectories, counted, strict=True)
     ]
     content = json.dumps(said, separators=(",", ":")).encode()
     digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)

@@ -20,11 +20,10 @@ from submissions.intake.accounts import Actor
 from submissions.labels.annotation_actions import AnnotationActions
 from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, finished_annotations
 from submissions.labels.assignment import chosen
-from submissions.labels.corrections import accepted_corrections, apply_corrections
-from submissions.labels.versions import Correction, LabelVersion, published_versions, serves_records
+from submissions.labels.corrections import waiting_corrections
+from submissions.labels.decisions import newest_decisions, with_decisions
+from submissions.labels.versions import LabelVersion, published_versions, serves_records
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.event_log import DISPUTE_KINDS, events_after
-from submissions.records.statuses import disputes_in
 from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
 
@@ -33,21 +32,21 @@ EARLIER: Final = "earlier-"
 
 
 def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
-    """All primary annotations with decisions applied, then the second ones as they were given.
+    """Return the answers of a label set: first ones by trajectory, then the second ones.
 
-    The first row of a trajectory is the one that judges are scored on. ``before`` are the annotations of the
-    label set before, for trajectories without a finished annotation here. What nobody was asked of a
-    released question, since it was not there yet, is Unsure.
+    ``before`` are the annotations of the label set before, for trajectories without a finished annotation
+    here. A question of the paper that nobody was asked, since it came later, is Unsure.
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
     earlier = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
-    primary, others = _primary_first([*finished, *earlier])
-    decided = []
-    for annotation in primary:
-        answers = state.decided(annotation.trajectory_id) if annotation.trajectory_id in annotated else {}
-        decided.append(annotation.with_answers({question: d.answer for question, d in answers.items()}))
-    return tuple(with_unsure(annotation, state.questions) for annotation in (*decided, *others))
+    first: dict[str, Annotation] = {}
+    others = []
+    for annotation in [*finished, *earlier]:
+        if first.setdefault(annotation.trajectory_id, annotation) is not annotation:
+            others.append(annotation)
+    ordered = [*(first[name] for name in sorted(first)), *others]
+    return tuple(with_unsure(annotation, state.questions) for annotation in ordered)
 
 
 def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
@@ -76,20 +75,13 @@ def _with_opaque_ids(annotations: Iterable[Annotation]) -> list[Annotation]:
     ids: dict[str, str] = {}
     found = []
     for annotation in annotations:
-        name = (annotation.annotator or "").strip()
+        if annotation.is_decision:
+            found.append(annotation)
+            continue
+        name = annotation.person
         opaque = ids.setdefault(name, f"{EARLIER}{len(ids) + 1}") if name else None
         found.append(replace(annotation, annotator=opaque))
     return found
-
-
-def _primary_first(annotations: Iterable[Annotation]) -> tuple[list[Annotation], list[Annotation]]:
-    """The first annotation of each trajectory by id, and the others, in their order."""
-    first: dict[str, Annotation] = {}
-    others = []
-    for annotation in annotations:
-        if first.setdefault(annotation.trajectory_id, annotation) is not annotation:
-            others.append(annotation)
-    return [first[name] for name in sorted(first)], others
 
 
 @dataclass(frozen=True)
@@ -188,17 +180,11 @@ class AnnotationService:
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
-        annotations = label_set(state, annotations_before(self.service))
-        found = apply_corrections(annotations, self._corrections(state))
-        content = write_released(found.annotations, questions=state.questions).encode()
-        return publish(self.service, content, actor, why, self.service.labels.base, found.applied)
-
-    def _corrections(self, state: AnnotationState) -> list[Correction]:
         with self.service.snapshot() as session:
-            disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.service.suite.name)
-        return [
-            each
-            for each in accepted_corrections(disputes.values(), self.service.suite)
-            if (decided := state.decided(each.trajectory_id).get(each.question)) is None
-            or decided.sequence < each.decision
-        ]
+            corrections = waiting_corrections(session, self.service.suite)
+        discussed = [each for name, _ in state.saved for each in state.decided(name).values()]
+        decisions = newest_decisions([*discussed, *corrections])
+        found = with_decisions(label_set(state, annotations_before(self.service)), decisions)
+        content = write_released(found.annotations, questions=state.questions).encode()
+        applied = [each for each in found.applied if each.origin == "dispute"]
+        return publish(self.service, content, actor, why, self.service.labels.base, applied)

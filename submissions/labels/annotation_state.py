@@ -20,6 +20,7 @@ from leaderboard.labels.agreement import OpenItem, open_items
 from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import is_same_name
+from submissions.labels.decisions import Decision, discussion_decision
 from submissions.moderation.actions import is_utf8
 from submissions.records.database import snapshot
 from submissions.records.event_log import ANNOTATION_KINDS, Event, events_after, number_of_events
@@ -129,20 +130,6 @@ class SavedAnswers(Draft):
         return ours == same
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Resolution:
-    """What was decided of a question, by whom (an account), when and why."""
-
-    answer: str
-    reason: str
-    by: str
-    at: datetime
-    sequence: int = 0
-
-    def __repr__(self) -> str:
-        return f"Resolution(by={self.by!r})"
-
-
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
     """A trajectory in somebody's queue, with their answers so far."""
@@ -178,7 +165,7 @@ class AnnotationState:
     active: frozenset[str] = frozenset()
     assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     saved: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
-    decisions: Mapping[tuple[str, str], tuple[Resolution, ...]] = field(default_factory=dict)
+    decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
     queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     gold_tasks: frozenset[tuple[str, str]] = frozenset()
@@ -263,7 +250,7 @@ class AnnotationState:
             if who and self.is_done(trajectory_id, who) and not self.is_gold(trajectory_id, who)
         )
 
-    def decided(self, trajectory_id: str) -> Mapping[str, Resolution]:
+    def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
         """The decision that stands for each question of a trajectory that has one."""
         found = ((q.name, self.decisions.get((trajectory_id, q.name))) for q in self.questions)
         return {question: decisions[-1] for question, decisions in found if decisions}
@@ -333,8 +320,7 @@ def fold_annotations(
                         del last_done[key[1]]
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
-                decision = Resolution(body["answer"], body["reason"], event.actor, event.at, event.sequence)
-                decisions[key] = (*decisions.get(key, ()), decision)
+                decisions[key] = (*decisions.get(key, ()), discussion_decision(event))
     return state()
 
 
@@ -394,7 +380,7 @@ class DiscussionItem:
     item: OpenItem
     open: tuple[str, ...]
     comments: tuple[str, ...]
-    decisions: Mapping[str, tuple[Resolution, ...]]
+    decisions: Mapping[str, tuple[Decision, ...]]
 
     def __repr__(self) -> str:
         return f"DiscussionItem({self.item.trajectory_id!r})"

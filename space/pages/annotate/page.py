@@ -18,7 +18,7 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
 from space.pages.annotate.access import PATH, Access, AnnotatorContext
 from space.pages.annotate.item import view_item, view_queue
-from space.pages.labels import with_questions
+from space.pages.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
@@ -232,7 +232,7 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
                 "comments": discussion.comments,
                 "open": discussion.open,
                 "decisions": {
-                    question: [{"answer": d.answer, "reason": d.reason, "by": d.by} for d in decisions]
+                    question: [{"answer": d.value, "reason": d.reason, "by": d.by} for d in decisions]
                     for question, decisions in discussion.decisions.items()
                 },
             }

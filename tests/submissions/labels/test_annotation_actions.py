@@ -246,7 +246,7 @@ def test_annotators_decide_what_is_open_and_only_after_their_own_answer(annotati
         annotating.actions.resolve(name, "success", "yes", "no, it is", ADA)
     annotating.actions.resolve(name, "success", "yes", "looked again", GRACE)
     decisions = annotating.now().decisions[name, "success"]
-    assert [(found.answer, found.by) for found in decisions] == [("no", "bob"), ("yes", "grace")]
+    assert [(found.value, found.by) for found in decisions] == [("no", "bob"), ("yes", "grace")]
 
 
 def test_nothing_is_decided_of_what_nobody_annotated(annotating):

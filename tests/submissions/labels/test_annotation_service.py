@@ -2,10 +2,11 @@
 
 import pytest
 
+from leaderboard.labels.agreement import agreement_report
 from leaderboard.labels.labels import load_annotations, write_annotations
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import annotations_before, label_set
-from submissions.labels.annotation_state import discussion_items, finished_annotations
+from submissions.labels.annotation_state import discussion_items
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
@@ -13,19 +14,34 @@ from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
 from tests.support.submissions import SECRET_ANNOTATOR, log_of, settings_for
 
 
-def test_decisions_are_applied_to_the_primary_annotation_and_second_ones_stay_as_given(annotating):
+def test_a_published_decision_is_a_row_in_front_of_the_answers_which_stay_as_given(annotating):
+    service = annotating.service
     one, two = queue_of(annotating, ADA)[:2]
     annotating.actions.save(one, said("yes"), 0, ADA)
     annotating.actions.save(one, said("no"), 0, BOB)
     annotating.actions.save(two, said("no", is_done=False), 0, ADA)  # not finished: not in it
     annotating.actions.resolve(one, "success", "unsure", "nobody can tell", GRACE)
-    state = annotating.now()
-    primary, second = label_set(state)
-    places = state.assigned[one]
-    given = {"annotator-1": "yes", "annotator-2": "no"}
-    assert (primary.annotator, primary.success) == (places[1], "unsure")
-    assert (second.annotator, second.success) == (places[2], given[places[2]])
-    assert [a.success for a in finished_annotations(state)] == [given[places[1]], given[places[2]]]
+    annotating.publish(GRACE, "decided")
+    rows = [a for a in service.labels.annotations() if a.trajectory_id == one]
+    places, answers = annotating.now().assigned[one], {"annotator-1": "yes", "annotator-2": "no"}
+    assert [(row.annotator, row.success) for row in rows] == [
+        ("decision", "unsure"),
+        *((places[place], answers[places[place]]) for place in (1, 2)),
+    ]
+    labels = service.labels.test
+    place = [t.trajectory_id for t in labels.trajectories].index(one)
+    codes = {"yes": 1, "no": 0}
+    assert labels.primary["success"][place] == -1 and labels.annotated_twice[place]
+    assert labels.first["success"][place] == codes[answers[places[1]]]
+    assert labels.second["success"][place] == codes[answers[places[2]]]
+    success = agreement_report(rows).questions["success"].overall
+    assert (success.pairs, success.percent, success.left_out) == (1, 0.0, 0)
+    # The next version is made of the answers, not of the row of decisions before.
+    annotating.actions.resolve(one, "success", "yes", "looked again", GRACE)
+    annotating.publish(GRACE, "decided again")
+    rows = [a for a in service.labels.annotations() if a.trajectory_id == one]
+    assert [row.annotator for row in rows].count("decision") <= 1
+    assert service.labels.test.primary["success"][place] == 1
 
 
 def test_trajectories_that_nobody_annotated_keep_their_labels_under_nobodys_name(annotating):
@@ -95,7 +111,7 @@ def test_a_set_of_annotations_takes_corrections_up_unless_the_discussion_decided
         acts.decide(str(number), "corrected", "it failed", GRACE, "no")
     annotating.actions.resolve(two, "success", "yes", "the step before it did it", GRACE)
     version = annotating.publish(GRACE, "two annotated")
-    assert [(each.dispute_id, each.before, each.answer) for each in version.corrections] == [
+    assert [(each.dispute_id, each.before, each.value) for each in version.corrections] == [
         ("1", "yes", "no")
     ]
     # Made from the labels of a file, it is served in its place.

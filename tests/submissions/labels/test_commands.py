@@ -110,7 +110,7 @@ def test_a_question_is_decided_and_then_published_with_the_ranks(run, annotating
     done = run("resolve", name, "success", "no", "--reason", "never sent", "--maintainer", "grace")
     assert done.stdout == "1 question decided\n"
     decision = annotating.now().decided(name)["success"]
-    assert (decision.answer, decision.by, decision.reason) == ("no", "grace", "never sent")
+    assert (decision.value, decision.by, decision.reason) == ("no", "grace", "never sent")
     found = json.loads(run("publish", "--why", "first", "--json").stdout)
     assert (found["labelled"], found["changes"]["success"]) == (4, 4)
     assert found["rescored"]["after"] == found["version"]

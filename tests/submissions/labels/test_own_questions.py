@@ -201,7 +201,7 @@ def test_a_question_of_the_paper_that_came_later_is_unsure_where_nobody_was_aske
     later.actions.resolve(first, "optimality", "4", "looked again", GRACE)
     version = later.publish(GRACE, "optimality is asked now")
     rows = later.service.files.path(version.file_sha256).read_text().splitlines()[1:]
-    assert sorted(row.split(",")[7] for row in rows) == ["4. Completely Optimal", *["Unsure"] * 3]
+    assert sorted(row.split(",")[7] for row in rows) == ["4. Completely Optimal", *["Unsure"] * 4]
 
 
 def test_from_template_to_label_version_in_files(service, tmp_path, monkeypatch):
