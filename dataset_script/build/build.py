@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from arb.core.annotation import Annotation
 from arb.core.console import Progress, no_progress
 from arb.core.hub import CROISSANT
 from arb.core.predictions.findings import Finding
-from arb.core.suite import DevLabels, Suite, SuiteError, iterate_dev_labels
+from arb.core.suite import Suite, SuiteError, load_dev_labels
 from arb.core.suites.questions import Question
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
@@ -103,7 +104,7 @@ def build(
     if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
         raise SuiteError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")
     with work_folder(out) as work, closing(Runs(suite, runs, options.blinding, work)) as known:
-        known.add_labels(iterate_dev_labels(suite))
+        known.add_labels(load_dev_labels(suite))
         known.add_tasks(iterate_tasks(suite))
         known.add_earlier(earlier_shards(out, suite.name) if options.append else ())
         with Workers(options.workers) as workers:
@@ -184,7 +185,7 @@ class Runs:
         yield
         self._database.execute("COMMIT")
 
-    def add_labels(self, labels: Iterable[DevLabels]) -> None:
+    def add_labels(self, labels: Iterable[Annotation]) -> None:
         self._insert(
             "labels", ((self._id(one.trajectory_id), one.annotation, pickle.dumps(one)) for one in labels)
         )

@@ -26,8 +26,9 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from arb.core.annotation import Annotation
 from arb.core.predictions.findings import Finding
-from arb.core.suite import DevLabels, Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
@@ -88,7 +89,7 @@ class PartTask:
     source: TrajectorySource
     trajectory: Trajectory
     files: tuple[SourceFile, ...]
-    labels: DevLabels | None = None
+    labels: Annotation | None = None
     blinding: Blinding | None = None
     is_judgments: bool = False
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
-    from leaderboard.labels.annotations import Annotation
     from leaderboard.labels.labels import LabelSet
     from leaderboard.labels.quality import DisagreementRates, NoiseBand
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.annotation import Annotation, answered
 from arb.core.ids import TrajectoryId
 from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
-from leaderboard.labels.annotations import Annotation, answered
 from leaderboard.labels.coefficients import (
     Level,
     agreement_intervals,
@@ -122,7 +122,7 @@ def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
 
 def _codes(annotations: Sequence[Annotation], question: Question) -> np.ndarray:
     places = {answer: place for place, answer in enumerate(question.values)}
-    found = [places.get(annotation.answer(question.name), MISSING) for annotation in annotations]
+    found = [places.get(annotation.answers.get(question.name), MISSING) for annotation in annotations]
     return np.array(found, dtype=np.int64)
 
 
@@ -300,7 +300,7 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
         by_id.setdefault(annotation.trajectory_id, []).append(annotation)
     found = []
     for trajectory_id, given in sorted(by_id.items()):
-        answers = {question: tuple(a.answer(question) for a in given) for question in names}
+        answers = {question: tuple(a.answers.get(question) for a in given) for question in names}
         definite = {question: set(words) - {None, UNSURE} for question, words in answers.items()}
         disagreeing = tuple(question for question in names if len(definite[question]) > 1)
         unsure = tuple(question for question in names if UNSURE in answers[question])

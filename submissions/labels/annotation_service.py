@@ -4,15 +4,16 @@ A label set holds the annotations of this suite; trajectories that nobody has an
 label set before says of them.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 from typing import Final
 
+from arb.core.annotation import Annotation
 from arb.core.vocabulary import SPLITS
 from leaderboard.labels.agreement import AgreementReport, agreement_report
-from leaderboard.labels.annotations import Annotation, with_unsure, write_released
+from leaderboard.labels.annotations import with_opaque_annotators, with_unsure, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
@@ -39,7 +40,8 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
-    earlier = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
+    kept = (each for each in before if each.trajectory_id not in annotated)
+    earlier = with_opaque_annotators(kept, EARLIER)
     first: dict[str, Annotation] = {}
     others = []
     for annotation in [*finished, *earlier]:
@@ -68,20 +70,6 @@ def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
             "the previous label set cannot be read, and publishing now would lose its labels; restore its "
             "file first"
         ) from None
-
-
-def _with_opaque_ids(annotations: Iterable[Annotation]) -> list[Annotation]:
-    """The same with ids of annotators that are nobody's here, numbered as they appear; no name is kept."""
-    ids: dict[str, str] = {}
-    found = []
-    for annotation in annotations:
-        if annotation.is_decision:
-            found.append(annotation)
-            continue
-        name = annotation.person
-        opaque = ids.setdefault(name, f"{EARLIER}{len(ids) + 1}") if name else None
-        found.append(replace(annotation, annotator=opaque))
-    return found
 
 
 @dataclass(frozen=True)

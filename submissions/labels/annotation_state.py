@@ -394,11 +394,12 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
         Annotation(
-            name, who, comment=saved.comment, at=saved.at, seconds=saved.seconds, step=saved.step
-        ).with_answers(_still_asked(state.questions, saved.answers))
+            name, who, _still_asked(state.questions, saved.answers),
+            comment=saved.comment, at=saved.at, seconds=saved.seconds, step=saved.step,
+        )
         for name in ids
         for who, saved in state.finished(name)
-    )
+    )  # fmt: skip
 
 
 def _still_asked(questions: Iterable[Question], answers: Mapping[str, str | None]) -> dict[str, str]:

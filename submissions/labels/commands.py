@@ -15,7 +15,7 @@ from arb.core.console import text_table
 from submissions.cli import open_records, print_rescoring, print_version, records_to_write
 
 if TYPE_CHECKING:
-    from leaderboard.labels.annotations import Annotation
+    from arb.core.annotation import Annotation
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
     from submissions.labels.annotation_state import DiscussionItem
@@ -438,7 +438,7 @@ def _read_answers(
 
 
 def _annotation(given: ImportedAnswers) -> Annotation:
-    from leaderboard.labels.annotations import Annotation
+    from arb.core.annotation import Annotation
 
     draft = given.draft
     about = {"comment": draft.comment, "at": given.at, "seconds": draft.seconds or None}

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from arb.core.annotation import Annotation
 from arb.core.suite import Suite
-from leaderboard.labels.annotations import Annotation, AnnotationsInvalid, write_released
+from leaderboard.labels.annotations import AnnotationsInvalid, write_released
 from leaderboard.labels.labels import (
     LabelSet,
     LabelsInvalid,
@@ -155,5 +156,5 @@ def outdated_dev_labels(service: SubmissionService) -> list[Decision]:
     return [
         each
         for each in corrections
-        if (row := first.get(each.trajectory_id)) is not None and row.answer(each.target) != each.value
+        if (row := first.get(each.trajectory_id)) is not None and row.answers.get(each.target) != each.value
     ]

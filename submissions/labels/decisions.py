@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
-from leaderboard.labels.annotations import Annotation, decided_row
+from arb.core.annotation import Annotation, decided_row
 from submissions.records.event_log import Event
 
 Outcome = Literal["corrected", "kept", "declined"]
@@ -202,7 +202,7 @@ def with_decisions(
         if row is None:
             missing.append(decision)
             continue
-        value = row.answer(decision.target)
+        value = row.answers.get(decision.target)
         if value == decision.value:
             continue
         found = replace(decision, before=value)

@@ -21,10 +21,11 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from arb.core.annotation import Annotation
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import same_host
 from dataset_script.sources.published import PublishedDataset
-from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation, AnnotationsInvalid
+from leaderboard.labels.annotations import COMMENT_LENGTH, AnnotationsInvalid
 from submissions.labels.annotation_state import LONGEST_SECONDS, Draft
 from submissions.moderation.actions import is_utf8
 
@@ -268,7 +269,7 @@ class ImportedAnswers:
     @classmethod
     def of(cls, given: Annotation, questions: Sequence[Question]) -> "ImportedAnswers":
         """An annotation of a file; without an annotator it is nobody's."""
-        answers = {question.name: given.answer(question.name) for question in questions}
+        answers = {question.name: given.answers.get(question.name) for question in questions}
         draft = Draft(answers, given.comment, given.seconds or 0.0, True)
         return cls(given.trajectory_id, given.person or "", draft, given.at)
 

@@ -18,9 +18,9 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Engine
 
+from arb.core.annotation import Annotation
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.labels import (
     LabelSet,
     LabelsInvalid,

@@ -24,7 +24,7 @@ def test_a_published_decision_is_a_row_in_front_of_the_answers_which_stay_as_giv
     annotating.publish(GRACE, "decided")
     rows = [a for a in service.labels.annotations() if a.trajectory_id == one]
     places, answers = annotating.now().assigned[one], {"annotator-1": "yes", "annotator-2": "no"}
-    assert [(row.annotator, row.success) for row in rows] == [
+    assert [(row.annotator, row.answers.get("success")) for row in rows] == [
         ("decision", "unsure"),
         *((places[place], answers[places[place]]) for place in (1, 2)),
     ]
@@ -51,8 +51,8 @@ def test_trajectories_that_nobody_annotated_keep_their_labels_under_nobodys_name
     annotating.actions.save(name, said("unsure"), 0, ADA)
     found = label_set(annotating.now(), before)
     assert len(found) == 38
-    assert {a.trajectory_id: a.success for a in found} == {
-        **{a.trajectory_id: a.success for a in before},
+    assert {a.trajectory_id: a.answers.get("success") for a in found} == {
+        **{a.trajectory_id: a.answers.get("success") for a in before},
         name: "unsure",
     }
     assert {a.annotator for a in found} == {"annotator-1", "earlier-1"}
@@ -67,8 +67,8 @@ def test_the_set_is_written_and_read_in_the_released_format(annotating, tmp_path
     write_annotations(found, path)
     service = annotating.service
     read = load_annotations(service.suite, service.settings, file=path)
-    assert [(a.trajectory_id, a.annotator, a.success) for a in read] == [
-        (a.trajectory_id, a.annotator, a.success) for a in found
+    assert [(a.trajectory_id, a.annotator, a.answers.get("success")) for a in read] == [
+        (a.trajectory_id, a.annotator, a.answers.get("success")) for a in found
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_set_of_annotations_takes_corrections_up_unless_the_discussion_decided
     ]
     # Made from the labels of a file, it is served in its place.
     assert service.label_version == version.version
-    success = {a.trajectory_id: a.success for a in reversed(service.labels.annotations())}
+    success = {a.trajectory_id: a.answers.get("success") for a in reversed(service.labels.annotations())}
     assert (success[one], success[two]) == ("no", "yes")
 
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from arb.core.annotation import Annotation, answered
 from arb.core.ids import Trajectory
 from arb.core.settings import Settings
 from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE
 from leaderboard.labels import source
-from leaderboard.labels.annotations import Annotation, answered
 from leaderboard.labels.labels import _version
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
@@ -351,7 +351,9 @@ answers = st.sampled_from([UNSURE, *RELEASED_ANSWERS["success"]])
     st.lists(st.tuples(st.sampled_from("abcd"), answers), max_size=5),
 )
 def test_decisions_stand_in_front_of_the_answers_and_applying_them_twice_is_once(rows, wanted):
-    annotations = [Annotation(f"w/a/{name}", str(n), success=given) for n, (name, given) in enumerate(rows)]
+    annotations = [
+        Annotation(f"w/a/{name}", str(n), {"success": given}) for n, (name, given) in enumerate(rows)
+    ]
     newest = dict(wanted)
     decisions = [
         Decision(
@@ -364,9 +366,9 @@ def test_decisions_stand_in_front_of_the_answers_and_applying_them_twice_is_once
     assert answered(found.annotations) == annotations  # nobody's answer changes
     first, was = ({}, {})
     for row in found.annotations:
-        first.setdefault(row.trajectory_id[-1], row.success)
+        first.setdefault(row.trajectory_id[-1], row.answers.get("success"))
     for row in annotations:
-        was.setdefault(row.trajectory_id[-1], row.success)
+        was.setdefault(row.trajectory_id[-1], row.answers.get("success"))
     assert first == {name: newest.get(name, answer) for name, answer in was.items()}
     assert {each.trajectory_id[-1] for each in found.missing} == newest.keys() - first.keys()
     assert all(each.before != each.value for each in found.applied)
@@ -375,7 +377,7 @@ def test_decisions_stand_in_front_of_the_answers_and_applying_them_twice_is_once
     # A label version of 7d56a80 had the decision in place of the first answer: its version stays the same.
     flat = [*found.annotations]
     for place in reversed([n for n, row in enumerate(flat) if row.is_decision]):
-        flat[place : place + 2] = [replace(flat[place + 1], success=flat[place].success)]
+        flat[place : place + 2] = [replace(flat[place + 1], answers=flat[place].answers)]
     assert labels_version(found.annotations) == labels_version(flat)
 
 

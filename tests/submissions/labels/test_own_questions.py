@@ -111,8 +111,8 @@ def test_own_answers_are_compared_decided_published_and_read_back(annotating):
     assert text.splitlines()[0].split(",")[5:] == OWN_COLUMNS
     found = load_annotations(service.suite, service.settings, file=service.files.path(version.file_sha256))
     # one trajectory after the other: the primary annotations with the decision, then the second ones
-    assert {(a.trajectory_id, a.own["tone"]) for a in found[:2]} == {(first, "rude"), (second, "cold")}
-    assert {a.own["tone"] for a in found[2:] if a.trajectory_id == first} <= {"polite", "rude"}
+    assert {(a.trajectory_id, a.answers["tone"]) for a in found[:2]} == {(first, "rude"), (second, "cold")}
+    assert {a.answers["tone"] for a in found[2:] if a.trajectory_id == first} <= {"polite", "rude"}
     # codes: polite 0, cold 1, rude 2; no 0, yes 1
     labels = service.labels.test.primary
     places = [t.trajectory_id for t in service.labels.test.trajectories]
@@ -179,7 +179,7 @@ def test_answers_from_before_the_questions_changed_still_count(service):
     later = AnnotationService(asking(service, labels="records"))
     assert later.service.label_version == old.version  # a question without answers changes no version
     (found,) = finished_annotations(later.now())
-    assert (found.success, found.optimality, found.own) == ("yes", None, {})
+    assert found.answers == {"success": "yes", "side_effect": "no", "repetition": "no"}
     assert later.now().is_done(name, "annotator-1")
     later.actions.resolve(name, "tone", "cold", "asked in the discussion", GRACE)
     version = later.publish(GRACE, "second")
@@ -188,7 +188,7 @@ def test_answers_from_before_the_questions_changed_still_count(service):
 
     back = AnnotationService(asking(service, WITHOUT_OWN, labels="records"))
     (found,) = finished_annotations(back.now())
-    assert (found.optimality, found.own) == ("4", {})
+    assert (found.answers["optimality"], found.answers.get("tone")) == ("4", None)
     # nobody is asked for the tone any more, and the answer on optimality of the first round is there again
     assert back.publish(GRACE, "third").changes["optimality"] == 1
 

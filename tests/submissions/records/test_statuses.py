@@ -118,7 +118,7 @@ def test_a_dispute_is_a_record_and_so_is_its_decision(disputes_acts, service, id
     disputes_acts.decide("1", "corrected", "the product is another one", MIA, "no")
     (found,) = disputes_acts.disputes()
     assert (found.by, found.decided.outcome, found.decided.by) == ("ada", "corrected", "mia")
-    assert (found.decided.answer, found.decided.sequence) == ("no", 2)
+    assert (found.decided.value, found.decided.sequence) == ("no", 2)
     with snapshot(service.engine) as session:
         records = events_after(session)
     assert [record.kind for record in records] == ["disputed", "dispute_decided"]
@@ -139,7 +139,7 @@ def test_of_several_decisions_the_last_one_counts_and_all_are_kept(disputes_acts
     disputes_acts.decide("1", "corrected", "no: the cart was empty", MIA, "no")
     (found,) = disputes_acts.disputes()
     assert [each.outcome for each in found.decisions] == ["kept", "corrected"]
-    assert found.decided.decision == "corrected"
+    assert found.decided.outcome == "corrected"
     with pytest.raises(SubmissionError, match="corrected already"):
         disputes_acts.decide("1", "corrected", "again", MIA, "no")
     disputes_acts.decide("1", "corrected", "nobody can tell", MIA, "unsure")

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
-from arb.core.suite import DevLabels, load_suite
+from arb.core.suite import load_suite
 from arb.core.suites.questions import default_questions
 from space.app import add_routes
 from space.pages.annotate.item import contradictions_of, describe_time
@@ -31,6 +31,7 @@ from submissions.labels.exchange import ImportedAnswers
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
+from tests.support.annotations import by
 from tests.support.space_app import rest_app
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
@@ -114,8 +115,8 @@ class World:
 
 def _dataset(out: Path, suite, yes: bool) -> Path:
     """A dataset whose labels, rewards and judgments all say the same; steps and goals are equal in both."""
-    word = 4 if yes else 1
-    labels = [DevLabels(t.trajectory_id, 1, yes, yes, yes, word, "annotator-9") for t in suite.split("dev")]
+    word, grade = ("yes", "4") if yes else ("no", "1")
+    labels = [by(t.trajectory_id, "annotator-9", word, word, word, grade) for t in suite.split("dev")]
     part = synthetic.SyntheticPart
     recording, judgments = part._recording, part._judgments
     with pytest.MonkeyPatch.context() as patched:
