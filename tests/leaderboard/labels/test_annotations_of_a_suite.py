@@ -30,12 +30,6 @@ def test_they_come_in_the_order_of_the_file_under_the_suites_ids(small_suite, se
     ]
 
 
-def test_a_split_has_its_own_alone(small_suite, settings):
-    test = load_annotations(small_suite, settings, "test")
-    assert [a.trajectory_id for a in test] == [VWA_A]
-    assert [a.annotator for a in load_annotations(small_suite, settings, "dev")] == ["A", "B"]
-
-
 def test_those_of_dev_come_from_the_suites_own_file_and_need_no_source(small_suite):
     small_suite.dev_labels_path.write_text(
         "trajectory_id,annotation,success,side_effect,repetition,optimality,annotator\n"

@@ -155,11 +155,6 @@ def test_deciding_takes_one_question_or_a_file(run, arguments, tmp_path):
     assert "or a file with --decisions" in done.stderr
 
 
-def test_nothing_to_publish_is_said(run):
-    done = run("publish", "--why", "early")
-    assert done.exit_code == 1 and "nobody has finished an annotation yet" in done.stderr
-
-
 # -- Elsewhere and back
 
 

@@ -264,31 +264,6 @@ def test_whether_a_hidden_label_was_corrected_or_kept_cannot_be_told():
     assert kept == corrected
 
 
-@pytest.mark.parametrize(("split", "is_public"), [("dev", False), ("dev", True), ("test", True)])
-def test_where_labels_are_public_text_and_reason_are_too(split, is_public):
-    found = view_dispute(dispute(split, "kept"), is_public, is_maintainer=False)
-    assert (found["outcome"], found["text"], found["reason"]) == (
-        "kept",
-        "it says success",
-        "the reason of it",
-    )
-
-
-def test_a_declined_text_is_for_maintainers_alone():
-    declined = dispute("dev", "declined")
-    assert view_dispute(declined, labels_are_public=True, is_maintainer=False)["text"] is None
-    assert view_dispute(declined, labels_are_public=True, is_maintainer=True)["text"] == "it says success"
-
-
-def test_maintainers_see_all_of_a_hidden_one():
-    found = view_dispute(dispute("test", "corrected"), labels_are_public=False, is_maintainer=True)
-    assert (found["outcome"], found["text"], found["reason"]) == (
-        "corrected",
-        "it says success",
-        "the reason of it",
-    )
-
-
 def test_a_dispute_shows_nothing_in_a_log():
     assert repr(dispute("test", "corrected")) == "Dispute('1')"
     assert "corrected" not in repr(dispute("test", "corrected").decided)
