@@ -17,8 +17,7 @@ from space.pages.trajectories.index import TrajectoryEntry
 from space.web.http_errors import AccessRefused
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_actions import NOT_YOURS
-from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
 from submissions.labels.annotation_state import AnnotationState
 from submissions.privacy.server_secret import SecretUnavailable
 

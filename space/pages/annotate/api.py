@@ -17,8 +17,7 @@ from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.intake.upload import NAME_LENGTH
-from submissions.labels.annotation_actions import NOT_YOURS
-from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
 from submissions.labels.annotation_state import FLAG_LENGTH, AssignedTask, Draft, SavedAnswers
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import rescore
@@ -90,7 +89,7 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
         trajectory_id = reader.named(body.item, body.trajectory_id)
         draft = Draft(**body.model_dump(exclude={"item", "trajectory_id", "seen"}))
         require_open(annotations.service)
-        saved = annotations.actions.save(trajectory_id, draft, body.seen, reader.actor)
+        saved = annotations.save(trajectory_id, draft, body.seen, reader.actor)
         following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
         found = {
             "saved": saved,
@@ -179,14 +178,14 @@ def build_annotation_admin_router(
     @router.post(f"{DISCUSSION_API}/invite", summary="Invite an account to annotate; for maintainers")
     def invite(reader: Maintainer, body: Invitation) -> JSONResponse:
         require_open(service)
-        annotator = annotations.actions.invite(body.account, reader.actor)
+        annotator = annotations.invite(body.account, reader.actor)
         return recorded(service, annotator=annotator)
 
     @router.post(f"{DISCUSSION_API}/uninvite", summary="End an invitation; for maintainers")
     def uninvite(reader: Maintainer, body: Invitation) -> JSONResponse:
         """Finished annotations stay; the next assignment gives the rest to others."""
         require_open(service)
-        annotations.actions.uninvite(body.account, reader.actor)
+        annotations.uninvite(body.account, reader.actor)
         return recorded(service)
 
     @router.post(
@@ -213,7 +212,7 @@ def build_annotation_admin_router(
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
         """Its answers as they count now are the known ones. Annotators meet it among others."""
         require_open(service)
-        annotations.actions.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
+        annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)
 
     @router.post(

@@ -23,8 +23,7 @@ from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
-from submissions.labels.annotation_actions import REASON_LENGTH
-from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
+from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
 from submissions.labels.versions import have_questions_changed, published_versions
@@ -251,7 +250,7 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
     def decide(reader: Reader, body: Decision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
         require_open(service)
-        annotations.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
+        annotations.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
         return recorded(service, question=body.question)
 
     return router

@@ -75,9 +75,9 @@ def test_assigning_wants_a_dataset_that_annotators_can_look_at(run, monkeypatch)
 
 def test_the_status_has_progress_and_every_open_question(run, annotating):
     one, two = queue_of(annotating, ADA)[:2]
-    annotating.actions.save(one, said("yes"), 0, ADA)
-    annotating.actions.save(one, said("no"), 0, BOB)
-    annotating.actions.save(two, said("yes", is_done=False), 0, ADA)
+    annotating.save(one, said("yes"), 0, ADA)
+    annotating.save(one, said("no"), 0, BOB)
+    annotating.save(two, said("yes", is_done=False), 0, ADA)
     found = json.loads(run("status", "--json").stdout)
     assert (found["assigned"], found["finished"]) == (4, 1)
     done = [(each["account"], each["n_done"], each["n_assigned"]) for each in found["annotators"]]
@@ -92,8 +92,8 @@ def test_the_status_has_progress_and_every_open_question(run, annotating):
 
 def test_gold_items_come_on_top_of_what_is_assigned(run, annotating):
     one = queue_of(annotating, ADA)[0]
-    annotating.actions.save(one, said("yes"), 0, ADA)
-    annotating.actions.mark_gold(one, GRACE)
+    annotating.save(one, said("yes"), 0, ADA)
+    annotating.mark_gold(one, GRACE)
     run("invite", "eve")
     # Of 12 more each of three gets 4 first ones; a quarter of gold items on top is one, which Ada has met,
     # and Bob, in whose queue it is
@@ -104,9 +104,9 @@ def test_gold_items_come_on_top_of_what_is_assigned(run, annotating):
 
 def test_a_question_is_decided_and_then_published_with_the_ranks(run, annotating):
     for name in queue_of(annotating, ADA):
-        annotating.actions.save(name, said("yes"), 0, ADA)
+        annotating.save(name, said("yes"), 0, ADA)
     name = queue_of(annotating, BOB)[0]
-    annotating.actions.save(name, said("no"), 0, BOB)
+    annotating.save(name, said("no"), 0, BOB)
     done = run("resolve", name, "success", "no", "--reason", "never sent", "--maintainer", "grace")
     assert done.stdout == "1 question decided\n"
     decision = annotating.now().decided(name)["success"]
@@ -120,7 +120,7 @@ def test_a_question_is_decided_and_then_published_with_the_ranks(run, annotating
 
 def test_of_a_file_of_decisions_all_are_taken_or_none_with_every_problem(run, annotating, tmp_path):
     one, two = queue_of(annotating, ADA)[:2]
-    annotating.actions.save(one, said("yes"), 0, ADA)
+    annotating.save(one, said("yes"), 0, ADA)
     head = "trajectory_id,question,answer,reason\n"
     path = tmp_path / "decisions.csv"
     rows = [

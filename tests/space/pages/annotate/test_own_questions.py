@@ -32,12 +32,12 @@ def annotating(tmp_path_factory) -> AnnotationService:
     settings = settings_for(folder, folder / "state", labels="records", maintainers=MAINTAINER, data_dir=data)
     annotation = AnnotationService(SubmissionService(settings))
     for name in ("ada", "bob"):
-        annotation.actions.invite(name, GRACE)
+        annotation.invite(name, GRACE)
     ids = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:3]]
-    annotation.actions.assign(ids, 1.0, 1, GRACE)
+    annotation.assign_trajectories(ids, 1.0, 1, GRACE)
     for name in queue_of(annotation, ADA)[:2]:  # what is done last may yet be undone, and is blind until then
-        annotation.actions.save(name, own("polite"), 0, ADA)
-        annotation.actions.save(name, own("rude"), 0, BOB)
+        annotation.save(name, own("polite"), 0, ADA)
+        annotation.save(name, own("rude"), 0, BOB)
     annotation.publish(GRACE, "first round")
     return annotation
 
