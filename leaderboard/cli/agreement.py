@@ -242,12 +242,11 @@ def _of_question(result: QuestionAgreement) -> Table:
     for name, found in result.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()
-    for pair in result.by_pair:
-        table.add_row(f"{pair.first} and {pair.second}", *_figures(pair.agreement))
+    for (first, second), found in result.by_pair.items():
+        table.add_row(f"{first} and {second}", *_figures(found))
     table.add_section()
-    for period in result.over_time:
-        name = period.name if "W" in period.name else f"doubles {period.name}"
-        table.add_row(name, *_figures(period.agreement))
+    for name, found in result.over_time.items():
+        table.add_row(name if "W" in name else f"doubles {name}", *_figures(found))
     return table
 
 

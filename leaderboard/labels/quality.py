@@ -133,9 +133,9 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
     units = np.arange(len(trajectories))
-    by_question = MappingProxyType({question: np.concatenate(codes)})
     asked = {each.name: each for each in default_questions()}
-    doubles = Doubles((), np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
+    by_question = {question: np.concatenate(codes)}
+    doubles = Doubles(np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
     return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from pydantic import Field
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
@@ -36,48 +37,54 @@ CLIENT_LENGTH: Final = 64
 
 @dataclass(frozen=True, repr=False)
 class Draft:
-    """Answers on one trajectory as they are now, by question; one without an answer may be left out.
+    """Answers on one trajectory so far; unanswered questions are left out."""
 
-    ``step`` is the number of the step that decided success, ``flag`` says why maintainers should look at the
-    trajectory. One that ``is_skipped`` comes again at the end of the queue. ``client`` names the browser's
-    page that saves, which may save again where the answer to its last call got lost.
-    """
-
-    answers: Mapping[str, str | None] = field(default_factory=dict)
-    comment: str = ""
-    seconds: float = 0.0
-    is_done: bool = False
-    step: int | None = None
-    flag: str = ""
-    is_skipped: bool = False
-    client: str = ""
+    answers: Annotated[
+        Mapping[str, str | None], Field(description="The answer to each question of the suite, or unsure.")
+    ] = field(default_factory=dict)
+    comment: Annotated[str, Field(description="A comment for others.")] = ""
+    seconds: Annotated[float, Field(description="Seconds spent on it so far.")] = 0.0
+    is_done: Annotated[
+        bool, Field(description="Whether it is finished; every question then needs an answer.")
+    ] = False
+    step: Annotated[
+        int | None, Field(description="The number of the step that decided success; optional.")
+    ] = None
+    flag: Annotated[
+        str, Field(description="Why maintainers should look at the trajectory; empty for no reason.")
+    ] = ""
+    is_skipped: Annotated[bool, Field(description="Whether it comes again at the end of the queue.")] = False
+    client: Annotated[
+        str,
+        Field(
+            description="The same random text with every call of a page: it may save again after an error."
+        ),
+    ] = ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # without its answers: it may stand in a log
 
     def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
-        """What an event holds of it; ``questions`` are the suite's, without any the paper's.
+        """Return what an event holds of it; ``questions`` are the suite's, without any the paper's.
 
         Raises SubmissionError with every problem.
         """
         questions = questions or default_questions()
         if problems := self._problems(questions):
             raise SubmissionError("; ".join(problems))
+        # Fields that not every event has: they are left out if they say nothing.
+        more = {
+            "step": self.step,
+            "flag": self.flag.strip(),
+            "is_skipped": self.is_skipped,
+            "client": self.client,
+        }
         return {
             "answers": {question.name: self.answers.get(question.name) for question in questions},
             "comment": self.comment.strip(),
             "seconds": round(float(self.seconds), 1),
             "is_done": self.is_done,
-            **{name: value for name, value in self._more().items() if value not in (None, "", False)},
-        }
-
-    def _more(self) -> dict[str, Any]:
-        """What is in an event where it says something: events from before these were do not have them."""
-        return {
-            "step": self.step,
-            "flag": self.flag.strip(),
-            "is_skipped": self.is_skipped,
-            "client": self.client,
+            **{name: value for name, value in more.items() if value not in (None, "", False)},
         }
 
     def _problems(self, questions: Sequence[Question]) -> list[str]:

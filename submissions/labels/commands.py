@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -89,16 +89,10 @@ def assign(
 
     Evenly over benchmarks and people, of what the built dataset has; earlier assignments stay.
     """
-    from submissions.errors import SubmissionError
-
-    with records_to_write() as service:
-        available = _ids_in_dataset(service)
-        try:
-            added = _annotations(service).assign(
-                split, most, percent_twice / 100, seed, available, _maintainer(maintainer), percent_gold / 100
-            )
-        except SubmissionError as problem:
-            stop(str(problem), code=1)
+    with records_to_write() as service, _refusals():
+        available, actor = _ids_in_dataset(service), _maintainer(maintainer)
+        shares = percent_twice / 100, percent_gold / 100
+        added = _annotations(service).assign(split, most, shares[0], seed, available, actor, shares[1])
     if as_json:
         print_json({"assignments": added})
     else:
@@ -181,16 +175,11 @@ def resolve(
 
     The newest decision counts, the answers stay. Of a file nothing is decided while a row has a problem.
     """
-    from submissions.errors import SubmissionError
-
     if (decisions is None) != (None not in (trajectory_id, question, answer)):
         stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
     rows = _decisions(decisions) if decisions else [(trajectory_id, question, answer, reason)]
-    with records_to_write() as service:
-        try:
-            found = _annotations(service).resolve_all(rows, _maintainer(maintainer))
-        except SubmissionError as problem:
-            stop(str(problem), code=1)
+    with records_to_write() as service, _refusals():
+        found = _annotations(service).resolve_all(rows, _maintainer(maintainer))
     if as_json:
         print_json({"decided": found})
     else:
@@ -215,17 +204,13 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
 
     Where it is served, everything is scored under it.
     """
-    from submissions.errors import SubmissionError
     from submissions.scoring.rescore import rescore
 
-    try:
-        with records_to_write() as service:
-            actor = _maintainer(maintainer)
-            version = _annotations(service).publish(actor, why)
-            is_served = service.label_version == version.version
-            rescored = rescore(service, actor) if is_served else None
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
+    with _refusals(), records_to_write() as service:
+        actor = _maintainer(maintainer)
+        version = _annotations(service).publish(actor, why)
+        is_served = service.label_version == version.version
+        rescored = rescore(service, actor) if is_served else None
     if as_json:
         found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
         print_json({**found, "rescored": rescored and rescored.to_json()})
@@ -344,6 +329,17 @@ def import_answers(
         next_step("see what is open", "submissions", "annotate", "status")
     else:
         next_step("publish them as labels", "submissions", "publish-labels", out, *flags(why="WHY"))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """End the command with the reason why something was refused."""
+    from submissions.errors import SubmissionError
+
+    try:
+        yield
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
 
 
 def _annotations(service: SubmissionService) -> AnnotationService:

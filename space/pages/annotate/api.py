@@ -3,6 +3,7 @@
 Addresses for annotators give nothing that others said: no label, no verdict, no other annotator's answer.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, HTTPException
@@ -28,25 +29,16 @@ MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
 """JSON may spell a letter of a text in six bytes."""
 
 
-class Answers(BaseModel):
+@dataclass(frozen=True, repr=False)
+class Answers(Draft):
     """An annotation so far; unanswered questions are left out."""
 
-    model_config = ConfigDict(extra="forbid")
-    item: str = Field("", max_length=300, description="The item's token, from your queue.")
-    trajectory_id: str = Field("", max_length=300, description="Without an item: the trajectory's own id.")
-    answers: dict[str, str | None] = Field(
-        default_factory=dict, description="The answer to each question of the suite, or unsure."
-    )
-    comment: str = Field("", description="A comment for others.")
-    seconds: float = Field(0.0, description="Seconds spent on it so far.")
-    is_done: bool = Field(False, description="Whether it is finished; every question then needs an answer.")
-    seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
-    step: int | None = Field(None, description="The number of the step that decided success; optional.")
-    flag: str = Field("", description="Why maintainers should look at the trajectory; empty for no reason.")
-    is_skipped: bool = Field(False, description="Whether it comes again at the end of the queue.")
-    client: str = Field(
-        "", description="The same random text with every call of a page: it may save again after an error."
-    )
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
+    trajectory_id: Annotated[
+        str, Field(max_length=300, description="Without an item: the trajectory's own id.")
+    ] = ""
+    seen: Annotated[int, Field(description="The value of `saved` when the answers were loaded.")] = 0
 
 
 def build_annotating_router(annotations: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
@@ -87,9 +79,8 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
         saved in between. ``next`` is the item to continue with."""
         trajectory_id = reader.named(body.item, body.trajectory_id)
-        draft = Draft(**body.model_dump(exclude={"item", "trajectory_id", "seen"}))
         require_open(annotations.service)
-        saved = annotations.save(trajectory_id, draft, body.seen, reader.actor)
+        saved = annotations.save(trajectory_id, body, body.seen, reader.actor)
         following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
         found = {
             "saved": saved,

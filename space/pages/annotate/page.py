@@ -4,7 +4,6 @@ A discussion has answers side by side, decisions, agreement, and boards before a
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -159,30 +158,20 @@ def agreement_groups(found: QuestionAgreement) -> list[tuple[str, list[tuple[str
     """Agreement on one question by benchmark, by two people, by week, as (heading, rows); no empty group."""
     groups = (
         ("Benchmark", [(benchmark_title(name), each) for name, each in found.by_benchmark.items()]),
-        ("Two people", [(f"{pair.first}, {pair.second}", pair.agreement) for pair in found.by_pair]),
-        ("Week", [(period.name, period.agreement) for period in found.over_time]),
+        ("Two people", [(", ".join(people), each) for people, each in found.by_pair.items()]),
+        ("Week", list(found.over_time.items())),
     )
     return [group for group in groups if group[1]]
 
 
-@dataclass(frozen=True)
-class FlaggedItem:
-    """A trajectory that an annotator wants maintainers to look at, and why."""
-
-    trajectory_id: str
-    annotator: str
-    reason: str
-    is_done: bool
-
-
-def flagged(state: AnnotationState, blind: Collection[str]) -> list[FlaggedItem]:
-    """What annotators flagged, the newest first; nothing that the reader has yet to answer (``blind``)."""
+def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
+    """Return what annotators flagged and why, newest first, without what the reader has yet to answer."""
     found = [
-        (saved.sequence, FlaggedItem(name, who, saved.flag, saved.is_done))
+        {"trajectory_id": name, "annotator": who, "saved": saved}
         for (name, who), saved in state.saved.items()
         if saved.flag and name not in blind
     ]
-    return [item for _, item in sorted(found, key=lambda each: -each[0])]
+    return sorted(found, key=lambda each: -each["saved"].sequence)
 
 
 LabelFigures = Mapping[str, Any]
