@@ -56,10 +56,10 @@ def agreement(
 
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    given = read_annotations(chosen, settings, split, annotations)
-    report = agreement_report(given, chosen.questions)
+    found = read_annotations(chosen, settings, split, annotations)
+    report = agreement_report(found, chosen.questions)
     is_hidden = split == "test" and not chosen.labels_are_public
-    to_see = [] if is_hidden else open_items(_to_see(chosen, given), chosen.questions)
+    to_see = [] if is_hidden else open_items(_to_see(chosen, found), chosen.questions)
     items = None if is_hidden else [item for item in to_see if item.disagreeing]
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreement_json(report, items)})
@@ -71,8 +71,8 @@ def agreement(
 
 def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
     """Those of dev, and of test where anyone can have the test labels anyway."""
-    shown = suite.trajectories if suite.labels_are_public else suite.split("dev")
-    ids = {trajectory.trajectory_id for trajectory in shown}
+    visible = suite.trajectories if suite.labels_are_public else suite.split("dev")
+    ids = {trajectory.trajectory_id for trajectory in visible}
     return [annotation for annotation in annotations if annotation.trajectory_id in ids]
 
 

@@ -272,11 +272,11 @@ def agreement_report(
     """
     annotations = answered(annotations)
     doubles = find_doubles(annotations, questions)
-    people = {who for annotation in annotations if (who := annotation.person) is not None}
+    annotators = {who for annotation in annotations if (who := annotation.person) is not None}
     return AgreementReport(
         annotations=len(annotations),
         trajectories=len(np.unique(doubles.units)),
-        annotators=len(people),
+        annotators=len(annotators),
         doubles=len(doubles.first),
         doubled=len(np.unique(doubles.units[doubles.first])),
         questions=MappingProxyType(
@@ -292,16 +292,16 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
     for annotation in first_of_each_person(annotations):
         by_id.setdefault(annotation.trajectory_id, []).append(annotation)
     found = []
-    for trajectory_id, given in sorted(by_id.items()):
-        answers = {question: tuple(a.answers.get(question) for a in given) for question in names}
+    for trajectory_id, rows in sorted(by_id.items()):
+        answers = {question: tuple(row.answers.get(question) for row in rows) for question in names}
         definite = {question: set(words) - {None, UNSURE} for question, words in answers.items()}
         disagreeing = tuple(question for question in names if len(definite[question]) > 1)
         unsure = tuple(question for question in names if UNSURE in answers[question])
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
-            people = tuple(a.person for a in given)
+            annotators = tuple(row.person for row in rows)
             found.append(
-                OpenItem(trajectory_id, benchmark, people, disagreeing, unsure, MappingProxyType(answers))
+                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, MappingProxyType(answers))
             )
     return tuple(found)
 

@@ -49,8 +49,8 @@ def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categor
     ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,); missing values are
     left out.
     """
-    given = values >= 0
-    codes = units[given].astype(np.int64) * n_categories + values[given]
+    is_rated = values >= 0
+    codes = units[is_rated].astype(np.int64) * n_categories + values[is_rated]
     return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
 
 

@@ -34,25 +34,25 @@ MOST_RESCORINGS: Final = 10
 class CorrectionList:
     """Corrections as a reader may see them.
 
-    ``shown`` have their trajectory and answers; of ``hidden``, those of private labels, maintainers see which
-    disputes they decide, and everybody else nothing.
+    ``visible`` have their trajectory and answers; ``hidden`` are the numbers of disputes of private labels,
+    for maintainers only.
     """
 
-    shown: Sequence[Decision] = ()
+    visible: Sequence[Decision] = ()
     hidden: Sequence[str] = ()
 
     def __len__(self) -> int:
-        return len(self.shown) + len(self.hidden)
+        return len(self.visible) + len(self.hidden)
 
 
 def visible_corrections(
     corrections: Iterable[Decision], labels_are_public: bool, is_maintainer: bool, blind: BlindItems
 ) -> CorrectionList:
-    """Without those of trajectories that the reader has yet to annotate."""
+    """Leave out those of trajectories that the reader has yet to annotate."""
     found = [each for each in corrections if not blind.hides(each.trajectory_id)]
-    shown = [each for each in found if labels_are_public or each.split == "dev"]
-    hidden = [each.dispute_id for each in found if is_maintainer and each not in shown]
-    return CorrectionList(shown, hidden)
+    visible = [each for each in found if labels_are_public or each.split == "dev"]
+    hidden = [each.dispute_id for each in found if is_maintainer and each not in visible]
+    return CorrectionList(visible, hidden)
 
 
 def view_rescoring(record: Event) -> dict[str, Any]:

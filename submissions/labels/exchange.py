@@ -174,10 +174,10 @@ def write_argilla(
     with _new_folder(out) as folder:
         for item in items:
             addresses = _write_pictures(folder, item, root)
-            shown = "\n\n".join(
+            pictures = "\n\n".join(
                 f"![{Path(file).stem}]({at})" for (file, _), at in zip(item.pictures, addresses, strict=True)
             )
-            fields = {"goal": item.goal or "–", "steps": item.steps or "–", "screenshots": shown or "–"}
+            fields = {"goal": item.goal or "–", "steps": item.steps or "–", "screenshots": pictures or "–"}
             records.append({"id": item.token, "fields": _named(fields), "metadata": {}, "suggestions": {},
                             "responses": {}, "vectors": {}, "status": "pending"})  # fmt: skip
         settings = _argilla_settings(questions, _guide(questions, guidelines))
@@ -344,7 +344,7 @@ class AnswersReader:
         return []
 
     def _add(
-        self, where: str, trajectory_id: str, person: str, given: Sequence[tuple[Any, Any]],
+        self, where: str, trajectory_id: str, person: str, answered: Sequence[tuple[Any, Any]],
         at: datetime | None, seconds: Any,
     ) -> None:  # fmt: skip
         """One person's answers, by question or ``comment``."""
@@ -352,7 +352,7 @@ class AnswersReader:
         answers: dict[str, str] = {}
         comment = ""
         n_problems = len(self._problems)
-        for name, value in given:
+        for name, value in answered:
             if name == "comment" and isinstance(value, str):
                 comment = value
             elif name not in known:

@@ -180,17 +180,12 @@ def load_base(suite: Suite, settings: Settings, version_key: bytes | None) -> La
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
-    """How many trajectories have another label than before, by question; all that have one where none was."""
-    return {
-        question: int(np.count_nonzero(after.primary[question] != _column(before, after, question)))
-        for question in after.primary
-    }
-
-
-def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarray:
-    if before is not None:
-        return before.primary[question]
-    return np.full_like(after.primary[question], nothing_of(question))
+    """Count by question how many trajectories have another label; all labelled ones if there were none."""
+    found = {}
+    for question, labels in after.primary.items():
+        earlier = nothing_of(question) if before is None else before.primary[question]
+        found[question] = int(np.count_nonzero(labels != earlier))
+    return found
 
 
 def publication_body(

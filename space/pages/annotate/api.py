@@ -109,11 +109,11 @@ def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
     raise HTTPException(403, NOT_YOURS)
 
 
-def _answers_response(given: SavedAnswers | None) -> dict:
-    draft = given or Draft()
+def _answers_response(saved: SavedAnswers | None) -> dict:
+    draft = saved or Draft()
     names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
     found = {name: getattr(draft, name) for name in names}
-    return {"answers": dict(draft.answers), **found, "saved": given.sequence if given else 0}
+    return {"answers": dict(draft.answers), **found, "saved": saved.sequence if saved else 0}
 
 
 class Invitation(BaseModel):

@@ -73,8 +73,8 @@ def describe_time(tasks: Sequence[AssignedTask]) -> str:
     if not took:
         return ""
     left = (len(tasks) - len(took)) * median(took)
-    spent = f"{_minutes(sum(took))} spent"
-    return f"{spent}, about {_minutes(left)} left" if len(took) < len(tasks) else spent
+    elapsed = f"{_minutes(sum(took))} spent"
+    return f"{elapsed}, about {_minutes(left)} left" if len(took) < len(tasks) else elapsed
 
 
 def _minutes(seconds: float) -> str:

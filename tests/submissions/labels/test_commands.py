@@ -268,25 +268,3 @@ def test_answers_are_not_read_with_the_secret_of_another_state_folder(on_sample,
     done = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
     assert done.exit_code == 1 and "not the one that these records were made with" in done.stderr
     assert not (tmp_path / "labels.csv").exists()
-
-
-@pytest.mark.parametrize("on_sample", [OWN_QUESTIONS], indirect=True)
-def test_a_suites_own_questions_go_out_come_back_are_decided_and_published(on_sample, tmp_path):
-    on_sample("export", "--format", "label-studio", "--split", "test", "--out", "out")
-    assert 'alias="polite"' in (tmp_path / "out" / "config.xml").read_text()
-    exported(tmp_path / "out", "back.json", success="no", tone="Very polite")
-    done = on_sample("import", "back.json", "--format", "label-studio", "--person", "5=ada")
-    assert done.stdout == "2 annotations recorded, 0 were there already\n"
-    exported(tmp_path / "out", "back.json", success="no", tone="rude")
-    on_sample("invite", "bob")
-    on_sample("import", "back.json", "--format", "label-studio", "--person", "5=bob")
-    one, two = json.loads(on_sample("status", "--json").stdout)["open"]
-    assert (one["question"], one["answers"]) == (
-        "tone", {"annotator-1": "polite", "annotator-2": "rude"},
-    )  # fmt: skip
-    assert on_sample("resolve", one["trajectory_id"], "tone", "rude", "--reason", "read it").exit_code == 0
-    found = json.loads(on_sample("publish", "--why", "first", "--json").stdout)
-    assert (found["labelled"], found["changes"]["tone"]) == (2, 2)
-    on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
-    assert (tmp_path / "labels.csv").read_text().splitlines()[0].endswith(",tone")
-    assert two["trajectory_id"] != one["trajectory_id"]

@@ -231,13 +231,6 @@ def test_another_process_takes_a_published_version_up_with_its_next_board(servic
     assert other.board().to_bytes() == service.board().to_bytes()
 
 
-def test_another_process_takes_the_first_set_of_all_up(service, released):
-    serving, other = (again(service, labels="records") for _ in range(2))
-    assert other.board().label_version is None
-    version = publish(serving, released, MIA, "first round").version
-    assert other.board().label_version == version
-
-
 def test_of_two_maintainers_who_publish_at_once_one_wins_and_the_other_is_told(service, monkeypatch):
     correct(service, "no")
     found = next_labels(service)
