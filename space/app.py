@@ -47,9 +47,10 @@ from space.pages.annotate.api import (
 )
 from space.pages.annotate.page import build_annotating_pages, build_discussion_router
 from space.pages.compare.page import build_compare_router
+from space.pages.disputes import build_disputes_pages, build_disputes_router
 from space.pages.errors.page import build_errors_pages, build_errors_router
 from space.pages.judge.page import build_judge_router
-from space.pages.labels import build_disputes_pages, build_disputes_router, build_label_versions
+from space.pages.labels import build_label_versions
 from space.pages.leaderboard.page import build_leaderboard_router
 from space.pages.maintain.api import RescoringJob, build_maintain_router
 from space.pages.maintain.page import build_maintain_pages

@@ -19,6 +19,7 @@ from submissions.labels.corrections import next_labels, outdated_dev_labels
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import label_effects
 from submissions.service import SubmissionService
+from tests.support.annotations import success_of
 from tests.support.clocks import one_a_day
 from tests.support.running_space import ANNOTATIONS
 from tests.support.submissions import again, send
@@ -53,7 +54,7 @@ def test_every_command_of_the_guide_works_in_its_order(tmp_path, monkeypatch):
     before = service.label_version
     for split in ("test", "dev"):
         trajectory = service.suite.split(split)[0]
-        primary = {a.trajectory_id: a.success for a in reversed(service.labels.annotations())}
+        primary = {a.trajectory_id: success_of(a) for a in reversed(service.labels.annotations())}
         correct(
             service, trajectory.trajectory_id, "no" if primary[trajectory.trajectory_id] == "yes" else "yes"
         )
@@ -80,7 +81,9 @@ def test_the_example_has_the_labels_and_the_figures_of_its_tables(official_setti
     ]
     of_task = {
         task: [
-            (a.trajectory_id.split("/")[1], a.success) for a in found if a.trajectory_id.endswith(f".{task}")
+            (a.trajectory_id.split("/")[1], a.answers["success"])
+            for a in found
+            if a.trajectory_id.endswith(f".{task}")
         ]
         for task in ("24", "295", "740")
     }

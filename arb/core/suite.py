@@ -28,11 +28,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from arb.core.annotation import DECISION, Annotation
 from arb.core.files import csv_text
 from arb.core.ids import Trajectory, reading_key
 from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from arb.core.suites.questions import (
     RELEASED_ANSWERS,
+    UNSURE,
     Question,
     default_guidelines,
     default_questions,
@@ -191,33 +193,6 @@ class Suite:
         return tuple(t for t in self.trajectories if t.split == name)
 
 
-@dataclass(frozen=True, slots=True)
-class DevLabels:
-    """What one annotator said of one dev trajectory; None where the annotator was unsure.
-
-    ``annotator`` is an opaque id such as ``annotator-2``, never a name; None where it is not known. ``own``
-    maps the suite's own questions to the answers, without those where the annotator was unsure.
-    """
-
-    trajectory_id: str
-    annotation: int
-    success: bool | None
-    side_effect: bool | None
-    repetition: bool | None
-    optimality: int | None
-    annotator: str | None = None
-    own: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    def answer(self, question: str) -> bool | int | str | None:
-        """The answer to a question, by its name."""
-        return getattr(self, question) if question in RELEASED_ANSWERS else self.own.get(question)
-
-    @property
-    def is_primary(self) -> bool:
-        """Whether this is the annotation that judges are scored on: the first one."""
-        return self.annotation == 1
-
-
 def shipped_suites() -> tuple[str, ...]:
     """Names of the suites that come with the code."""
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
@@ -329,45 +304,44 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
     return tuple(sorted(by_key.values(), key=lambda run: run.trajectory_id))
 
 
-_LABEL_WORDS = MappingProxyType({"true": True, "false": False, "": None})
-_ANNOTATION_WORDS = MappingProxyType({str(number): number for number in range(1, 10)})
-_OPTIMALITY_WORDS = MappingProxyType({"1": 1, "2": 2, "3": 3, "4": 4, "": None})
-_ANNOTATOR = re.compile(r"annotator-\d{1,4}")
+_WORDS = MappingProxyType({"true": "yes", "false": "no"})
+"""Words of ``dev_labels.csv`` for answers of judged labels; other answers are written as they are."""
+_NUMBERS = tuple("123456789")
+_ANNOTATOR = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 
-def load_dev_labels(suite: Suite) -> tuple[DevLabels, ...]:
-    """Return every annotation of the suite's dev trajectories, by released id, the primary one (1) first.
+def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
+    """Return every annotation of the suite's dev trajectories by released id, the primary one (1) first.
 
-    Nothing if the suite has no ``dev_labels.csv``. Raises SuiteError naming the file and every bad row; a
-    label of a test trajectory is one, since this file is published. No message repeats a label. The column
-    ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and of released ones
-    that the suite does not ask.
+    Empty if the suite has no ``dev_labels.csv``. What is empty in a column of the paper's questions is
+    Unsure. The column ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and
+    of released ones that the suite does not ask. Raises SuiteError naming the file and every bad row; a label
+    of a test trajectory is one, since this file is published. No message repeats a label.
     """
     path = suite.dev_labels_path
     if not path.is_file():
         return ()
     problems: list[str] = []
-    labels: dict[tuple[str, int], DevLabels] = {}
     asked = [question.name for question in suite.questions if not question.is_own]
+    found: dict[tuple[str, int], Annotation] = {}
     for number, row in enumerate(read_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
-        found = _dev_labels(suite, row)
-        if isinstance(found, list):
-            problems += [f"row {number}, {problem}" for problem in found]
+        row_problems = _problems_of_dev_labels(suite, row)
+        problems += [f"row {number}, {problem}" for problem in row_problems]
+        if row_problems:
             continue
-        key = name, annotation = found.trajectory_id, found.annotation
-        if key in labels:
-            problems.append(f"row {number}: annotation {annotation} of {name} is given twice; keep one row")
-        labels.setdefault(key, found)
+        label = _dev_labels(suite, row)
+        key = label.trajectory_id, label.annotation
+        if found.setdefault(key, label) is not label:
+            problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
     if not problems:  # an annotation 1 may stand in a row that was refused above
-        names = sorted({name for name, _ in labels})
-        problems += [f"{name}: has no annotation 1" for name in names if (name, 1) not in labels]
+        ids = sorted({name for name, _ in found})
+        problems += [f"{name}: has no annotation 1" for name in ids if (name, 1) not in found]
     if problems:
         raise SuiteError(f"{path.name}: " + "; ".join(problems))
-    return tuple(labels[key] for key in sorted(labels))
+    return tuple(found[key] for key in sorted(found))
 
 
-def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[str]:
-    """One row read, or what is wrong with it."""
+def _problems_of_dev_labels(suite: Suite, row: Mapping[str, str | None]) -> list[str]:
     spelled = row["trajectory_id"] or ""
     trajectory = suite.find(spelled)
     problems: list[str] = []
@@ -375,53 +349,56 @@ def _dev_labels(suite: Suite, row: dict[str, str | None]) -> DevLabels | list[st
         problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
     elif trajectory.split != "dev":
         problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
-    if row["annotation"] not in _ANNOTATION_WORDS:
+    if row["annotation"] not in _NUMBERS:
         problems.append("annotation: write 1 (primary), 2, … 9")
-    words = {name: row.get(name, "") for name in RELEASED_ANSWERS}
-    problems += [
-        f"{name}: write true, false or nothing" for name in LABELS if words[name] not in _LABEL_WORDS
-    ]
-    own = {q.name: row.get(q.name, "") for q in suite.own_questions}
-    problems += [
-        f"{question.name}: write {', '.join(question.values)} or nothing"
-        for question in suite.own_questions
-        if own[question.name] not in ("", *question.values)
-    ]
-    if words["optimality"] not in _OPTIMALITY_WORDS:
-        problems.append("optimality: write 1, 2, 3, 4 or nothing")
+    for name, values in _dev_label_values(suite).items():
+        if row.get(name, "") not in ("", *values):
+            problems.append(f"{name}: write {', '.join(values)} or nothing")
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
         problems.append("annotator: write annotator-1, annotator-2, …, or nothing; names are not published")
-    if problems or trajectory is None:
-        return problems
-    return DevLabels(
-        trajectory.trajectory_id,
-        _ANNOTATION_WORDS[row["annotation"] or ""],
-        *(_LABEL_WORDS[words[name] or ""] for name in LABELS),
-        optimality=_OPTIMALITY_WORDS[words["optimality"] or ""],
-        annotator=annotator,
-        own={name: answer for name, answer in own.items() if answer},
-    )
+    return problems
 
 
-def render_dev_labels(labels: Iterable[DevLabels], questions: Sequence[Question] = ()) -> str:
-    """The file's text, ordered by trajectory and annotation; nothing stands where somebody was unsure.
+def _dev_label_values(suite: Suite) -> dict[str, tuple[str, ...]]:
+    """Return the words that each column of answers may hold."""
+    words = tuple(_WORDS)
+    released = {name: words if name in LABELS else values for name, values in RELEASED_ANSWERS.items()}
+    return released | {question.name: question.values for question in suite.own_questions}
+
+
+def _dev_labels(suite: Suite, row: Mapping[str, str | None]) -> Annotation:
+    trajectory = suite.find(row["trajectory_id"] or "")
+    assert trajectory is not None  # checked before
+    answers = {}
+    for name in _dev_label_values(suite):
+        word = row.get(name, "") or (UNSURE if name in RELEASED_ANSWERS else "")
+        if word:
+            answers[name] = _WORDS.get(word, word) if name in LABELS else word
+    annotator, number = row.get("annotator") or None, int(row["annotation"] or 0)
+    return Annotation(trajectory.trajectory_id, annotator, answers, annotation=number)
+
+
+def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:
+    """Return the file's text, ordered by trajectory and annotation; an Unsure is an empty cell.
 
     ``questions`` are the suite's; without any, the paper's. Own ones are the last columns.
     """
-    asked = {question.name for question in questions or default_questions()}
-    released = (name for name in RELEASED_ANSWERS if name in asked)
-    names = ("trajectory_id", "annotation", *released, "annotator")
+    questions = questions or default_questions()
+    asked = {question.name for question in questions}
+    released = [name for name in RELEASED_ANSWERS if name in asked]
     own = [question.name for question in questions if question.is_own]
-    ordered = sorted(labels, key=lambda row: (row.trajectory_id, row.annotation))
-    rows = [
-        [*(_word(getattr(row, name)) for name in names), *(row.own.get(name, "") for name in own)]
-        for row in ordered
-    ]
-    return csv_text((*names, *own), rows)
-
-
-def _word(value: str | int | bool | None) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
+    words = {answer: word for word, answer in _WORDS.items()}
+    rows = []
+    for label in sorted(labels, key=lambda label: (label.trajectory_id, label.annotation)):
+        cells = {name: answer for name, answer in label.answers.items() if answer != UNSURE}
+        cells |= {name: words[cells[name]] for name in LABELS if name in cells}
+        rows.append(
+            [
+                *(label.trajectory_id, label.annotation),
+                *(cells.get(name, "") for name in released),
+                label.annotator or "",
+                *(cells.get(name, "") for name in own),
+            ]
+        )
+    return csv_text(("trajectory_id", "annotation", *released, "annotator", *own), rows)

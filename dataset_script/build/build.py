@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from arb.core.annotation import Annotation
 from arb.core.console import Progress, no_progress
 from arb.core.hub import CROISSANT
 from arb.core.ids import Trajectory
-from arb.core.suite import DevLabels, Suite, SuiteError, load_dev_labels
+from arb.core.suite import Suite, SuiteError, load_dev_labels
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
 from dataset_script.build.croissant import render_croissant
@@ -108,7 +109,7 @@ class _Build:
     work: WorkFolder
     workers: Workers
     progress: Progress
-    labels: Sequence[DevLabels]
+    labels: Sequence[Annotation]
     tasks: Sequence[Task]
     earlier: EarlierPlaces
 
@@ -145,7 +146,7 @@ class _Build:
         self,
         trajectory: Trajectory,
         files: tuple[SourceFile, ...],
-        labels: DevLabels | None = None,
+        labels: Annotation | None = None,
         is_judgments: bool = False,
     ) -> PartTask:
         options = self.options

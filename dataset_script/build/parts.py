@@ -25,9 +25,10 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory
 from arb.core.predictions.findings import Finding
-from arb.core.suite import DevLabels, Suite, SuiteError, load_suite, shipped_suites
+from arb.core.suite import Suite, SuiteError, load_suite, shipped_suites
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
@@ -111,7 +112,7 @@ class PartTask:
     source: TrajectorySource
     trajectory: Trajectory
     files: tuple[SourceFile, ...]
-    labels: DevLabels | None = None
+    labels: Annotation | None = None
     blinding: Blinding | None = None
     is_judgments: bool = False
     for_judges: bool = False

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId
-from arb.core.suite import DevLabels, Trajectory
+from arb.core.suite import Trajectory
 from arb.core.suites.questions import Question
 from arb.core.trajectory import Recording
 from arb.core.vocabulary import LABELS
@@ -33,7 +34,7 @@ class Run:
 
     trajectory: Trajectory
     recording: Recording
-    labels: DevLabels | None
+    labels: Annotation | None
 
     def __post_init__(self) -> None:
         if self.labels is not None and self.trajectory.split != "dev":
@@ -141,9 +142,9 @@ def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
     }
 
 
-def annotation_row(labels: DevLabels, questions: Iterable[Question] = ()) -> Row:
+def annotation_row(labels: Annotation, questions: Iterable[Question] = ()) -> Row:
     """The row of `annotations`; ``questions`` are the suite's."""
-    own = {question.name: labels.own.get(question.name) for question in questions if question.is_own}
+    own = {question.name: labels.answers.get(question.name) for question in questions if question.is_own}
     return {
         "trajectory_id": labels.trajectory_id,
         "annotation": labels.annotation,
@@ -194,11 +195,12 @@ def notes_on(run: Run) -> Iterator[Note]:
         yield Note("no_dev_labels")
 
 
-def _label_cells(labels: DevLabels | None) -> dict[str, int | None]:
+def _label_cells(labels: Annotation | None) -> dict[str, int | None]:
     if labels is None:
         return dict.fromkeys(LABEL_COLUMNS)
-    indexes = {name: _index(getattr(labels, name)) for name in LABELS}
-    return {**indexes, "optimality": labels.optimality}
+    indexes = {name: {"yes": 1, "no": 0}.get(labels.answers.get(name, "")) for name in LABELS}
+    grade = labels.answers.get("optimality", "")
+    return {**indexes, "optimality": int(grade) if grade.isdigit() else None}
 
 
 def _index(answer: bool | None) -> int | None:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
-    from leaderboard.labels.annotations import Annotation
     from leaderboard.labels.labels import LabelSet
     from leaderboard.labels.quality import DisagreementRates, NoiseBand
 
@@ -56,10 +56,10 @@ def agreement(
 
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    given = read_annotations(chosen, settings, split, annotations)
-    report = agreement_report(given, chosen.questions)
+    found = read_annotations(chosen, settings, split, annotations)
+    report = agreement_report(found, chosen.questions)
     is_hidden = split == "test" and not chosen.labels_are_public
-    to_see = [] if is_hidden else open_items(_to_see(chosen, given), chosen.questions)
+    to_see = [] if is_hidden else open_items(_to_see(chosen, found), chosen.questions)
     items = None if is_hidden else [item for item in to_see if item.disagreeing]
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreement_json(report, items)})
@@ -71,8 +71,8 @@ def agreement(
 
 def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
     """Those of dev, and of test where anyone can have the test labels anyway."""
-    shown = suite.trajectories if suite.labels_are_public else suite.split("dev")
-    ids = {trajectory.trajectory_id for trajectory in shown}
+    visible = suite.trajectories if suite.labels_are_public else suite.split("dev")
+    ids = {trajectory.trajectory_id for trajectory in visible}
     return [annotation for annotation in annotations if annotation.trajectory_id in ids]
 
 
@@ -242,12 +242,11 @@ def _of_question(result: QuestionAgreement) -> Table:
     for name, found in result.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()
-    for pair in result.by_pair:
-        table.add_row(f"{pair.first} and {pair.second}", *_figures(pair.agreement))
+    for (first, second), found in result.by_pair.items():
+        table.add_row(f"{first} and {second}", *_figures(found))
     table.add_section()
-    for period in result.over_time:
-        name = period.name if "W" in period.name else f"doubles {period.name}"
-        table.add_row(name, *_figures(period.agreement))
+    for name, found in result.over_time.items():
+        table.add_row(name if "W" in name else f"doubles {name}", *_figures(found))
     return table
 
 

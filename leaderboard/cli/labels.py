@@ -24,9 +24,9 @@ from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
-    from leaderboard.labels.annotations import Annotation
 
 FORMATS = "CSV as released, or Parquet."
 

@@ -12,22 +12,19 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.annotation import Annotation, answered
 from arb.core.ids import TrajectoryId
 from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
-from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.coefficients import (
     Level,
     agreement_intervals,
-    cohen_kappa,
+    coefficients,
     coincidence_matrices,
     confusion_table,
     difference_of_shares,
     doubles_wanted,
-    gwet_ac1,
-    krippendorff_alpha,
-    percent_agreement,
     rating_counts,
 )
 
@@ -61,17 +58,22 @@ class Doubles:
 
     ``units`` (annotations,) is the trajectory of each as a number, ``tasks`` (trajectories,) the task of each
     trajectory as a number; ``questions`` are those of the suite by name, ``codes`` maps each to int64 of
-    shape (annotations,), the place of the answer in its ``values``, -1 where missing. ``first`` and
-    ``second`` (doubles,) are the places of the two annotations, the earlier in the file first.
+    shape (annotations,), the place of the answer in its ``values``, -1 if missing. ``first`` and ``second``
+    (doubles,) are the places of the two annotations, the earlier in the file first. Of each double
+    ``benchmarks``, ``people`` (in order of name, None if one is unknown) and ``periods`` name its groups;
+    ``swapped`` says whether its people are in the other order.
     """
 
-    annotations: tuple[Annotation, ...]
     units: np.ndarray
     tasks: np.ndarray
     questions: Mapping[str, Question]
-    codes: MappingProxyType[str, np.ndarray]
+    codes: Mapping[str, np.ndarray]
     first: np.ndarray
     second: np.ndarray
+    benchmarks: Sequence[str] = ()
+    people: Sequence[tuple[str, str] | None] = ()
+    periods: Sequence[str] = ()
+    swapped: np.ndarray | None = None
 
 
 def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
@@ -79,7 +81,7 @@ def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> Doubles:
-    """Every two annotations of one trajectory by two people, ordered by the later of the two in the file.
+    """Find every two annotations of one trajectory by two people, in the order of the later of the two.
 
     ``questions`` are the suite's; without any, the paper's.
     """
@@ -87,17 +89,28 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
     numbers: dict[str, int] = {}
     units = [numbers.setdefault(annotation.trajectory_id, len(numbers)) for annotation in counted]
     by_unit: dict[int, list[int]] = {}
-    pairs: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for place, unit in enumerate(units):
         earlier = by_unit.setdefault(unit, [])
-        pairs += [(other, place) for other in earlier]
+        places += [(other, place) for other in earlier]
         earlier.append(place)
-    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    first, second = np.array(places, dtype=np.int64).reshape(-1, 2).T
     asked = _by_name(questions)
-    codes = MappingProxyType({name: _codes(counted, question) for name, question in asked.items()})
     ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
-    tasks = numbered([f"{each.benchmark}/{each.task}" for each in ids])
-    return Doubles(counted, np.array(units, dtype=np.int64), tasks, asked, codes, first, second)
+    doubles = [(counted[one], counted[other]) for one, other in places]
+    named = [(one.person, other.person) for one, other in doubles]
+    return Doubles(
+        units=np.array(units, dtype=np.int64),
+        tasks=numbered([f"{each.benchmark}/{each.task}" for each in ids]),
+        questions=asked,
+        codes={name: _codes(counted, question) for name, question in asked.items()},
+        first=first,
+        second=second,
+        benchmarks=[TrajectoryId.parse(one.trajectory_id).benchmark for one, _ in doubles],
+        people=[(min(both), max(both)) if all(both) else None for both in named],
+        periods=_periods(doubles),
+        swapped=np.array([all(both) and both[0] > both[1] for both in named], dtype=bool),
+    )
 
 
 def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
@@ -107,7 +120,7 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
     """
     seen: set[tuple[str, str]] = set()
     found = []
-    for annotation in annotations:
+    for annotation in answered(annotations):
         who = annotation.person
         if who is None or (annotation.trajectory_id, who) not in seen:
             found.append(annotation)
@@ -122,7 +135,7 @@ def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
 
 def _codes(annotations: Sequence[Annotation], question: Question) -> np.ndarray:
     places = {answer: place for place, answer in enumerate(question.values)}
-    found = [places.get(annotation.answer(question.name), MISSING) for annotation in annotations]
+    found = [places.get(annotation.answers.get(question.name), MISSING) for annotation in annotations]
     return np.array(found, dtype=np.int64)
 
 
@@ -146,28 +159,23 @@ def agreement_of(
     one, other = codes[first], codes[second]
     if swapped is not None:
         one, other = np.where(swapped[chosen], other, one), np.where(swapped[chosen], one, other)
-    table = confusion_table(one, other, n_categories)
     rows = np.unique(np.concatenate([first, second]))
     units, numbers = np.unique(doubles.units[rows], return_inverse=True)
+    tasks = numbered(doubles.tasks[units])
+    n_tasks, both = int(tasks.max(initial=-1)) + 1, (one >= 0) & (other >= 0)
+    of_double = tasks[np.searchsorted(units, doubles.units[first])]
+    tables = np.zeros((n_tasks, n_categories, n_categories))
+    np.add.at(tables, (of_double[both], one[both], other[both]), 1)
     counts = rating_counts(numbers, codes[rows], len(units), n_categories)
+    coincidences = coincidence_matrices(counts, tasks, n_tasks)
     level: Level = "ordinal" if asked.ordered else "nominal"
-    intervals = {}
-    if n_resamples:
-        tasks = numbered(doubles.tasks[units])
-        n_tasks, both = int(tasks.max(initial=-1)) + 1, (one >= 0) & (other >= 0)
-        of_double = tasks[np.searchsorted(units, doubles.units[first])]
-        tables = np.zeros((n_tasks, n_categories, n_categories))
-        np.add.at(tables, (of_double[both], one[both], other[both]), 1)
-        coincidences = coincidence_matrices(counts, tasks, n_tasks)
-        intervals = agreement_intervals(tables, coincidences, level, n_resamples)
+    pairs = int(both.sum())
     return Agreement(
-        pairs=int(table.sum()),
-        percent=percent_agreement(table),
-        kappa=cohen_kappa(table),
-        alpha=krippendorff_alpha(counts, level),
-        left_out=len(first) - int(table.sum()),
-        ac1=gwet_ac1(table),
-        **intervals,
+        pairs=pairs,
+        percent=ratio(int((one[both] == other[both]).sum()), pairs),
+        left_out=len(first) - pairs,
+        **coefficients(tables, coincidences, level),
+        **agreement_intervals(tables, coincidences, level, n_resamples),
     )
 
 
@@ -177,23 +185,6 @@ GROUP_RESAMPLES: Final = 2_000
 """Of a group of doubles: there are many groups, and a page waits for all of them."""
 FEWEST_DOUBLES: Final = 10
 """Nobody is compared with the rest by fewer, of theirs or of the rest's."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotatorPair:
-    """Two annotators, by name in order, and how far they agree; kappa takes ``first`` for the first rater."""
-
-    first: str
-    second: str
-    agreement: Agreement
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """A week (``2026-W07``, ISO, UTC, by the later annotation), or a batch of doubles (``1-20``)."""
-
-    name: str
-    agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +213,9 @@ class AnnotatorAgreement:
 class QuestionAgreement:
     """Agreement on one question.
 
+    ``by_pair`` is by two annotators in order of name; kappa takes the first for the first rater.
+    ``over_time`` is by week (``2026-W07``, ISO, UTC, by the later annotation), or by batch of doubles
+    (``1-20``).
     ``confusion`` counts doubles by both answers, rows the earlier annotation's, in the order of the
     question's ``values``. ``wanted`` is, for ``kappa``, ``alpha`` and ``ac1``, how many more doubles it takes
     until the interval's ends lie 0.1 from its middle: see `doubles_wanted`.
@@ -230,9 +224,9 @@ class QuestionAgreement:
     question: Question
     overall: Agreement
     by_benchmark: Mapping[str, Agreement]
-    by_pair: tuple[AnnotatorPair, ...]
+    by_pair: Mapping[tuple[str, str], Agreement]
     by_annotator: tuple[AnnotatorAgreement, ...]
-    over_time: tuple[Period, ...]
+    over_time: Mapping[str, Agreement]
     confusion: tuple[tuple[int, ...], ...]
     wanted: Mapping[str, int | None]
 
@@ -276,17 +270,17 @@ def agreement_report(
     ``questions`` are the suite's; without any, the paper's. Over time means by week where every annotation of
     a double says when, else by batches of ``BATCH``.
     """
+    annotations = answered(annotations)
     doubles = find_doubles(annotations, questions)
-    people = {who for annotation in annotations if (who := annotation.person) is not None}
-    groups = _Groups.of(doubles)
+    annotators = {who for annotation in annotations if (who := annotation.person) is not None}
     return AgreementReport(
         annotations=len(annotations),
         trajectories=len(np.unique(doubles.units)),
-        annotators=len(people),
+        annotators=len(annotators),
         doubles=len(doubles.first),
         doubled=len(np.unique(doubles.units[doubles.first])),
         questions=MappingProxyType(
-            {question: _question(doubles, groups, question) for question in doubles.questions}
+            {question: _question(doubles, question) for question in doubles.questions}
         ),
     )
 
@@ -298,16 +292,16 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
     for annotation in first_of_each_person(annotations):
         by_id.setdefault(annotation.trajectory_id, []).append(annotation)
     found = []
-    for trajectory_id, given in sorted(by_id.items()):
-        answers = {question: tuple(a.answer(question) for a in given) for question in names}
+    for trajectory_id, rows in sorted(by_id.items()):
+        answers = {question: tuple(row.answers.get(question) for row in rows) for question in names}
         definite = {question: set(words) - {None, UNSURE} for question, words in answers.items()}
         disagreeing = tuple(question for question in names if len(definite[question]) > 1)
         unsure = tuple(question for question in names if UNSURE in answers[question])
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
-            people = tuple(a.person for a in given)
+            annotators = tuple(row.person for row in rows)
             found.append(
-                OpenItem(trajectory_id, benchmark, people, disagreeing, unsure, MappingProxyType(answers))
+                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, MappingProxyType(answers))
             )
     return tuple(found)
 
@@ -319,11 +313,16 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
         question: {
             "overall": asdict(result.overall),
             "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
-            "by_pair": [asdict(pair) for pair in result.by_pair],
+            "by_pair": [
+                {"first": first, "second": second, "agreement": asdict(cell)}
+                for (first, second), cell in result.by_pair.items()
+            ],
             "by_annotator": [
                 {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
             ],
-            "over_time": [asdict(period) for period in result.over_time],
+            "over_time": [
+                {"name": name, "agreement": asdict(cell)} for name, cell in result.over_time.items()
+            ],
             "answers": list(result.question.values),
             "confusion": [list(row) for row in result.confusion],
             "wanted": dict(result.wanted),
@@ -337,34 +336,12 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Groups:
-    """What groups each double is in: benchmark, people in order of name (None: not known), period."""
-
-    benchmarks: tuple[str, ...]
-    people: tuple[tuple[str, str] | None, ...]
-    swapped: np.ndarray
-    periods: tuple[str, ...]
-
-    @classmethod
-    def of(cls, doubles: Doubles) -> "_Groups":
-        places = zip(doubles.first.tolist(), doubles.second.tolist(), strict=True)
-        pairs = [(doubles.annotations[one], doubles.annotations[other]) for one, other in places]
-        named = [(one.person, other.person) for one, other in pairs]
-        return cls(
-            tuple(TrajectoryId.parse(one.trajectory_id).benchmark for one, _ in pairs),
-            tuple((min(both), max(both)) if all(both) else None for both in named),
-            np.array([all(both) and both[0] > both[1] for both in named], dtype=bool),
-            _periods(pairs),
-        )
-
-
-def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> tuple[str, ...]:
+def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:
     times = [max(one.at, other.at) for one, other in pairs if one.at and other.at]
     if len(times) == len(pairs):
-        return tuple(_week(at) for at in times)
+        return [_week(at) for at in times]
     starts = [place - place % BATCH for place in range(len(pairs))]
-    return tuple(f"{start + 1}-{min(start + BATCH, len(pairs))}" for start in starts)
+    return [f"{start + 1}-{min(start + BATCH, len(pairs))}" for start in starts]
 
 
 def _week(at: datetime) -> str:
@@ -382,56 +359,41 @@ def _where(groups: Sequence, name: object) -> np.ndarray:
     return np.array([group == name for group in groups], dtype=bool)
 
 
-def _question(doubles: Doubles, groups: _Groups, question: str) -> QuestionAgreement:
-    codes = doubles.codes[question]
-    asked = doubles.questions[question]
+def _question(doubles: Doubles, question: str) -> QuestionAgreement:
+    codes, asked = doubles.codes[question], doubles.questions[question]
     table = confusion_table(codes[doubles.first], codes[doubles.second], len(asked.values))
     overall = agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
-    def within(places: np.ndarray, n_resamples: int = GROUP_RESAMPLES) -> Agreement:
-        return agreement_of(doubles, question, places, n_resamples=n_resamples)
+    def within(groups: Sequence, name: object, n_resamples: int = GROUP_RESAMPLES, **options) -> Agreement:
+        return agreement_of(doubles, question, _where(groups, name), n_resamples=n_resamples, **options)
 
+    people = sorted(set(doubles.people) - {None})
+    periods = sorted(set(doubles.periods), key=_order_of_period)
+    intervals = {"kappa": overall.kappa_ci, "alpha": overall.alpha_ci, "ac1": overall.ac1_ci}
     return QuestionAgreement(
         question=asked,
         overall=overall,
-        by_benchmark=MappingProxyType(
-            {
-                name: within(_where(groups.benchmarks, name), N_RESAMPLES)
-                for name in sorted(set(groups.benchmarks))
-            }
-        ),
-        by_pair=tuple(
-            AnnotatorPair(
-                *both,
-                agreement_of(doubles, question, _where(groups.people, both), groups.swapped, GROUP_RESAMPLES),
-            )
-            for both in sorted(set(groups.people) - {None})
-        ),
-        by_annotator=_annotators(doubles, groups, question),
-        over_time=tuple(
-            Period(name, within(_where(groups.periods, name)))
-            for name in sorted(set(groups.periods), key=_order_of_period)
-        ),
+        by_benchmark={
+            name: within(doubles.benchmarks, name, N_RESAMPLES) for name in sorted(set(doubles.benchmarks))
+        },
+        by_pair={both: within(doubles.people, both, swapped=doubles.swapped) for both in people},
+        by_annotator=_annotators(doubles, question),
+        over_time={name: within(doubles.periods, name) for name in periods},
         confusion=tuple(tuple(row) for row in table.tolist()),
-        wanted=MappingProxyType(
-            {
-                name: doubles_wanted(overall.pairs, getattr(overall, f"{name}_ci"))
-                for name in ("kappa", "alpha", "ac1")
-            }
-        ),
+        wanted={name: doubles_wanted(overall.pairs, ends) for name, ends in intervals.items()},
     )
 
 
-def _annotators(doubles: Doubles, groups: _Groups, question: str) -> tuple[AnnotatorAgreement, ...]:
+def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ...]:
     """Everybody who stands in a double with somebody known; doubles with the unknown are on neither side."""
     one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
-    counted = (one >= 0) & (other >= 0) & ~_where(groups.people, None)
+    counted = (one >= 0) & (other >= 0) & ~_where(doubles.people, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]
-    people = sorted({who for both in groups.people if both for who in both})
+    people = sorted({who for both in doubles.people if both for who in both})
     error = (1 - CONFIDENCE) / max(1, len(people) * len(doubles.questions))
     found = []
     for who in people:
-        has_part = np.array([both is not None and who in both for both in groups.people], dtype=bool)
+        has_part = np.array([both is not None and who in both for both in doubles.people], dtype=bool)
         theirs, rest = counted & has_part, counted & ~has_part
         n, m = int(theirs.sum()), int(rest.sum())
         is_enough = min(n, m) >= FEWEST_DOUBLES

@@ -49,8 +49,8 @@ def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categor
     ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,); missing values are
     left out.
     """
-    given = values >= 0
-    codes = units[given].astype(np.int64) * n_categories + values[given]
+    is_rated = values >= 0
+    codes = units[is_rated].astype(np.int64) * n_categories + values[is_rated]
     return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
 
 
@@ -61,12 +61,8 @@ def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | 
     ``ordinal`` categories farther apart differ more. None where no unit has two values, and where all values
     are one and the same: then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
     """
-    pairable = counts[counts.sum(axis=1) > 1].astype(np.float64)
-    if not len(pairable):
-        return None
-    weighted = pairable / (pairable.sum(axis=1, keepdims=True) - 1)
-    coincidences = weighted.T @ pairable - np.diag(weighted.sum(axis=0))
-    return _defined(_alphas(coincidences[None], level))
+    coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
+    return _defined(_alphas(coincidences, level))
 
 
 def gwet_ac1(table: np.ndarray) -> float | None:
@@ -79,28 +75,36 @@ def gwet_ac1(table: np.ndarray) -> float | None:
     return _defined(_ac1s(table[None]))
 
 
+def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, float | None]:
+    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks from the counts of each, (tasks, c, c)."""
+    values = _coefficients(tables.sum(axis=0)[None], coincidences.sum(axis=0)[None], level)
+    return {name: _defined(value) for name, value in values.items()}
+
+
 def agreement_intervals(
     tables: np.ndarray, coincidences: np.ndarray, level: Level, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, list[float] | None]:
-    """``kappa_ci``, ``alpha_ci`` and ``ac1_ci`` as [low, high] from the counts of each task, (tasks, c, c).
+    """Return ``kappa_ci``, ``alpha_ci`` and ``ac1_ci`` as [low, high] from the counts of each task.
 
-    ``tables`` are confusion tables, ``coincidences`` those of `coincidence_matrices`. The runs of several
-    agents on one task are answered alike, so tasks are resampled. None with fewer than two tasks, and where
-    every resample gives the same: that is no measure of error.
+    ``tables`` are confusion tables, ``coincidences`` those of `coincidence_matrices`, both (tasks, c, c). The
+    runs of several agents on one task are answered alike, so tasks are resampled. None with fewer than two
+    tasks, and if every resample gives the same: that is no measure of error.
     """
-    names = ("kappa_ci", "alpha_ci", "ac1_ci")
     rests_on = int((tables.sum(axis=(1, 2)) > 0).sum())
     if rests_on < 2 or not n_resamples:
-        return dict.fromkeys(names)
+        return {"kappa_ci": None, "alpha_ci": None, "ac1_ci": None}
     n_tasks, c, _ = tables.shape
     columns = np.concatenate([tables.reshape(n_tasks, -1), coincidences.reshape(n_tasks, -1)], axis=1)
     totals = resampled_counts(columns, n_resamples, seed).reshape(n_resamples, 2, c, c)
-    samples = (_kappas(totals[:, 0]), _alphas(totals[:, 1], level), _ac1s(totals[:, 0]))
     found: dict[str, list[float] | None] = {}
-    for name, values in zip(names, samples, strict=True):
+    for name, values in _coefficients(totals[:, 0], totals[:, 1], level).items():
         interval = percentile_intervals(values[:, None])[0]
-        found[name] = interval if interval is not None and interval[0] < interval[1] else None
+        found[f"{name}_ci"] = interval if interval is not None and interval[0] < interval[1] else None
     return found
+
+
+def _coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, np.ndarray]:
+    return {"kappa": _kappas(tables), "alpha": _alphas(coincidences, level), "ac1": _ac1s(tables)}
 
 
 def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:

@@ -9,22 +9,24 @@ import hmac
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from arb.core.annotation import Annotation, answered
 from arb.core.files import atomic_write
 from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteError, Trajectory, load_dev_labels
-from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE, Question
+from arb.core.suites.questions import RELEASED_ANSWERS, Question
 from arb.core.vocabulary import LABELS
 from leaderboard.labels.annotations import (
-    Annotation,
     AnnotationsInvalid,
+    parse_parquet,
     parse_released,
+    write_parquet,
     write_released,
 )
 from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, locate_labels
@@ -42,10 +44,11 @@ class LabelsInvalid(Exception):
 class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
-    ``primary`` and ``second`` map success, side_effect and repetition to int8 arrays of shape (n,): 1 true,
-    0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none; a question of the suite's
-    own to the place of the answer in ``Question.values``, -1 for none. ``annotated_twice`` is bool of shape
-    (n,).
+    ``primary``, ``first`` and ``second`` map success, side_effect and repetition to int8 arrays of shape
+    (n,): 1 true, 0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none; a question
+    of the suite's own to the place of the answer in ``Question.values``, -1 for none. ``primary`` are the
+    labels: what was decided, else what the first annotator answered (``first``). ``annotated_twice`` is bool
+    of shape (n,).
     """
 
     suite: str
@@ -56,6 +59,7 @@ class LabelSet:
     primary: Mapping[str, np.ndarray]
     second: Mapping[str, np.ndarray]
     annotated_twice: np.ndarray
+    first: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"
@@ -125,8 +129,6 @@ def write_annotations(
     Only its owner may read the file. Raises AnnotationsInvalid for what the format cannot hold, and OSError.
     """
     if path.suffix == PARQUET:
-        from leaderboard.labels.annotations import write_parquet
-
         content = write_parquet(annotations, questions)
     else:
         content = write_released(annotations, questions=questions).encode("utf-8")
@@ -134,25 +136,10 @@ def write_annotations(
 
 
 def _published(suite: Suite) -> tuple[Annotation, ...]:
-    """The suite's own dev labels; what is null there is an Unsure."""
     try:
-        found = load_dev_labels(suite)
+        return load_dev_labels(suite)
     except SuiteError as error:
         raise LabelsInvalid(str(error)) from None
-    except UnicodeDecodeError:
-        name = suite.dev_labels_path.name
-        raise LabelsInvalid(f"{name}: is not UTF-8 text; save it as UTF-8 CSV") from None
-    words = {True: "yes", False: "no", None: UNSURE}
-    return tuple(
-        Annotation(
-            row.trajectory_id,
-            row.annotator,
-            **{name: words[getattr(row, name)] for name in LABELS},
-            optimality=UNSURE if row.optimality is None else str(row.optimality),
-            own=row.own,
-        )
-        for row in found
-    )
 
 
 def read_annotation_file(
@@ -165,8 +152,6 @@ def read_annotation_file(
     """
     try:
         if path.suffix == PARQUET:
-            from leaderboard.labels.annotations import parse_parquet
-
             return parse_parquet(path.read_bytes(), questions, is_strict)
         return parse_released(_text_of(path), questions, is_strict)
     except UnicodeDecodeError:
@@ -209,12 +194,20 @@ def _in_suite(
     return tuple(found)
 
 
-def _values(annotation: Annotation) -> tuple[int, ...]:
-    """The codes of a label set, in the order of RELEASED_ANSWERS."""
-    codes = {"yes": 1, "no": 0}
-    answers = (codes.get(annotation.answer(label) or UNSURE, NO_ANSWER) for label in LABELS)
-    is_graded = annotation.optimality not in (None, UNSURE)
-    return (*answers, int(annotation.optimality) if is_graded else NO_OPTIMALITY)
+def _values(annotation: Annotation) -> list[int]:
+    """Return the codes of a label set, in the order of RELEASED_ANSWERS."""
+    return [_code(name, values, annotation) for name, values in RELEASED_ANSWERS.items()]
+
+
+def _code(question: str, values: Sequence[str], annotation: Annotation | None) -> int:
+    answer = annotation.answers.get(question) if annotation else None
+    if answer not in values:
+        return nothing_of(question)
+    if question in LABELS:
+        return int(answer == "yes")
+    if question == "optimality":
+        return int(answer)
+    return values.index(answer)
 
 
 def nothing_of(question: str) -> int:
@@ -236,15 +229,17 @@ def _label_set(
         what = f"no label of the {split} split of the suite {suite.name} is in it"
         raise LabelsInvalid(f"labels ({source}): {what}; check ARB_SUITE and ARB_LABELS")
     annotations = _by_trajectory(suite, trajectories, rows, first_row)
+    answers = [answered(found) for found in annotations]
     return LabelSet(
         suite=suite.name,
         split=split,
         source=source,
         version=_version(trajectories, annotations, version_key),
         trajectories=trajectories,
-        primary=_arrays(annotations, 0, suite.own_questions),
-        second=_arrays(annotations, 1, suite.own_questions),
-        annotated_twice=np.array([len(found) > 1 for found in annotations], dtype=bool),
+        primary=_arrays([found[0] if found else None for found in annotations], suite.own_questions),
+        first=_arrays([found[0] if found else None for found in answers], suite.own_questions),
+        second=_arrays([found[1] if len(found) > 1 else None for found in answers], suite.own_questions),
+        annotated_twice=np.array([len(found) > 1 for found in answers], dtype=bool),
     )
 
 
@@ -258,19 +253,13 @@ def _by_trajectory(
     return [by_id.get(t.trajectory_id, []) for t in trajectories]
 
 
-def _arrays(
-    annotations: Sequence[Sequence[Annotation]], which: int, own: Sequence[Question]
-) -> Mapping[str, np.ndarray]:
-    """The codes of the first or second annotations by question: the released ones, then the suite's own."""
-    chosen = [found[which] if len(found) > which else None for found in annotations]
-    none = tuple(map(nothing_of, RELEASED_ANSWERS))
-    values = np.array([none if each is None else _values(each) for each in chosen], dtype=np.int8)
-    values = values.reshape(len(annotations), len(none))
-    arrays = {name: values[:, place] for place, name in enumerate(RELEASED_ANSWERS)}
-    for question in own:
-        codes = {value: code for code, value in enumerate(question.values)}
-        given = ("" if each is None else each.own.get(question.name, "") for each in chosen)
-        arrays[question.name] = np.array([codes.get(value, NO_ANSWER) for value in given], dtype=np.int8)
+def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Mapping[str, np.ndarray]:
+    """Return the codes of one annotation per trajectory by question: released ones, then the suite's own."""
+    values = dict(RELEASED_ANSWERS) | {question.name: question.values for question in own}
+    arrays = {
+        name: np.array([_code(name, answers, each) for each in chosen], dtype=np.int8)
+        for name, answers in values.items()
+    }
     for array in arrays.values():
         array.setflags(write=False)
     return MappingProxyType(arrays)
@@ -282,12 +271,15 @@ def _version(
     """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version.
 
     Answers to own questions follow the others where there are any, so that adding a question to a suite
-    changes no version that there is.
+    changes no version that there is. A decision counts in place of the first annotator's answer.
     """
-    said = [
-        [t.trajectory_id, [[*_values(a), *([sorted(a.own.items())] if a.own else [])] for a in found]]
-        for t, found in zip(trajectories, annotations, strict=True)
-    ]
-    content = json.dumps(said, separators=(",", ":")).encode()
+    content_of = []
+    for trajectory, found in zip(trajectories, annotations, strict=True):
+        rows: list[list[Any]] = []
+        for annotation in found[:1] + answered(found)[1:]:
+            own = sorted(item for item in annotation.answers.items() if item[0] not in RELEASED_ANSWERS)
+            rows.append([*_values(annotation), *([own] if own else [])])
+        content_of.append([trajectory.trajectory_id, rows])
+    content = json.dumps(content_of, separators=(",", ":")).encode()
     digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)
     return digest.hexdigest()[:12]

@@ -45,7 +45,7 @@ def second_annotator_scores(
     tasks = [names[id(labels)][place] for labels, place in twice]
     found: dict[str, dict[str, Any] | None] = {}
     for label in LABELS:
-        first = np.array([labels.primary[label][place] for labels, place in twice], dtype=np.int8)
+        first = np.array([labels.first[label][place] for labels, place in twice], dtype=np.int8)
         second = np.array([labels.second[label][place] for labels, place in twice], dtype=np.int8)
         if not ((first >= 0) & (second >= 0)).any():
             found[label] = None
@@ -129,13 +129,13 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     """
     twice = labels.annotated_twice
     lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
-    codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.primary, labels.second)]
+    codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.first, labels.second)]
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
     units = np.arange(len(trajectories))
-    by_question = MappingProxyType({question: np.concatenate(codes)})
     asked = {each.name: each for each in default_questions()}
-    doubles = Doubles((), np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
+    by_question = {question: np.concatenate(codes)}
+    doubles = Doubles(np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
     return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
 
@@ -197,7 +197,7 @@ def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> Disagreeme
     """The rates of one label over all trajectories of the sets that two annotated and answered."""
     found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
-        first, second = labels.primary[label], labels.second[label]
+        first, second = labels.first[label], labels.second[label]
         for place in np.flatnonzero(labels.annotated_twice & (first >= 0) & (second >= 0)):
             for benchmark in (labels.trajectories[place].benchmark, None):
                 counts = found.setdefault((benchmark, int(first[place])), [0, 0])

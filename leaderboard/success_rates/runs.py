@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId, reading_key
 from arb.core.predictions import Finding, Predictions, ReadingLimits, ReadResult
 from arb.core.predictions.check import rows_by_id
@@ -22,7 +23,6 @@ from arb.core.predictions.raw import recognise, to_text, too_many_rows
 from arb.core.suites.questions import SUCCESS, Question, default_questions
 from arb.core.vocabulary import NO_VERDICT
 from leaderboard.labels.annotations import (
-    Annotation,
     AnnotationsInvalid,
     is_released_header,
     parse_parquet,
@@ -274,7 +274,11 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
     codes = {"yes": 1, "no": 0}
     return Predictions(
         tuple(annotation.trajectory_id for _, annotation in first.values()),
-        {"success": np.array([codes.get(a.success or "", NO_VERDICT) for _, a in first.values()], np.int8)},
+        {
+            "success": np.array(
+                [codes.get(a.answers.get("success", ""), NO_VERDICT) for _, a in first.values()], np.int8
+            )
+        },
         row_numbers=np.array([number for number, _ in first.values()], dtype=np.int64),
     ), []
 

@@ -1,53 +1,70 @@
-"""What pages and commands need for annotation: its state, its actions, agreement, and publishing a label set.
+"""Annotation of a suite for pages and commands: its state, what people do, agreement, publishing labels.
+
+Everything that somebody does is an event: the newest counts, none is overwritten. Answers are checked before
+they become an event, partial ones too. Messages name questions and fields, never what was answered.
 
 A label set holds the annotations of this suite; trajectories that nobody has annotated here keep what the
 label set before says of them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
+from sqlalchemy.orm import Session
+
+from arb.core.annotation import Annotation
 from arb.core.vocabulary import SPLITS
 from leaderboard.labels.agreement import AgreementReport, agreement_report
-from leaderboard.labels.annotations import Annotation, with_unsure, write_released
+from leaderboard.labels.annotations import with_opaque_annotators, with_unsure, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_actions import AnnotationActions
-from submissions.labels.annotation_state import AnnotationState, AnnotationStateCache, finished_annotations
-from submissions.labels.assignment import chosen
-from submissions.labels.corrections import accepted_corrections, apply_corrections
-from submissions.labels.versions import Correction, LabelVersion, published_versions, serves_records
+from submissions.intake.upload import NAME_LENGTH
+from submissions.labels.annotation_state import (
+    AnnotationState,
+    AnnotationStateCache,
+    Draft,
+    finished_annotations,
+    open_questions,
+)
+from submissions.labels.assignment import chosen, known_answers, new_assignments, with_gold
+from submissions.labels.corrections import waiting_corrections
+from submissions.labels.decisions import newest_decisions, with_decisions
+from submissions.labels.versions import LabelVersion, published_versions, serves_records
+from submissions.moderation.actions import checked_line, require_maintainer
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.event_log import DISPUTE_KINDS, events_after
-from submissions.records.statuses import disputes_in
+from submissions.records.database import transaction
+from submissions.records.event_log import Event, Kind, add_event, lock_event_log
 from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
 
 EARLIER: Final = "earlier-"
 """Before the id of an annotator of an earlier label set: they are other people than those invited here."""
+REASON_LENGTH: Final = 1_000
+NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
+SAVED_ELSEWHERE: Final = "this annotation was changed in another window or on another device; load it again"
 
 
 def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
-    """All primary annotations with decisions applied, then the second ones as they were given.
+    """Return the answers of a label set: first ones by trajectory, then the second ones.
 
-    The first row of a trajectory is the one that judges are scored on. ``before`` are the annotations of the
-    label set before, for trajectories without a finished annotation here. What nobody was asked of a
-    released question, since it was not there yet, is Unsure.
+    ``before`` are the annotations of the label set before, for trajectories without a finished annotation
+    here. A question of the paper that nobody was asked, since it came later, is Unsure.
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
-    earlier = _with_opaque_ids(each for each in before if each.trajectory_id not in annotated)
-    primary, others = _primary_first([*finished, *earlier])
-    decided = []
-    for annotation in primary:
-        answers = state.decided(annotation.trajectory_id) if annotation.trajectory_id in annotated else {}
-        decided.append(annotation.with_answers({question: d.answer for question, d in answers.items()}))
-    return tuple(with_unsure(annotation, state.questions) for annotation in (*decided, *others))
+    kept = (each for each in before if each.trajectory_id not in annotated)
+    earlier = with_opaque_annotators(kept, EARLIER)
+    first: dict[str, Annotation] = {}
+    others = []
+    for annotation in [*finished, *earlier]:
+        if first.setdefault(annotation.trajectory_id, annotation) is not annotation:
+            others.append(annotation)
+    ordered = [*(first[name] for name in sorted(first)), *others]
+    return tuple(with_unsure(annotation, state.questions) for annotation in ordered)
 
 
 def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
@@ -69,27 +86,6 @@ def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
             "the previous label set cannot be read, and publishing now would lose its labels; restore its "
             "file first"
         ) from None
-
-
-def _with_opaque_ids(annotations: Iterable[Annotation]) -> list[Annotation]:
-    """The same with ids of annotators that are nobody's here, numbered as they appear; no name is kept."""
-    ids: dict[str, str] = {}
-    found = []
-    for annotation in annotations:
-        name = (annotation.annotator or "").strip()
-        opaque = ids.setdefault(name, f"{EARLIER}{len(ids) + 1}") if name else None
-        found.append(replace(annotation, annotator=opaque))
-    return found
-
-
-def _primary_first(annotations: Iterable[Annotation]) -> tuple[list[Annotation], list[Annotation]]:
-    """The first annotation of each trajectory by id, and the others, in their order."""
-    first: dict[str, Annotation] = {}
-    others = []
-    for annotation in annotations:
-        if first.setdefault(annotation.trajectory_id, annotation) is not annotation:
-            others.append(annotation)
-    return [first[name] for name in sorted(first)], others
 
 
 @dataclass(frozen=True)
@@ -121,27 +117,47 @@ def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
 
 
 class AnnotationService:
-    """Annotation of the suite of a service. One instance a process; safe for threads."""
+    """Annotation of the suite of a service. One instance per process; safe for threads.
+
+    Every action raises PermissionDenied for an actor who may not do it, SubmissionError if the state does not
+    allow it. No message holds an answer.
+    """
 
     def __init__(self, service: SubmissionService) -> None:
         self.service = service
+        self.engine, self.suite, self.clock = service.engine, service.suite, service.clock
+        self._states = AnnotationStateCache(service.engine, service.suite)
         self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
-    @cached_property
-    def _state_cache(self) -> AnnotationStateCache:
-        return AnnotationStateCache(self.service.engine, self.service.suite)
-
-    @cached_property
-    def actions(self) -> AnnotationActions:
-        return AnnotationActions(
-            self.service.engine, self.service.suite, self.service.clock, self._state_cache
-        )
-
     def now(self) -> AnnotationState:
-        return self._state_cache.now()
+        return self._states.now()
 
     def is_annotator(self, account: str) -> bool:
         return self.now().annotator_of(account) is not None
+
+    def invite(self, account: str, actor: Actor) -> str:
+        """Let an account annotate; gives its opaque id, the one it had before where it was invited once."""
+        require_maintainer(actor)
+        name = account.strip()
+        if not name or len(name) > NAME_LENGTH or not name.isprintable():
+            raise SubmissionError(f"name the account, in up to {NAME_LENGTH} characters on one line")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if state.annotator_of(name) is not None:
+                raise SubmissionError(f"{name} is already invited")
+            annotator = state.id_of(name) or f"annotator-{len(state.accounts) + 1}"
+            self._add(session, "invited", actor, {"account": name, "annotator": annotator})
+            return annotator
+
+    def uninvite(self, account: str, actor: Actor) -> Event:
+        """End it; what the account finished stays, what it did not can be assigned to others."""
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            annotator = self._state(session).annotator_of(account.strip())
+            if annotator is None:
+                raise SubmissionError("this account is not invited")
+            name = self._state(session).accounts[annotator]
+            return self._add(session, "uninvited", actor, {"account": name})
 
     def assign(
         self,
@@ -153,22 +169,185 @@ class AnnotationService:
         actor: Actor,
         gold_share: float = 0.0,
     ) -> int:
-        """Assign trajectories of a split ("both": of each) to the invited; how many assignments were added.
+        """Assign trajectories of a split ("both": of each) to the invited; return how many were added.
 
         ``most`` bounds how many new ones, evenly over the benchmarks; None for all. ``available`` are those
-        that can be looked at, ``share`` (0 to 1) is that of second annotations, ``gold_share`` that of gold
-        items on top. Raises as `actions.assign`.
+        that can be looked at. See `assign_trajectories`.
         """
         assigned = self.now().assigned
+        splits = SPLITS if split == "both" else (split,)
         ids = [
             trajectory.trajectory_id
-            for name in SPLITS
-            if split in (name, "both")
-            for trajectory in self.service.suite.split(name)
+            for name in splits
+            for trajectory in self.suite.split(name)
             if trajectory.trajectory_id in available and trajectory.trajectory_id not in assigned
         ]
         wanted = ids if most is None else chosen(ids, max(0, most), seed)
-        return self.actions.assign(wanted, share, seed, actor, gold_share)
+        return self.assign_trajectories(wanted, share, seed, actor, gold_share)
+
+    def assign_trajectories(
+        self, trajectories: Iterable[str], share: float, seed: int, actor: Actor, gold_share: float = 0.0
+    ) -> int:
+        """Assign trajectories to the invited; return how many assignments were added.
+
+        ``share`` (0 to 1) is that of second annotations, ``gold_share`` that of gold items on top. See
+        `assignment`.
+        """
+        require_maintainer(actor)
+        for what, value in (("second annotations", share), ("gold items", gold_share)):
+            if not 0 <= value <= 1:
+                raise SubmissionError(f"the share of {what} is a number from 0 to 1")
+        found = [self.suite.find(name) for name in trajectories]
+        if None in found:
+            raise SubmissionError("some of these trajectories are not in the suite")
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if not state.active:
+                raise SubmissionError("nobody is invited yet: invite annotators first")
+            finished = {key for key, saved in state.saved.items() if saved.is_done}
+            ids = [trajectory.trajectory_id for trajectory in found if trajectory]
+            assignments = new_assignments(ids, sorted(state.active), state.assigned, finished, share, seed)
+            assignments = with_gold(state, assignments, gold_share, seed)
+            if assignments:
+                self._add(session, "assigned", actor, {"assignments": [list(each) for each in assignments]})
+            return len(assignments)
+
+    def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
+        """Keep somebody's answers on a trajectory of theirs; gives the sequence of the event that stands.
+
+        ``seen`` is the sequence of the answers that the draft was made from, 0 where there were none. Refused
+        if others came between, unless the same client sent them: it did not get our answer.
+        Saving what stands already adds nothing; skipping it once more puts it at the end again.
+        """
+        body = draft.body(self.suite.questions)
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            annotator = state.annotator_of(actor.name)
+            if annotator is None or not state.is_assigned(trajectory_id, annotator):
+                raise PermissionDenied(NOT_YOURS)
+            before = state.saved.get((trajectory_id, annotator))
+            if before is not None:
+                if before.is_same(draft) and not (draft.is_skipped and before.sequence == seen):
+                    return before.sequence
+                if before.sequence != seen and not (draft.client and draft.client == before.client):
+                    raise SubmissionError(SAVED_ELSEWHERE)
+                if state.is_closed(trajectory_id, annotator):
+                    raise SubmissionError(
+                        "this annotation is closed: others' answers are visible; continue in the discussion"
+                    )
+            whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
+            return self._add(session, "annotated", actor, whole).sequence
+
+    def mark_gold(self, trajectory_id: str, actor: Actor, is_gold: bool = True) -> Event:
+        """Make a finished trajectory a gold item with the answers that count now, or end that."""
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            if (trajectory_id in state.gold) == is_gold:
+                raise SubmissionError(f"this trajectory is {'already' if is_gold else 'not'} a gold item")
+            if not state.may_see_answers(trajectory_id, state.annotator_of(actor.name), is_maintainer=True):
+                raise PermissionDenied(NOT_YOURS)
+            answers = known_answers(state, trajectory_id) if is_gold else None
+            body = {"trajectory_id": trajectory_id, "answers": answers}
+            return self._add(session, "gold_marked", actor, body)
+
+    def import_answers(self, annotations: Sequence[Annotation], actor: Actor) -> int:
+        """Record finished annotations from elsewhere as their annotators' own; return how many were new.
+
+        ``annotator`` is the account of somebody invited, or their opaque id. What is not assigned to them is
+        assigned first; what they answered the same way already adds nothing. All or none: raises
+        SubmissionError with every problem, also if somebody has given another finished answer here.
+        """
+        require_maintainer(actor)
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            people = {each.person or "": self._invited(state, each.person or "") for each in annotations}
+            problems = [
+                f"{person or 'an annotation without a name'}: nobody of this name is invited; use `annotate "
+                "invite`, or say who it is with --person NAME=ACCOUNT"
+                for person, annotator in people.items()
+                if annotator is None
+            ]
+            assignments: list[list[str | int]] = []
+            bodies = []
+            for each in annotations:
+                name, annotator = each.trajectory_id, people[each.person or ""] or ""
+                draft = Draft(each.answers, each.comment, each.seconds or 0.0, True)
+                before = state.saved.get((name, annotator))
+                if before is not None and before.is_same(draft):
+                    continue
+                if before is not None and before.is_done:
+                    problems.append(f"{name}, {each.person}: was answered otherwise here, which stays")
+                try:
+                    body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.questions)}
+                except SubmissionError as problem:
+                    problems.append(f"{name}, {each.person}: {problem}")
+                    continue
+                if each.at is not None:
+                    body["answered_at"] = min(each.at, self.clock()).isoformat()
+                bodies.append(body)
+                if not state.is_assigned(name, annotator):
+                    taken = [place for where, _, place in assignments if where == name]
+                    place = max([*state.assigned.get(name, {}), *taken], default=0) + 1
+                    assignments.append([name, annotator, place])
+            if problems:
+                raise SubmissionError("\n".join(problems))
+            if assignments:
+                self._add(session, "assigned", actor, {"assignments": assignments})
+            for body in bodies:
+                self._add(session, "annotated", actor, body)
+        return len(bodies)
+
+    @staticmethod
+    def _invited(state: AnnotationState, person: str) -> str | None:
+        return person if person in state.active else state.annotator_of(person)
+
+    def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
+        """Decide a question of a trajectory; an earlier decision stays in the log.
+
+        For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
+        """
+        with transaction(self.engine) as session:
+            body = self._decision(self._state(session), (trajectory_id, question, answer, reason), actor)
+            return self._add(session, "resolved", actor, body)
+
+    def resolve_all(self, decisions: Iterable[Sequence[str]], actor: Actor) -> int:
+        """Decide many questions, each a trajectory (in any spelling), question, answer and reason; how many.
+
+        All or none: raises SubmissionError with the problem of every one, by its place from 1.
+        """
+        problems, bodies = [], []
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            for number, (name, *rest) in enumerate(decisions, start=1):
+                trajectory = self.suite.find(name)
+                try:
+                    if trajectory is None:
+                        raise SubmissionError("the suite has no such trajectory")
+                    bodies.append(self._decision(state, (trajectory.trajectory_id, *rest), actor))
+                except SubmissionError as problem:
+                    problems.append(f"decision {number}, {name[:200]}: {problem}")
+            if problems:
+                raise SubmissionError("\n".join(problems))
+            for body in bodies:
+                self._add(session, "resolved", actor, body)
+        return len(bodies)
+
+    def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
+        """The event's body. Raises SubmissionError, PermissionDenied."""
+        trajectory_id, question, answer, reason = decision
+        asked = self.suite.question(question)
+        if asked is None or not answer or not asked.accepts(answer):
+            raise SubmissionError("use one of the questions, and one of its answers or unsure")
+        why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
+        annotator = state.annotator_of(actor.name)
+        if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
+            raise PermissionDenied(NOT_YOURS)
+        if not state.finished(trajectory_id):
+            raise SubmissionError("nobody has annotated this trajectory yet")
+        if not (actor.is_maintainer or question in open_questions(state, trajectory_id)):
+            raise SubmissionError("this question is not open")
+        return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
         """How far annotators agree, by the answers they gave and not by what was decided later."""
@@ -188,17 +367,18 @@ class AnnotationService:
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
-        annotations = label_set(state, annotations_before(self.service))
-        found = apply_corrections(annotations, self._corrections(state))
-        content = write_released(found.annotations, questions=state.questions).encode()
-        return publish(self.service, content, actor, why, self.service.labels.base, found.applied)
-
-    def _corrections(self, state: AnnotationState) -> list[Correction]:
         with self.service.snapshot() as session:
-            disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.service.suite.name)
-        return [
-            each
-            for each in accepted_corrections(disputes.values(), self.service.suite)
-            if (decided := state.decided(each.trajectory_id).get(each.question)) is None
-            or decided.sequence < each.decision
-        ]
+            corrections = waiting_corrections(session, self.service.suite)
+        discussed = [each for name, _ in state.saved for each in state.decided(name).values()]
+        decisions = newest_decisions([*discussed, *corrections])
+        found = with_decisions(label_set(state, annotations_before(self.service)), decisions)
+        content = write_released(found.annotations, questions=state.questions).encode()
+        applied = [each for each in found.applied if each.origin == "dispute"]
+        return publish(self.service, content, actor, why, self.service.labels.base, applied)
+
+    def _add(self, session: Session, kind: Kind, actor: Actor, body: dict[str, Any]) -> Event:
+        return add_event(session, kind, actor.name, self.clock(), body)
+
+    def _state(self, session: Session) -> AnnotationState:
+        lock_event_log(session)
+        return self._states.within(session)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from pydantic import Field
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
@@ -20,6 +21,7 @@ from leaderboard.labels.agreement import OpenItem, open_items
 from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import is_same_name
+from submissions.labels.decisions import Decision, discussion_decision
 from submissions.moderation.actions import is_utf8
 from submissions.records.database import snapshot
 from submissions.records.event_log import ANNOTATION_KINDS, Event, events_after, number_of_events
@@ -35,48 +37,54 @@ CLIENT_LENGTH: Final = 64
 
 @dataclass(frozen=True, repr=False)
 class Draft:
-    """Answers on one trajectory as they are now, by question; one without an answer may be left out.
+    """Answers on one trajectory so far; unanswered questions are left out."""
 
-    ``step`` is the number of the step that decided success, ``flag`` says why maintainers should look at the
-    trajectory. One that ``is_skipped`` comes again at the end of the queue. ``client`` names the browser's
-    page that saves, which may save again where the answer to its last call got lost.
-    """
-
-    answers: Mapping[str, str | None] = field(default_factory=dict)
-    comment: str = ""
-    seconds: float = 0.0
-    is_done: bool = False
-    step: int | None = None
-    flag: str = ""
-    is_skipped: bool = False
-    client: str = ""
+    answers: Annotated[
+        Mapping[str, str | None], Field(description="The answer to each question of the suite, or unsure.")
+    ] = field(default_factory=dict)
+    comment: Annotated[str, Field(description="A comment for others.")] = ""
+    seconds: Annotated[float, Field(description="Seconds spent on it so far.")] = 0.0
+    is_done: Annotated[
+        bool, Field(description="Whether it is finished; every question then needs an answer.")
+    ] = False
+    step: Annotated[
+        int | None, Field(description="The number of the step that decided success; optional.")
+    ] = None
+    flag: Annotated[
+        str, Field(description="Why maintainers should look at the trajectory; empty for no reason.")
+    ] = ""
+    is_skipped: Annotated[bool, Field(description="Whether it comes again at the end of the queue.")] = False
+    client: Annotated[
+        str,
+        Field(
+            description="The same random text with every call of a page: it may save again after an error."
+        ),
+    ] = ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # without its answers: it may stand in a log
 
     def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
-        """What an event holds of it; ``questions`` are the suite's, without any the paper's.
+        """Return what an event holds of it; ``questions`` are the suite's, without any the paper's.
 
         Raises SubmissionError with every problem.
         """
         questions = questions or default_questions()
         if problems := self._problems(questions):
             raise SubmissionError("; ".join(problems))
+        # Fields that not every event has: they are left out if they say nothing.
+        more = {
+            "step": self.step,
+            "flag": self.flag.strip(),
+            "is_skipped": self.is_skipped,
+            "client": self.client,
+        }
         return {
             "answers": {question.name: self.answers.get(question.name) for question in questions},
             "comment": self.comment.strip(),
             "seconds": round(float(self.seconds), 1),
             "is_done": self.is_done,
-            **{name: value for name, value in self._more().items() if value not in (None, "", False)},
-        }
-
-    def _more(self) -> dict[str, Any]:
-        """What is in an event where it says something: events from before these were do not have them."""
-        return {
-            "step": self.step,
-            "flag": self.flag.strip(),
-            "is_skipped": self.is_skipped,
-            "client": self.client,
+            **{name: value for name, value in more.items() if value not in (None, "", False)},
         }
 
     def _problems(self, questions: Sequence[Question]) -> list[str]:
@@ -129,20 +137,6 @@ class SavedAnswers(Draft):
         return ours == same
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Resolution:
-    """What was decided of a question, by whom (an account), when and why."""
-
-    answer: str
-    reason: str
-    by: str
-    at: datetime
-    sequence: int = 0
-
-    def __repr__(self) -> str:
-        return f"Resolution(by={self.by!r})"
-
-
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
     """A trajectory in somebody's queue, with their answers so far."""
@@ -178,7 +172,7 @@ class AnnotationState:
     active: frozenset[str] = frozenset()
     assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     saved: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
-    decisions: Mapping[tuple[str, str], tuple[Resolution, ...]] = field(default_factory=dict)
+    decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
     queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     gold_tasks: frozenset[tuple[str, str]] = frozenset()
@@ -263,7 +257,7 @@ class AnnotationState:
             if who and self.is_done(trajectory_id, who) and not self.is_gold(trajectory_id, who)
         )
 
-    def decided(self, trajectory_id: str) -> Mapping[str, Resolution]:
+    def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
         """The decision that stands for each question of a trajectory that has one."""
         found = ((q.name, self.decisions.get((trajectory_id, q.name))) for q in self.questions)
         return {question: decisions[-1] for question, decisions in found if decisions}
@@ -333,8 +327,7 @@ def fold_annotations(
                         del last_done[key[1]]
             case "resolved" if knows(body["trajectory_id"]):
                 key = (body["trajectory_id"], body["question"])
-                decision = Resolution(body["answer"], body["reason"], event.actor, event.at, event.sequence)
-                decisions[key] = (*decisions.get(key, ()), decision)
+                decisions[key] = (*decisions.get(key, ()), discussion_decision(event))
     return state()
 
 
@@ -394,7 +387,7 @@ class DiscussionItem:
     item: OpenItem
     open: tuple[str, ...]
     comments: tuple[str, ...]
-    decisions: Mapping[str, tuple[Resolution, ...]]
+    decisions: Mapping[str, tuple[Decision, ...]]
 
     def __repr__(self) -> str:
         return f"DiscussionItem({self.item.trajectory_id!r})"
@@ -408,11 +401,12 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
         Annotation(
-            name, who, comment=saved.comment, at=saved.at, seconds=saved.seconds, step=saved.step
-        ).with_answers(_still_asked(state.questions, saved.answers))
+            name, who, _still_asked(state.questions, saved.answers),
+            comment=saved.comment, at=saved.at, seconds=saved.seconds, step=saved.step,
+        )
         for name in ids
         for who, saved in state.finished(name)
-    )
+    )  # fmt: skip
 
 
 def _still_asked(questions: Iterable[Question], answers: Mapping[str, str | None]) -> dict[str, str]:

@@ -178,7 +178,7 @@ def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
         raise SubmissionError("nobody has finished this trajectory, so that no answers are known")
     if open_questions(state, trajectory_id):
         raise SubmissionError("a question of this trajectory is open: decide it first")
-    decided = {question: found.answer for question, found in state.decided(trajectory_id).items()}
+    decided = {question: found.value for question, found in state.decided(trajectory_id).items()}
     return {**finished[0][1].answers, **decided}
 
 

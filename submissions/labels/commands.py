@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,11 +15,10 @@ from arb.core.console import text_table
 from submissions.cli import open_records, print_rescoring, print_version, records_to_write
 
 if TYPE_CHECKING:
-    from leaderboard.labels.annotations import Annotation
+    from arb.core.annotation import Annotation
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
     from submissions.labels.annotation_state import DiscussionItem
-    from submissions.labels.exchange import ImportedAnswers
     from submissions.privacy.server_secret import ServerSecret
     from submissions.service import SubmissionService
 
@@ -50,7 +49,7 @@ def invite(
     """
     with records_to_write() as service:
         annotations, actor = _annotations(service), _maintainer(maintainer)
-        found, problems = _of_each(accounts, lambda name: annotations.actions.invite(name, actor))
+        found, problems = _of_each(accounts, lambda name: annotations.invite(name, actor))
     _report([{"account": name, "annotator": who} for name, who in found], problems, as_json)
     if not as_json:
         next_step("assign trajectories to them", "submissions", "annotate", "assign")
@@ -66,7 +65,7 @@ def uninvite(
     """
     with records_to_write() as service:
         annotations, actor = _annotations(service), _maintainer(maintainer)
-        found, problems = _of_each(accounts, lambda name: annotations.actions.uninvite(name, actor))
+        found, problems = _of_each(accounts, lambda name: annotations.uninvite(name, actor))
     _report([{"account": name, "annotator": None} for name, _ in found], problems, as_json)
 
 
@@ -90,16 +89,10 @@ def assign(
 
     Evenly over benchmarks and people, of what the built dataset has; earlier assignments stay.
     """
-    from submissions.errors import SubmissionError
-
-    with records_to_write() as service:
-        available = _ids_in_dataset(service)
-        try:
-            added = _annotations(service).assign(
-                split, most, percent_twice / 100, seed, available, _maintainer(maintainer), percent_gold / 100
-            )
-        except SubmissionError as problem:
-            stop(str(problem), code=1)
+    with records_to_write() as service, _refusals():
+        available, actor = _ids_in_dataset(service), _maintainer(maintainer)
+        shares = percent_twice / 100, percent_gold / 100
+        added = _annotations(service).assign(split, most, shares[0], seed, available, actor, shares[1])
     if as_json:
         print_json({"assignments": added})
     else:
@@ -182,16 +175,11 @@ def resolve(
 
     The newest decision counts, the answers stay. Of a file nothing is decided while a row has a problem.
     """
-    from submissions.errors import SubmissionError
-
     if (decisions is None) != (None not in (trajectory_id, question, answer)):
         stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
     rows = _decisions(decisions) if decisions else [(trajectory_id, question, answer, reason)]
-    with records_to_write() as service:
-        try:
-            found = _annotations(service).actions.resolve_all(rows, _maintainer(maintainer))
-        except SubmissionError as problem:
-            stop(str(problem), code=1)
+    with records_to_write() as service, _refusals():
+        found = _annotations(service).resolve_all(rows, _maintainer(maintainer))
     if as_json:
         print_json({"decided": found})
     else:
@@ -216,17 +204,13 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
 
     Where it is served, everything is scored under it.
     """
-    from submissions.errors import SubmissionError
     from submissions.scoring.rescore import rescore
 
-    try:
-        with records_to_write() as service:
-            actor = _maintainer(maintainer)
-            version = _annotations(service).publish(actor, why)
-            is_served = service.label_version == version.version
-            rescored = rescore(service, actor) if is_served else None
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
+    with _refusals(), records_to_write() as service:
+        actor = _maintainer(maintainer)
+        version = _annotations(service).publish(actor, why)
+        is_served = service.label_version == version.version
+        rescored = rescore(service, actor) if is_served else None
     if as_json:
         found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
         print_json({**found, "rescored": rescored and rescored.to_json()})
@@ -322,11 +306,11 @@ def import_answers(
     with records_to_write() if out is None else nullcontext(open_records()) as service:
         try:
             found, left_out = _read_answers(service, file, file_format)
-            found = [replace(each, person=names.get(each.person, each.person)) for each in found]
+            found = [replace(each, annotator=names.get(each.person or "", each.person)) for each in found]
             if out is None:
-                added = _annotations(service).actions.import_answers(found, _maintainer(maintainer))
+                added = _annotations(service).import_answers(found, _maintainer(maintainer))
             else:
-                annotations = with_opaque_annotators(map(_annotation, found))
+                annotations = with_opaque_annotators(found)
                 write_annotations(annotations, out, service.suite.questions)
                 added = len(found)
         except (AnnotationsInvalid, LabelsInvalid, LabelsUnavailable, SubmissionError) as problem:
@@ -345,6 +329,17 @@ def import_answers(
         next_step("see what is open", "submissions", "annotate", "status")
     else:
         next_step("publish them as labels", "submissions", "publish-labels", out, *flags(why="WHY"))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """End the command with the reason why something was refused."""
+    from submissions.errors import SubmissionError
+
+    try:
+        yield
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
 
 
 def _annotations(service: SubmissionService) -> AnnotationService:
@@ -420,26 +415,22 @@ def _secret(service: SubmissionService) -> ServerSecret:
 
 def _read_answers(
     service: SubmissionService, file: Path, file_format: str
-) -> tuple[list[ImportedAnswers], list[str]]:
+) -> tuple[list[Annotation], list[str]]:
     """What a file has, and what of it is left out. Raises AnnotationsInvalid, LabelsInvalid, OSError."""
+    from arb.core.annotation import answered
+    from arb.core.suites.questions import RELEASED_ANSWERS
     from leaderboard.labels.labels import load_annotations
-    from submissions.labels.exchange import AnswersReader, ImportedAnswers, item_token, read_export
+    from submissions.labels.exchange import AnswersReader, item_token, read_export
 
     suite = service.suite
     if file_format == "csv":
         found = load_annotations(suite, service.settings, file=file)
-        return [ImportedAnswers.of(each, suite.questions) for each in found], []
+        asked = {question.name for question in suite.questions}
+        unasked = dict.fromkeys(set(RELEASED_ANSWERS) - asked)
+        return [each.with_answers(unasked) for each in answered(found)], []
     # Items that were exported by 7d56a80 have the names of the older key.
     keys = [_secret(service).old_key("annotation-item"), _secret(service).key("annotation-item")]
     ids = {item_token(key, t.trajectory_id): t.trajectory_id for key in keys for t in suite.trajectories}
     reader = AnswersReader(suite.questions, ids)
     read = reader.argilla if file_format == "argilla" else reader.label_studio
     return read(read_export(file)), reader.left_out
-
-
-def _annotation(given: ImportedAnswers) -> Annotation:
-    from leaderboard.labels.annotations import Annotation
-
-    draft = given.draft
-    about = {"comment": draft.comment, "at": given.at, "seconds": draft.seconds or None}
-    return Annotation(given.trajectory_id, given.person, **about).with_answers(draft.answers)

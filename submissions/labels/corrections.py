@@ -5,11 +5,13 @@ Whether it waits is read off the labels that are served, not off a list: so a co
 lacks waits again, one that the file has already does not, and doing anything twice changes nothing.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from sqlalchemy.orm import Session
+
+from arb.core.annotation import Annotation
 from arb.core.suite import Suite
-from leaderboard.labels.annotations import Annotation, AnnotationsInvalid, write_released
+from leaderboard.labels.annotations import AnnotationsInvalid, write_released
 from leaderboard.labels.labels import (
     LabelSet,
     LabelsInvalid,
@@ -20,86 +22,41 @@ from leaderboard.labels.labels import (
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.labels.versions import Correction, LabelVersion, serves_records, versions_in
+from submissions.labels.decisions import (
+    DecidedAnnotations,
+    Decision,
+    corrections_of,
+    discussion_decision,
+    disputes_in,
+    newest_decisions,
+    with_decisions,
+)
+from submissions.labels.versions import LabelVersion, serves_records, versions_in
 from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
-from submissions.records.statuses import Dispute, disputes_in
 from submissions.scoring.rescore import publish
 from submissions.service import SubmissionService
 
 
-def accepted_corrections(disputes: Iterable[Dispute], suite: Suite) -> list[Correction]:
-    """The corrections that count, oldest decision first: of one answer the one that was decided last.
+def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
+    """Return the corrections that count, oldest first: of one answer the newest one.
 
-    Those of questions that the suite asks: what it no longer asks is in no later label set.
+    One that the discussion decided again since is left out, and one of a question that the suite no longer
+    asks, which is in no later label set.
     """
-    newest: dict[tuple[str, str], Correction] = {}
-    for dispute in disputes:
-        decided = dispute.decided
-        if decided is None or decided.decision != "corrected" or decided.answer is None:
-            continue
-        if suite.question(dispute.question) is None:
-            continue
-        correction = Correction(
-            dispute.dispute_id, decided.sequence, dispute.trajectory_id, dispute.question, dispute.split,
-            decided.answer, decided.reason, decided.by,
-        )  # fmt: skip
-        asked = (dispute.trajectory_id, dispute.question)
-        if asked not in newest or newest[asked].decision < correction.decision:
-            newest[asked] = correction
-    return sorted(newest.values(), key=lambda each: each.decision)
+    events = events_after(session, kinds=DISPUTE_KINDS | {"resolved"})
+    disputed = corrections_of(disputes_in(events, suite.name).values())
+    discussed = [discussion_decision(event) for event in events if event.kind == "resolved"]
+    return [
+        each
+        for each in newest_decisions([*disputed, *discussed])
+        if each.origin == "dispute" and suite.question(each.target) is not None
+    ]
 
 
 @dataclass(frozen=True, repr=False)
-class CorrectedAnnotations:
-    """Annotations with corrections in the primary ones.
-
-    ``applied`` are those that changed an answer, with the answer before. ``conflicts`` were published once,
-    and the labels have a third answer since: they are left as they are until the dispute is decided again.
-    ``missing`` are of trajectories that nobody has annotated.
-    """
-
-    annotations: tuple[Annotation, ...]
-    applied: tuple[Correction, ...] = ()
-    conflicts: tuple[Correction, ...] = ()
-    missing: tuple[Correction, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.applied)} applied, {len(self.conflicts)} conflicts)"
-
-
-def apply_corrections(
-    annotations: Sequence[Annotation],
-    corrections: Iterable[Correction],
-    published: Iterable[Correction] = (),
-) -> CorrectedAnnotations:
-    """The annotations with the answers of corrections; ``published`` are those of earlier label versions."""
-    places: dict[str, int] = {}
-    for place, annotation in enumerate(annotations):
-        places.setdefault(annotation.trajectory_id, place)
-    answered_before = {(each.dispute_id, each.decision): each.before for each in published}
-    rows = list(annotations)
-    applied, conflicts, missing = [], [], []
-    for correction in corrections:
-        place = places.get(correction.trajectory_id)
-        if place is None:
-            missing.append(correction)
-            continue
-        answer = rows[place].answer(correction.question)
-        if answer == correction.answer:
-            continue
-        found = replace(correction, before=answer)
-        if answered_before.get((correction.dispute_id, correction.decision), answer) != answer:
-            conflicts.append(found)
-            continue
-        rows[place] = rows[place].with_answers({correction.question: correction.answer})
-        applied.append(found)
-    return CorrectedAnnotations(tuple(rows), tuple(applied), tuple(conflicts), tuple(missing))
-
-
-@dataclass(frozen=True, repr=False)
-class NextLabels(CorrectedAnnotations):
+class NextLabels(DecidedAnnotations):
     """What the next label version would be.
 
     ``digest`` names its content: who publishes says which one they saw. ``served`` and ``test`` are the test
@@ -123,7 +80,7 @@ def next_labels(service: SubmissionService) -> NextLabels:
     """The labels that are served with all accepted corrections; SubmissionError where there are none."""
     with snapshot(service.engine) as session:
         sequence = number_of_events(session)
-        disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), service.suite.name)
+        corrections = waiting_corrections(session, service.suite)
         versions = versions_in(events_after(session, kinds=["labels_published"]), service.suite.name)
     store = service.labels
     if store.test is None:
@@ -131,8 +88,7 @@ def next_labels(service: SubmissionService) -> NextLabels:
     try:
         key, base = store.version_key("test"), store.base
         published = [each for version in versions for each in version.corrections]
-        corrections = accepted_corrections(disputes.values(), service.suite)
-        found = apply_corrections(store.annotations(), corrections, published)
+        found = with_decisions(store.annotations(), corrections, published)
         test = make_label_set(service.suite, "test", found.annotations, key)
     except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
@@ -179,7 +135,7 @@ def publish_corrections(
     )
 
 
-def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
+def outdated_dev_labels(service: SubmissionService) -> list[Decision]:
     """Accepted corrections of dev labels that the suite's published dev labels lack.
 
     Judges are tuned on that file, which comes with the suite: no label version changes it.
@@ -188,8 +144,7 @@ def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
     if not suite.dev_labels_path.is_file():
         return []
     with snapshot(service.engine) as session:
-        disputes = disputes_in(events_after(session, kinds=DISPUTE_KINDS), suite.name)
-    corrections = [each for each in accepted_corrections(disputes.values(), suite) if each.split == "dev"]
+        corrections = [each for each in waiting_corrections(session, suite) if each.split == "dev"]
     if not corrections:
         return []
     first: dict[str, Annotation] = {}
@@ -201,5 +156,5 @@ def outdated_dev_labels(service: SubmissionService) -> list[Correction]:
     return [
         each
         for each in corrections
-        if (row := first.get(each.trajectory_id)) is not None and row.answer(each.question) != each.answer
+        if (row := first.get(each.trajectory_id)) is not None and row.answers.get(each.target) != each.value
     ]

@@ -21,11 +21,12 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from arb.core.annotation import Annotation
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import same_host
 from dataset_script.sources.published import PublishedDataset
-from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation, AnnotationsInvalid
-from submissions.labels.annotation_state import LONGEST_SECONDS, Draft
+from leaderboard.labels.annotations import COMMENT_LENGTH, AnnotationsInvalid
+from submissions.labels.annotation_state import LONGEST_SECONDS
 from submissions.moderation.actions import is_utf8
 
 MOST_BYTES: Final = 200_000_000
@@ -173,10 +174,10 @@ def write_argilla(
     with _new_folder(out) as folder:
         for item in items:
             addresses = _write_pictures(folder, item, root)
-            shown = "\n\n".join(
+            pictures = "\n\n".join(
                 f"![{Path(file).stem}]({at})" for (file, _), at in zip(item.pictures, addresses, strict=True)
             )
-            fields = {"goal": item.goal or "–", "steps": item.steps or "–", "screenshots": shown or "–"}
+            fields = {"goal": item.goal or "–", "steps": item.steps or "–", "screenshots": pictures or "–"}
             records.append({"id": item.token, "fields": _named(fields), "metadata": {}, "suggestions": {},
                             "responses": {}, "vectors": {}, "status": "pending"})  # fmt: skip
         settings = _argilla_settings(questions, _guide(questions, guidelines))
@@ -256,29 +257,9 @@ def _write_json(path: Path, content: Any) -> None:
 # -- Back
 
 
-@dataclass(frozen=True, repr=False)
-class ImportedAnswers:
-    """A finished annotation from elsewhere: whose (a name there, or an account), when (None: not known)."""
-
-    trajectory_id: str
-    person: str
-    draft: Draft
-    at: datetime | None = None
-
-    @classmethod
-    def of(cls, given: Annotation, questions: Sequence[Question]) -> "ImportedAnswers":
-        """An annotation of a file; without an annotator it is nobody's."""
-        answers = {question.name: given.answer(question.name) for question in questions}
-        draft = Draft(answers, given.comment, given.seconds or 0.0, True)
-        return cls(given.trajectory_id, given.person or "", draft, given.at)
-
-    def __repr__(self) -> str:
-        return f"ImportedAnswers({self.trajectory_id!r})"  # without its answers: it may stand in a log
-
-
 @dataclass
 class AnswersReader:
-    """Reads the answers of one file. ``ids`` maps the tokens of items to trajectories.
+    """Reads finished annotations from one file; ``ids`` maps the tokens of items to trajectories.
 
     ``left_out`` names what was skipped, discarded or not finished.
     """
@@ -286,10 +267,10 @@ class AnswersReader:
     questions: Sequence[Question]
     ids: Mapping[str, str]
     left_out: list[str] = field(default_factory=list)
-    _found: dict[tuple[str, str], ImportedAnswers] = field(default_factory=dict)
+    _found: dict[tuple[str, str], Annotation] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
 
-    def label_studio(self, content: bytes) -> list[ImportedAnswers]:
+    def label_studio(self, content: bytes) -> list[Annotation]:
         """Of tasks exported as JSON. Raises AnnotationsInvalid with every problem."""
         for number, task in enumerate(_objects(content, "tasks"), start=1):
             place, data = f"task {number}", task.get("data")
@@ -314,7 +295,7 @@ class AnswersReader:
                 )  # fmt: skip
         return self._finish()
 
-    def argilla(self, content: bytes) -> list[ImportedAnswers]:
+    def argilla(self, content: bytes) -> list[Annotation]:
         """Of ``records.json``. Raises AnnotationsInvalid with every problem."""
         for number, record in enumerate(_objects(content, "records"), start=1):
             place, responses = f"record {number}", record.get("responses") or {}
@@ -363,7 +344,7 @@ class AnswersReader:
         return []
 
     def _add(
-        self, where: str, trajectory_id: str, person: str, given: Sequence[tuple[Any, Any]],
+        self, where: str, trajectory_id: str, person: str, answered: Sequence[tuple[Any, Any]],
         at: datetime | None, seconds: Any,
     ) -> None:  # fmt: skip
         """One person's answers, by question or ``comment``."""
@@ -371,7 +352,7 @@ class AnswersReader:
         answers: dict[str, str] = {}
         comment = ""
         n_problems = len(self._problems)
-        for name, value in given:
+        for name, value in answered:
             if name == "comment" and isinstance(value, str):
                 comment = value
             elif name not in known:
@@ -395,10 +376,12 @@ class AnswersReader:
         if (trajectory_id, person) in self._found:
             self._problems.append(f"{where}: answered this item twice; keep one annotation")
         is_number = isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_SECONDS
-        draft = Draft(answers, comment.strip(), float(seconds) if is_number else 0.0, True)
-        self._found[trajectory_id, person] = ImportedAnswers(trajectory_id, person, draft, at)
+        took = float(seconds) if is_number else None
+        self._found[trajectory_id, person] = Annotation(
+            trajectory_id, person, answers, comment.strip(), at=at, seconds=took
+        )
 
-    def _finish(self) -> list[ImportedAnswers]:
+    def _finish(self) -> list[Annotation]:
         if self._problems:
             raise AnnotationsInvalid(self._problems)
         return list(self._found.values())

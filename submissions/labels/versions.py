@@ -8,7 +8,7 @@ it names a file, a set that was made from that file (with corrections, say) is s
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,9 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Engine
 
+from arb.core.annotation import Annotation
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.labels import (
     LabelSet,
     LabelsInvalid,
@@ -30,6 +30,7 @@ from leaderboard.labels.labels import (
     version_of,
 )
 from leaderboard.labels.source import LabelsUnavailable
+from submissions.labels.decisions import Decision, recorded_correction
 from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, events_after
@@ -37,34 +38,6 @@ from submissions.records.files import FileStore
 
 SOURCE: Final = "records"
 """What ARB_LABELS says, before a colon and a version, where the labels are those published here."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Correction:
-    """An answer that a maintainer gave in deciding a dispute, in place of the one that was labelled before.
-
-    ``decision`` is the sequence of the event that decided it. ``before`` is None until the label set is
-    known that it corrects.
-    """
-
-    dispute_id: str
-    decision: int
-    trajectory_id: str
-    question: str
-    split: str
-    answer: str
-    reason: str
-    by: str
-    before: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Correction({self.dispute_id!r})"  # without its answers: it may stand in a log
-
-    def to_json(self, labels_are_public: bool) -> dict[str, Any]:
-        """What anybody may read who may know that it was corrected: of hidden labels the dispute's number."""
-        if self.split == "test" and not labels_are_public:
-            return {"dispute_id": self.dispute_id}
-        return {name: value for name, value in asdict(self).items() if name != "decision"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +61,7 @@ class LabelVersion:
     sequence: int = 0
     replaces: str | None = None
     base: str | None = None
-    corrections: tuple[Correction, ...] = field(default=(), repr=False)
+    corrections: tuple[Decision, ...] = field(default=(), repr=False)
     guidelines_sha256: str | None = None
     questions_changed: bool = False
 
@@ -125,7 +98,9 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
             sequence=event.sequence,
             replaces=event.body.get("replaces"),
             base=event.body.get("base"),
-            corrections=tuple(Correction(**each) for each in event.body.get("corrections", ())),
+            corrections=tuple(
+                recorded_correction(each, event.at) for each in event.body.get("corrections", ())
+            ),
             guidelines_sha256=now,
             questions_changed=None not in (before, now) and before != now,
         )
@@ -205,17 +180,12 @@ def load_base(suite: Suite, settings: Settings, version_key: bytes | None) -> La
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
-    """How many trajectories have another label than before, by question; all that have one where none was."""
-    return {
-        question: int(np.count_nonzero(after.primary[question] != _column(before, after, question)))
-        for question in after.primary
-    }
-
-
-def _column(before: LabelSet | None, after: LabelSet, question: str) -> np.ndarray:
-    if before is not None:
-        return before.primary[question]
-    return np.full_like(after.primary[question], nothing_of(question))
+    """Count by question how many trajectories have another label; all labelled ones if there were none."""
+    found = {}
+    for question, labels in after.primary.items():
+        earlier = nothing_of(question) if before is None else before.primary[question]
+        found[question] = int(np.count_nonzero(labels != earlier))
+    return found
 
 
 def publication_body(
@@ -226,10 +196,10 @@ def publication_body(
     why: str,
     replaces: str | None = None,
     base: str | None = None,
-    corrections: Sequence[Correction] = (),
+    corrections: Sequence[Decision] = (),
 ) -> dict[str, Any]:
     """The body of the event by which a set is published; see `LabelVersion`."""
-    more = {"replaces": replaces, "base": base, "corrections": [asdict(each) for each in corrections]}
+    more = {"replaces": replaces, "base": base, "corrections": [each.to_event() for each in corrections]}
     return {
         "suite": suite.name,
         "version": found.version,

@@ -3,7 +3,7 @@
 Both are bounded for an account by day, and closed to accounts that are closed to submissions.
 """
 
-from typing import Final, get_args
+from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -13,12 +13,12 @@ from arb.core.suites.questions import UNSURE
 from leaderboard.errors import ErrorTag, make_tag, may_see_errors
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name
+from submissions.labels.decisions import OUTCOMES, Dispute, Outcome, disputes_in
 from submissions.labels.versions import versions_in
 from submissions.moderation.actions import Actions, checked_text
 from submissions.records.database import Event, snapshot, transaction
 from submissions.records.event_log import DISPUTE_KINDS, Kind, add_event, events_after, lock_event_log
 from submissions.records.queries import current_statuses
-from submissions.records.statuses import Decision, Dispute, disputes_in
 
 DISPUTES_A_DAY: Final = 20
 TAGS_A_DAY: Final = 500
@@ -68,7 +68,7 @@ class ReaderActions(Actions):
     def decide(
         self,
         dispute_id: str,
-        decision: Decision,
+        decision: Outcome,
         reason: str,
         actor: Actor,
         answer: str | None = None,
@@ -81,8 +81,8 @@ class ReaderActions(Actions):
         """
         if not actor.is_maintainer:
             raise PermissionDenied("only maintainers may decide on disputes")
-        if decision not in get_args(Decision):
-            raise SubmissionError(f"decision: use one of {', '.join(get_args(Decision))}")
+        if decision not in OUTCOMES:
+            raise SubmissionError(f"decision: use one of {', '.join(OUTCOMES)}")
         reason = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
         with transaction(self.engine) as session:
             lock_event_log(session)
@@ -90,7 +90,7 @@ class ReaderActions(Actions):
             before = found.decided
             if before is not None and seen is not None and seen != len(found.decisions):
                 raise SubmissionError(
-                    f"{before.by} decided this dispute since you loaded the page ({before.decision}); "
+                    f"{before.by} decided this dispute since you loaded the page ({before.outcome}); "
                     "load it again"
                 )
             question = self.suite.question(found.question)
@@ -103,7 +103,7 @@ class ReaderActions(Actions):
                 raise SubmissionError(f"answer: name the right one for a correction, of {', '.join(answers)}")
             if decision != "corrected" and answer:
                 raise SubmissionError("answer: only a correction names one; leave it out")
-            if before is not None and (before.decision, before.answer) == (decision, answer or None):
+            if before is not None and (before.outcome, before.value) == (decision, answer or None):
                 raise SubmissionError(f"this dispute is {decision} already")
             if decision != "corrected" and (version := self._published(session, found)):
                 raise SubmissionError(
@@ -151,7 +151,7 @@ class ReaderActions(Actions):
         holding = (
             each.version
             for each in reversed(versions)
-            if any((held.dispute_id, held.decision) == of_it for held in each.corrections)
+            if any((held.dispute_id, held.sequence) == of_it for held in each.corrections)
         )
         return next(holding, None)
 

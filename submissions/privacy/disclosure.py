@@ -402,6 +402,7 @@ def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
         labels,
         trajectories=trajectories_of(labels.trajectories, rows),
         primary={name: column[rows] for name, column in labels.primary.items()},
+        first={name: column[rows] for name, column in labels.first.items()},
         second={name: column[rows] for name, column in labels.second.items()},
         annotated_twice=labels.annotated_twice[rows],
     )

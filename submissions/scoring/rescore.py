@@ -21,8 +21,8 @@ from leaderboard.report import verdicts_of
 from leaderboard.score import Cell
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
+from submissions.labels.decisions import Decision
 from submissions.labels.versions import (
-    Correction,
     LabelVersion,
     load_base,
     load_set,
@@ -290,7 +290,7 @@ def publish(
     actor: Actor,
     why: str,
     base: str | None = None,
-    corrections: Sequence[Correction] = (),
+    corrections: Sequence[Decision] = (),
     since: int | None = None,
 ) -> LabelVersion:
     """Make a file in the released format the newest label set of the suite.

@@ -324,11 +324,11 @@ def newcomer(space, settings, browser):
     grace = Actor("grace", is_maintainer=True)
     state = annotations.now()
     for who in state.active:  # what they have not finished is assigned to the newcomer
-        annotations.actions.uninvite(state.accounts[who], grace)
+        annotations.uninvite(state.accounts[who], grace)
     name = f"newcomer-{len(state.accounts)}"
-    annotator = annotations.actions.invite(name, grace)
+    annotator = annotations.invite(name, grace)
     dev = [each.trajectory_id for each in annotations.service.suite.split("dev")]
-    annotations.actions.assign(dev[:6], 0, 1, grace)
+    annotations.assign_trajectories(dev[:6], 0, 1, grace)
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     sign_in(page, space, name, "/annotate")

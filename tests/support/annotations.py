@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
+from arb.core.annotation import Annotation
 from arb.core.suites.questions import UNSURE, AnswerChoice, Question, default_questions
-from leaderboard.labels.annotations import Annotation
 
 TONE = Question(
     "tone",
@@ -63,10 +63,30 @@ answers = [{ value = "yes" }, { value = "no" }]
 IDS = tuple(f"webarena/agent-a/webarena.{number}" for number in range(40))
 
 
+def by(
+    trajectory_id: str,
+    who: str | None = None,
+    success=None,
+    side_effect=None,
+    repetition=None,
+    optimality=None,
+    own=None,
+    **about,
+) -> Annotation:
+    """An annotation with these answers; ``about`` are its other fields."""
+    answers = {"success": success, "side_effect": side_effect, "repetition": repetition}
+    answers |= {"optimality": optimality, **(own or {})}
+    return Annotation(trajectory_id, who, **about).with_answers(answers)
+
+
+def success_of(annotation: Annotation) -> str | None:
+    return annotation.answers.get("success")
+
+
 def annotation(number: int, annotator: str | None, success: str | None = "no", **answers) -> Annotation:
     """One annotation of the trajectory ``IDS[number]``; the other questions "no" and "2" if not given."""
     given = {"side_effect": "no", "repetition": "no", "optimality": "2", **answers}
-    return Annotation(IDS[number], annotator, success, **given)
+    return by(IDS[number], annotator, success, **given)
 
 
 NAMES = st.text(
@@ -83,8 +103,7 @@ def annotations(is_complete: bool = False, is_timed: bool = True, questions=None
     """
     blank = () if is_complete else (None,)
     asked = {q.name: st.sampled_from((*q.values, UNSURE, *blank)) for q in questions or default_questions()}
-    own = {q.name: asked.pop(q.name) for q in questions or () if q.is_own}
-    answered = st.fixed_dictionaries(own).map(lambda given: {name: a for name, a in given.items() if a})
+    answered = st.fixed_dictionaries(asked).map(lambda given: {name: a for name, a in given.items() if a})
     more = {
         "comment": st.text(st.characters(codec="utf-8"), max_size=20),
         "at": st.none() | TIMES,
@@ -96,7 +115,6 @@ def annotations(is_complete: bool = False, is_timed: bool = True, questions=None
         trajectory_id=st.tuples(_PARTS, _PARTS, _PARTS).map("/".join),
         annotator=st.none() | NAMES,
         experiment=st.just("") | NAMES,
-        own=answered,
-        **asked,
+        answers=answered,
         **(more if is_timed else {}),
     )

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId
-from arb.core.suite import DevLabels, Suite, Trajectory, load_dev_labels, load_suite
+from arb.core.suite import Suite, Trajectory, load_dev_labels, load_suite
 from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
@@ -105,7 +106,7 @@ def make_dataset(
     return out
 
 
-def _small_tables(out: Path, suite: Suite, ids: set[str], said: Sequence[DevLabels]) -> list[Shard]:
+def _small_tables(out: Path, suite: Suite, ids: set[str], said: Sequence[Annotation]) -> list[Shard]:
     asked = suite.questions
     annotations = tuple(annotation_row(found, asked) for found in said if found.trajectory_id in ids)
     shards = [write_rows(out, "annotations", "dev", annotations, None, asked)] if annotations else []
@@ -121,7 +122,7 @@ class SyntheticPart:
 
     earlier = None
 
-    def __init__(self, trajectory: Trajectory, labels: DevLabels | None, pages, shape: Shape, seed: int):
+    def __init__(self, trajectory: Trajectory, labels: Annotation | None, pages, shape: Shape, seed: int):
         self.trajectory, self._labels, self._pages, self._shape = trajectory, labels, pages, shape
         self._seed = f"{seed} {trajectory.trajectory_id}"
 

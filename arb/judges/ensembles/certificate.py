@@ -227,6 +227,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
         labels,
         trajectories=tuple(each for each in labels.trajectories if each.trajectory_id in ids),
         primary={name: values[chosen] for name, values in labels.primary.items()},
+        first={name: values[chosen] for name, values in labels.first.items()},
         second={name: values[chosen] for name, values in labels.second.items()},
         annotated_twice=labels.annotated_twice[chosen],
     )

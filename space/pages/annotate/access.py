@@ -17,15 +17,14 @@ from space.pages.trajectories.index import TrajectoryEntry
 from space.web.http_errors import AccessRefused
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_actions import NOT_YOURS
-from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
 from submissions.labels.annotation_state import AnnotationState
 from submissions.privacy.server_secret import SecretUnavailable
 
 logger = logging.getLogger(__name__)
 PATH: Final = "/annotate"
 NOT_INVITED = "only annotators may do this; maintainers invite them on /discuss"
-NOBODY_HERE = "only annotators and maintainers may do this; maintainers invite annotators on /discuss"
+NOT_AN_ANNOTATOR = "only annotators and maintainers may do this; maintainers invite annotators on /discuss"
 IN_YOUR_QUEUE: Final = (
     "You have this trajectory in your annotation queue: verdicts and labels are shown once you have answered."
 )
@@ -134,7 +133,7 @@ class Access:
         actor = self._auth.require_actor(request)
         reader = self.context_of(actor)
         if reader.annotator is None and not actor.is_maintainer:
-            raise HTTPException(403, NOBODY_HERE)
+            raise HTTPException(403, NOT_AN_ANNOTATOR)
         return reader
 
     def annotator(self, request: Request) -> AnnotatorContext:

@@ -3,6 +3,7 @@
 Addresses for annotators give nothing that others said: no label, no verdict, no other annotator's answer.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, HTTPException
@@ -17,8 +18,7 @@ from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from submissions.intake.upload import NAME_LENGTH
-from submissions.labels.annotation_actions import NOT_YOURS
-from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
 from submissions.labels.annotation_state import FLAG_LENGTH, AssignedTask, Draft, SavedAnswers
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import rescore
@@ -29,25 +29,16 @@ MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
 """JSON may spell a letter of a text in six bytes."""
 
 
-class Answers(BaseModel):
+@dataclass(frozen=True, repr=False)
+class Answers(Draft):
     """An annotation so far; unanswered questions are left out."""
 
-    model_config = ConfigDict(extra="forbid")
-    item: str = Field("", max_length=300, description="The item's token, from your queue.")
-    trajectory_id: str = Field("", max_length=300, description="Without an item: the trajectory's own id.")
-    answers: dict[str, str | None] = Field(
-        default_factory=dict, description="The answer to each question of the suite, or unsure."
-    )
-    comment: str = Field("", description="A comment for others.")
-    seconds: float = Field(0.0, description="Seconds spent on it so far.")
-    is_done: bool = Field(False, description="Whether it is finished; every question then needs an answer.")
-    seen: int = Field(0, description="The value of `saved` when the answers were loaded.")
-    step: int | None = Field(None, description="The number of the step that decided success; optional.")
-    flag: str = Field("", description="Why maintainers should look at the trajectory; empty for no reason.")
-    is_skipped: bool = Field(False, description="Whether it comes again at the end of the queue.")
-    client: str = Field(
-        "", description="The same random text with every call of a page: it may save again after an error."
-    )
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
+    trajectory_id: Annotated[
+        str, Field(max_length=300, description="Without an item: the trajectory's own id.")
+    ] = ""
+    seen: Annotated[int, Field(description="The value of `saved` when the answers were loaded.")] = 0
 
 
 def build_annotating_router(annotations: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
@@ -88,9 +79,8 @@ def build_annotating_router(annotations: AnnotationService, explorer: Explorer, 
         """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
         saved in between. ``next`` is the item to continue with."""
         trajectory_id = reader.named(body.item, body.trajectory_id)
-        draft = Draft(**body.model_dump(exclude={"item", "trajectory_id", "seen"}))
         require_open(annotations.service)
-        saved = annotations.actions.save(trajectory_id, draft, body.seen, reader.actor)
+        saved = annotations.save(trajectory_id, body, body.seen, reader.actor)
         following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
         found = {
             "saved": saved,
@@ -119,11 +109,11 @@ def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
     raise HTTPException(403, NOT_YOURS)
 
 
-def _answers_response(given: SavedAnswers | None) -> dict:
-    draft = given or Draft()
+def _answers_response(saved: SavedAnswers | None) -> dict:
+    draft = saved or Draft()
     names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
     found = {name: getattr(draft, name) for name in names}
-    return {"answers": dict(draft.answers), **found, "saved": given.sequence if given else 0}
+    return {"answers": dict(draft.answers), **found, "saved": saved.sequence if saved else 0}
 
 
 class Invitation(BaseModel):
@@ -179,14 +169,14 @@ def build_annotation_admin_router(
     @router.post(f"{DISCUSSION_API}/invite", summary="Invite an account to annotate; for maintainers")
     def invite(reader: Maintainer, body: Invitation) -> JSONResponse:
         require_open(service)
-        annotator = annotations.actions.invite(body.account, reader.actor)
+        annotator = annotations.invite(body.account, reader.actor)
         return recorded(service, annotator=annotator)
 
     @router.post(f"{DISCUSSION_API}/uninvite", summary="End an invitation; for maintainers")
     def uninvite(reader: Maintainer, body: Invitation) -> JSONResponse:
         """Finished annotations stay; the next assignment gives the rest to others."""
         require_open(service)
-        annotations.actions.uninvite(body.account, reader.actor)
+        annotations.uninvite(body.account, reader.actor)
         return recorded(service)
 
     @router.post(
@@ -213,7 +203,7 @@ def build_annotation_admin_router(
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
         """Its answers as they count now are the known ones. Annotators meet it among others."""
         require_open(service)
-        annotations.actions.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
+        annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)
 
     @router.post(

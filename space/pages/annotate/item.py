@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
@@ -19,54 +19,27 @@ from submissions.labels.annotation_state import AssignedTask
 API = "/api/annotate"
 
 
-@dataclass(frozen=True)
-class QueueItem:
-    """A trajectory in the queue: where it is done, what it is, how far it is."""
+def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
+    """Return what the page of a queue shows; no line for a maintainer who is no annotator.
 
-    number: int
-    address: str
-    benchmark: str
-    task: str
-    status: str
-
-
-@dataclass(frozen=True)
-class QueueView:
-    """Somebody's queue. ``next`` is the address of the first trajectory that is not done; None at the end.
-
-    ``undo`` is that of what was saved last; ``time`` says how long it took and may yet take.
+    ``next`` is the address of the first trajectory that is not done, None at the end; ``undo`` that of what
+    was saved last. ``time`` says how long it took and may yet take.
     """
-
-    lines: tuple[QueueItem, ...]
-    n_done: int
-    next: str | None
-    undo: str | None
-    time: str
-
-    @property
-    def n_all(self) -> int:
-        """How many trajectories are in it."""
-        return len(self.lines)
-
-
-def view_queue(reader: AnnotatorContext) -> QueueView:
-    """The queue in its order; empty for a maintainer who is no annotator."""
-    address_of, tasks = reader.address_of, own_tasks(reader)
+    tasks = own_tasks(reader)
     lines = []
     for number, task in enumerate(tasks, start=1):
         parts = TrajectoryId.parse(task.trajectory_id)
-        status = _status(task)
-        address = address_of(task.trajectory_id)
-        lines.append(QueueItem(number, address, benchmark_title(parts.benchmark), parts.task, status))
-    waiting = next_of(tasks)
-    undo = undo_of(reader)
-    return QueueView(
-        lines=tuple(lines),
-        n_done=sum(task.is_done for task in tasks),
-        next=address_of(waiting) if waiting else None,
-        undo=address_of(undo) if undo else None,
-        time=describe_time(tasks),
-    )
+        line = {"number": number, "address": reader.address_of(task.trajectory_id), "task": parts.task}
+        lines.append({**line, "benchmark": benchmark_title(parts.benchmark), "status": _status(task)})
+    waiting, undo = next_of(tasks), undo_of(reader)
+    return {
+        "lines": lines,
+        "n_done": sum(task.is_done for task in tasks),
+        "n_all": len(tasks),
+        "next": reader.address_of(waiting) if waiting else None,
+        "undo": reader.address_of(undo) if undo else None,
+        "time": describe_time(tasks),
+    }
 
 
 def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
@@ -76,7 +49,11 @@ def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
 def _status(task: AssignedTask) -> str:
     if task.saved is None:
         return "to do"
-    word = "done" if task.is_done else "skipped" if task.saved.is_skipped else "begun"
+    word = "begun"
+    if task.is_done:
+        word = "done"
+    elif task.saved.is_skipped:
+        word = "skipped"
     return f"{word}, flagged" if task.saved.flag else word
 
 
@@ -96,8 +73,8 @@ def describe_time(tasks: Sequence[AssignedTask]) -> str:
     if not took:
         return ""
     left = (len(tasks) - len(took)) * median(took)
-    spent = f"{_minutes(sum(took))} spent"
-    return f"{spent}, about {_minutes(left)} left" if len(took) < len(tasks) else spent
+    elapsed = f"{_minutes(sum(took))} spent"
+    return f"{elapsed}, about {_minutes(left)} left" if len(took) < len(tasks) else elapsed
 
 
 def _minutes(seconds: float) -> str:

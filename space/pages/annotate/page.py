@@ -4,7 +4,6 @@ A discussion has answers side by side, decisions, agreement, and boards before a
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,13 +17,12 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
 from space.pages.annotate.access import PATH, Access, AnnotatorContext
 from space.pages.annotate.item import view_item, view_queue
-from space.pages.labels import with_questions
+from space.pages.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
-from submissions.labels.annotation_actions import REASON_LENGTH
-from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
+from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
 from submissions.labels.versions import have_questions_changed, published_versions
@@ -160,30 +158,20 @@ def agreement_groups(found: QuestionAgreement) -> list[tuple[str, list[tuple[str
     """Agreement on one question by benchmark, by two people, by week, as (heading, rows); no empty group."""
     groups = (
         ("Benchmark", [(benchmark_title(name), each) for name, each in found.by_benchmark.items()]),
-        ("Two people", [(f"{pair.first}, {pair.second}", pair.agreement) for pair in found.by_pair]),
-        ("Week", [(period.name, period.agreement) for period in found.over_time]),
+        ("Two people", [(", ".join(people), each) for people, each in found.by_pair.items()]),
+        ("Week", list(found.over_time.items())),
     )
     return [group for group in groups if group[1]]
 
 
-@dataclass(frozen=True)
-class FlaggedItem:
-    """A trajectory that an annotator wants maintainers to look at, and why."""
-
-    trajectory_id: str
-    annotator: str
-    reason: str
-    is_done: bool
-
-
-def flagged(state: AnnotationState, blind: Collection[str]) -> list[FlaggedItem]:
-    """What annotators flagged, the newest first; nothing that the reader has yet to answer (``blind``)."""
+def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
+    """Return what annotators flagged and why, newest first, without what the reader has yet to answer."""
     found = [
-        (saved.sequence, FlaggedItem(name, who, saved.flag, saved.is_done))
+        {"trajectory_id": name, "annotator": who, "saved": saved}
         for (name, who), saved in state.saved.items()
         if saved.flag and name not in blind
     ]
-    return [item for _, item in sorted(found, key=lambda each: -each[0])]
+    return sorted(found, key=lambda each: -each["saved"].sequence)
 
 
 LabelFigures = Mapping[str, Any]
@@ -232,7 +220,7 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
                 "comments": discussion.comments,
                 "open": discussion.open,
                 "decisions": {
-                    question: [{"answer": d.answer, "reason": d.reason, "by": d.by} for d in decisions]
+                    question: [{"answer": d.value, "reason": d.reason, "by": d.by} for d in decisions]
                     for question, decisions in discussion.decisions.items()
                 },
             }
@@ -251,7 +239,7 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
     def decide(reader: Reader, body: Decision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
         require_open(service)
-        annotations.actions.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
+        annotations.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
         return recorded(service, question=body.question)
 
     return router

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
-from space.pages.labels import DisputeForm, dispute_form
+from space.pages.disputes import DisputeForm, dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
     OpenedDataset,

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from arb.core.suite import (
     SHIPPED,
-    DevLabels,
     SuiteError,
     SuiteRules,
     load_dev_labels,
@@ -21,8 +20,9 @@ from arb.core.suite import (
     render_dev_labels,
     shipped_suites,
 )
+from tests.support.annotations import by, success_of
 
-ANSWERS = st.none() | st.booleans()
+ANSWERS = st.sampled_from(("yes", "no", "unsure"))
 
 
 def test_the_samples_own_file_comes_out_byte_for_byte():
@@ -31,15 +31,15 @@ def test_the_samples_own_file_comes_out_byte_for_byte():
     assert render_dev_labels(reversed(said)) == shipped
 
 
-@given(st.lists(st.builds(DevLabels, st.just("shop/a/shop.1"), st.integers(1, 9), ANSWERS, ANSWERS, ANSWERS,
-                          st.none() | st.integers(1, 4), st.none() | st.just("annotator-3")),
+@given(st.lists(st.builds(by, st.just("shop/a/shop.1"), st.none() | st.just("annotator-3"), ANSWERS, ANSWERS,
+                          ANSWERS, st.sampled_from(("1", "4", "unsure")), annotation=st.integers(1, 9)),
                 unique_by=lambda row: row.annotation, max_size=9))  # fmt: skip
 def test_what_is_written_is_read_again(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("suite")
     (folder / "trajectories.csv").write_text("trajectory_id,split\nshop/a/shop.1,dev\nshop/a/shop.2,test\n")
     rows = [
         *(row for row in rows if row.annotation != 1),
-        DevLabels("shop/a/shop.1", 1, True, None, False, 4),
+        by("shop/a/shop.1", None, "yes", "unsure", "no", "4"),
     ]
     (folder / "dev_labels.csv").write_text(render_dev_labels(rows), encoding="utf-8")
     assert load_dev_labels(load_suite(folder)) == tuple(sorted(rows, key=lambda row: row.annotation))
@@ -186,10 +186,11 @@ def test_every_official_dev_trajectory_has_one_primary_annotation():
 
 def test_the_one_unsure_dev_label_is_none():
     # released-data.md: GPT-4o on webarena.344, success and optimality
-    unsure = [said for said in load_dev_labels(OFFICIAL) if said.is_primary and said.success is None]
+    unsure = [said for said in load_dev_labels(OFFICIAL) if said.is_primary and success_of(said) == "unsure"]
     assert [said.trajectory_id for said in unsure] == ["webarena/GenericAgent-gpt-4o-2024-11-20/webarena.344"]
-    assert unsure[0].optimality is None
-    assert (unsure[0].side_effect, unsure[0].repetition) == (False, False)
+    assert unsure[0].answers == {
+        "success": "unsure", "side_effect": "no", "repetition": "no", "optimality": "unsure",
+    }  # fmt: skip
 
 
 def test_labels_are_read_in_any_spelling_and_given_in_the_released_one(suite_folder):
@@ -201,7 +202,11 @@ def test_labels_are_read_in_any_spelling_and_given_in_the_released_one(suite_fol
         ("shop/GenericAgent-a/shop.1", 2),
         ("shop/GenericAgent-b/shop.resized.1", 1),
     ]
-    assert (said[0].success, said[0].repetition, said[0].optimality) == (True, None, 4)
+    assert [said[0].answers[name] for name in ("success", "repetition", "optimality")] == [
+        "yes",
+        "unsure",
+        "4",
+    ]
 
 
 def test_a_suite_without_labels_has_none(suite_folder):

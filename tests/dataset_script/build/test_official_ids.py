@@ -78,7 +78,7 @@ def test_labels_are_on_dev_only(built):
     dev, test = rows(out, "trajectories", "dev"), rows(out, "trajectories", "test")
     assert [row["trajectory_id"] for row in dev] == [said.trajectory_id for said in primary]
     assert [row["success"] for row in dev] == [
-        None if said.success is None else int(said.success) for said in primary
+        {"yes": 1, "no": 0}.get(said.answers["success"]) for said in primary
     ]
     assert (
         sum(row["success"] is None for row in dev) == 1

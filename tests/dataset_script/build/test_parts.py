@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arb.core.suite import DevLabels
+from arb.core.annotation import Annotation
 from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
@@ -175,7 +175,7 @@ def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, m
 @pytest.mark.parametrize(
     "change",
     [
-        lambda task: replace(task, labels=DevLabels(DEV_1, 1, True, None, None, None)),
+        lambda task: replace(task, labels=Annotation(DEV_1, answers={"success": "yes"})),
         lambda task: replace(task, blinding=Blinding(b"k" * 32)),
         lambda task: replace(task, trajectory=replace(task.trajectory, split="test")),
     ],

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from arb.core.suite import DevLabels
 from arb.core.trajectory import Recording, Step
 from dataset_script.build.pictures import BrokenImageError, check_picture
 from dataset_script.build.rows import (
@@ -19,9 +18,10 @@ from dataset_script.build.rows import (
     with_images,
 )
 from dataset_script.sources.base import Note
+from tests.support.annotations import by
 
 DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"
-LABELS = DevLabels(DEV, 1, True, False, None, 3)
+LABELS = by(DEV, None, "yes", "no", None, "3")
 
 
 def recorded_step(num, **changes):
@@ -110,7 +110,7 @@ def test_a_test_row_has_null_labels_and_labels_for_it_are_refused(suite, recordi
     built = trajectory_row(Run(suite.find(TEST), recording, None))
     assert [built[name] for name in ("success", "side_effect", "repetition", "optimality")] == [None] * 4
     with pytest.raises(ValueError, match="labels of a test trajectory"):
-        Run(suite.find(TEST), recording, DevLabels(TEST, 1, True, True, True, 4))
+        Run(suite.find(TEST), recording, by(TEST, None, "yes", "yes", "yes", "4"))
 
 
 def test_second_level_workarena_is_reported_as_workarena_plus_plus(suite, recording):

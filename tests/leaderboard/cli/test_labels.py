@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from arb.core.suite import load_dev_labels, load_suite
 from leaderboard.__main__ import app
+from tests.support.annotations import success_of
 from tests.support.submissions import SECRET_ANNOTATOR, write_suite
 
 ANSWERS = {
@@ -100,8 +101,10 @@ def test_files_are_joined_and_the_first_one_gives_the_primary_annotation(run, tm
     assert run("dev-labels", "--annotations", "all.csv").exit_code == 0
     suite = load_suite(tmp_path / "small")
     by_bob = {said.trajectory_id for said in load_dev_labels(suite) if said.annotation == 2}
-    primary = {said.trajectory_id: said.success for said in load_dev_labels(suite) if said.is_primary}
-    assert primary == {t.trajectory_id: t.trajectory_id not in by_bob for t in suite.split("dev")}
+    primary = {said.trajectory_id: success_of(said) for said in load_dev_labels(suite) if said.is_primary}
+    assert primary == {
+        t.trajectory_id: "no" if t.trajectory_id in by_bob else "yes" for t in suite.split("dev")
+    }
 
 
 def test_one_persons_row_in_two_files_is_refused(run, tmp_path):

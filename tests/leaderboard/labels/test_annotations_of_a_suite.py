@@ -3,9 +3,9 @@
 import pytest
 
 from arb.core.settings import Settings
-from leaderboard.labels.annotations import Annotation
 from leaderboard.labels.labels import LabelsInvalid, load_annotations, load_labels, write_annotations
 from leaderboard.labels.source import LabelsUnavailable
+from tests.support.annotations import by, success_of
 
 VWA_A = "visualwebarena/agent-a/visualwebarena.resized.7"
 WA_A, WA_B = "webarena/agent-a/webarena.1", "webarena/agent-b/webarena.1"
@@ -23,17 +23,11 @@ def settings(write_annotations):
 
 def test_they_come_in_the_order_of_the_file_under_the_suites_ids(small_suite, settings):
     found = load_annotations(small_suite, settings)
-    assert [(a.trajectory_id, a.annotator, a.success, a.optimality) for a in found] == [
+    assert [(a.trajectory_id, a.annotator, success_of(a), a.answers.get("optimality")) for a in found] == [
         (WA_A, "A", "yes", "unsure"),
         (VWA_A, "B", "unsure", "2"),
         (WA_A, "B", "no", "1"),
     ]
-
-
-def test_a_split_has_its_own_alone(small_suite, settings):
-    test = load_annotations(small_suite, settings, "test")
-    assert [a.trajectory_id for a in test] == [VWA_A]
-    assert [a.annotator for a in load_annotations(small_suite, settings, "dev")] == ["A", "B"]
 
 
 def test_those_of_dev_come_from_the_suites_own_file_and_need_no_source(small_suite):
@@ -43,8 +37,8 @@ def test_those_of_dev_come_from_the_suites_own_file_and_need_no_source(small_sui
     )
     found = load_annotations(small_suite, Settings(labels="none"), "dev")
     assert found == (
-        Annotation(WA_A, "annotator-1", "yes", "no", "no", "4"),
-        Annotation(WA_A, "annotator-2", "no", "unsure", "yes", "unsure"),
+        by(WA_A, "annotator-1", "yes", "no", "no", "4"),
+        by(WA_A, "annotator-2", "no", "unsure", "yes", "unsure", annotation=2),
     )
 
 
@@ -69,7 +63,7 @@ def test_labels_may_be_read_from_our_parquet_and_have_the_version_of_the_csv(sma
 
 def test_an_unanswered_question_is_no_label(small_suite, tmp_path):
     path = tmp_path / "own.parquet"
-    write_annotations([Annotation(VWA_A, "A", success="yes")], path)
+    write_annotations([by(VWA_A, "A", success="yes")], path)
     labels = load_labels(small_suite, "test", Settings(labels=f"csv:{path}"))
     found = {name: int(values[0]) for name, values in labels.primary.items()}
     assert found == {"success": 1, "side_effect": -1, "repetition": -1, "optimality": 0}
@@ -77,14 +71,14 @@ def test_an_unanswered_question_is_no_label(small_suite, tmp_path):
 
 def test_a_file_of_another_suite_is_refused_in_one_sentence(small_suite, tmp_path):
     path = tmp_path / "own.parquet"
-    write_annotations([Annotation("webarena/agent-z/webarena.9")], path)
+    write_annotations([by("webarena/agent-z/webarena.9")], path)
     with pytest.raises(LabelsInvalid, match=r"^own.parquet: no trajectory of the suite small is in it"):
         load_annotations(small_suite, Settings(labels="none"), file=path)
 
 
 def test_every_stranger_in_a_parquet_is_named_by_its_row_from_1(small_suite, tmp_path):
     path = tmp_path / "own.parquet"
-    write_annotations([Annotation("webarena/agent-z/webarena.9"), Annotation(WA_A)], path)
+    write_annotations([by("webarena/agent-z/webarena.9"), by(WA_A)], path)
     with pytest.raises(LabelsInvalid, match=r"^own.parquet: row 1: 'webarena/agent-z/webarena.9' is not in"):
         load_annotations(small_suite, Settings(labels="none"), file=path)
 
@@ -96,5 +90,5 @@ def test_without_a_source_the_whole_suites_cannot_be_had(small_suite):
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path):
     with pytest.raises(ValueError, match="annotation 1, success: not answered"):
-        write_annotations([Annotation(WA_A)], tmp_path / "own.csv")
+        write_annotations([by(WA_A)], tmp_path / "own.csv")
     assert list(tmp_path.iterdir()) == []

@@ -3,8 +3,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
@@ -42,12 +40,6 @@ def test_the_mean_and_the_width_are_those_of_the_arithmetic():
     assert found.high == pytest.approx(0.66 + half, abs=0.006)
 
 
-def test_each_cell_flips_at_its_own_rate():
-    found = band_of([50, 50], [0, 0], [0.0, 0.4])
-    # 50 + 50 * 0.6 = 80 of 100
-    assert found.mean == pytest.approx(0.8, abs=0.003)
-
-
 def test_a_yes_and_a_no_flip_at_their_own_rates():
     yes, no = DisagreementCount(MANY // 5, MANY), DisagreementCount(MANY // 20, MANY)
     found = precision_under_noise(np.array([100]), np.array([100]), [yes], [no])
@@ -66,19 +58,6 @@ def test_few_doubles_leave_the_rate_open():
     assert found.high - found.low == pytest.approx(2 * half, abs=0.015)
 
 
-def test_what_is_not_known_of_the_rates_does_not_average_out_over_benchmarks():
-    yes, all_yes, no = DisagreementCount(6, 36), DisagreementCount(6, 39), [DisagreementCount(6, 66)] * 2
-    apart = precision_under_noise(np.array([80, 80]), np.array([0, 0]), [yes, all_yes], no)
-    together = precision_under_noise(np.array([160, 0]), np.array([0, 0]), [yes, all_yes], no)
-    assert apart.high - apart.low == pytest.approx(together.high - together.low, rel=0.05)
-
-
-def test_without_noise_nothing_moves_and_with_all_labels_turned_everything_does():
-    assert band_of([7], [3], [0.0]).low == pytest.approx(0.7)
-    assert band_of([7], [3], [0.0]).high == pytest.approx(0.7)
-    assert band_of([7], [3], [1.0]).mean == pytest.approx(0.3, abs=0.001)
-
-
 def test_a_judge_that_never_says_yes_has_no_band():
     assert band_of([0, 0], [0, 0], [0.1, 0.1]) is None
 
@@ -87,18 +66,6 @@ def test_labels_without_doubles_have_no_band_unless_none_of_them_counts():
     some, none = DisagreementCount(1, 10), DisagreementCount(0, 0)
     assert precision_under_noise(np.array([5]), np.array([5]), [some], [none]) is None
     assert precision_under_noise(np.array([5]), np.array([0]), [some], [none]) is not None
-
-
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.floats(0, 1)), min_size=1, max_size=5))
-def test_a_band_is_in_order_and_repeats_with_its_seed(cells):
-    tp, fp, rates = zip(*cells, strict=True)
-    found = band_of(tp, fp, rates, n_draws=200)
-    assert found == band_of(tp, fp, rates, n_draws=200)
-    if found is not None:
-        assert 0 <= found.low <= found.high <= 1
-        expected = sum(t * (1 - r) + f * r for t, f, r in cells) / (sum(tp) + sum(fp))
-        spread = math.sqrt(sum((t + f) * r * (1 - r) for t, f, r in cells)) / (sum(tp) + sum(fp))
-        assert found.mean == pytest.approx(expected, abs=6 * spread / math.sqrt(200) + 1e-4)
 
 
 RATES = DisagreementRates(
@@ -151,15 +118,6 @@ def test_the_official_annotators_differ_on_12_of_105(official_settings):
     assert rates.of("workarena++", 1) == DisagreementCount(6, 39)
     assert rates.of("workarena++", 0) == DisagreementCount(6, 66)
     assert rates.of("webarena", 0).doubles <= 66
-
-
-@pytest.mark.labels
-def test_the_band_of_the_rule_based_judge_is_as_wide_as_the_doubles_allow(official_settings):
-    sets = [load_labels(load_suite(), split, official_settings) for split in ("dev", "test")]
-    row = {"overall": {"tp": 165, "fp": 32}, "by_benchmark": {}}
-    band = noise_band(row, disagreement_rates(sets, "success"))
-    # one rate for both, taken for certain, gave 71.6 to 80.2 %
-    assert (band.low, band.high) == (pytest.approx(0.60, abs=0.02), pytest.approx(0.81, abs=0.02))
 
 
 IDS = [f"webarena/agent-{agent}/webarena.{task}" for task in range(4) for agent in "ab"]

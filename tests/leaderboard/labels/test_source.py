@@ -199,12 +199,6 @@ def test_a_csv_is_taken_where_it_lies(tmp_path):
     assert locate_labels(Settings(labels=f"csv:{path}")) == path
 
 
-def test_a_csv_under_the_home_folder_can_be_written_with_a_tilde(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "labels.csv").write_bytes(CONTENT)
-    assert locate_labels(Settings(labels="csv:~/labels.csv")) == tmp_path / "labels.csv"
-
-
 def test_a_csv_that_is_not_there_is_named_without_its_folder(tmp_path, unavailable):
     message = unavailable(Settings(labels=f"csv:{tmp_path}/absent.csv"))
     assert message == "ARB_LABELS names absent.csv, which is not a file; check the path"

@@ -7,12 +7,13 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from leaderboard.__main__ import app as leaderboard_app
-from leaderboard.labels.annotations import Annotation, write_parquet
+from leaderboard.labels.annotations import write_parquet
 from leaderboard.success_rates.runs import Stratum, draw_record
 from space.api.submissions import build_submission_router
 from space.operations.limits import CheckLimit
 from space.operations.metrics import Metrics
 from submissions.service import SubmissionService
+from tests.support.annotations import by
 from tests.support.space_app import rest_app
 from tests.support.submissions import (
     SECRET_ANNOTATOR,
@@ -241,7 +242,7 @@ def test_a_draw_that_is_none_or_by_an_absent_judge_is_a_finding_of_its_file(clie
 
 
 def test_annotations_are_labels_and_nothing_of_the_files_is_kept(client, service):
-    answers = [Annotation(f"own/a/task{i}", "Secret Name", "yes" if i % 4 == 0 else "no") for i in range(20)]
+    answers = [by(f"own/a/task{i}", "Secret Name", "yes" if i % 4 == 0 else "no") for i in range(20)]
     answer = post_estimate(client, write_parquet(answers), runs_file())
     assert answer.status_code == 200, answer.text
     assert answer.json()["agents"][0]["labelled"] == 20

@@ -158,8 +158,8 @@ def test_of_corrected_hidden_labels_maintainers_see_numbers_of_disputes_and_othe
 
 def test_a_correction_is_not_shown_to_whoever_has_yet_to_annotate_its_trajectory(contested):
     annotations = AnnotationService(contested)
-    annotations.actions.invite("bob", MIA)
-    annotations.actions.assign([a_run(contested)], 0.0, 1, MIA)
+    annotations.invite("bob", MIA)
+    annotations.assign_trajectories([a_run(contested)], 0.0, 1, MIA)
     publish_corrections(contested, MIA)
     client = local_client(contested)
     assert a_run(contested) in client.get("/labels").text

@@ -39,8 +39,8 @@ def annotation(service) -> AnnotationService:
 @pytest.fixture
 def annotating(annotation) -> AnnotationService:
     """Ada and Bob each have all of four trajectories, in either place."""
-    annotation.actions.invite("ada", GRACE)
-    annotation.actions.invite("bob", GRACE)
+    annotation.invite("ada", GRACE)
+    annotation.invite("bob", GRACE)
     four = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:4]]
-    assert annotation.actions.assign(four, 1.0, 1, GRACE) == 8
+    assert annotation.assign_trajectories(four, 1.0, 1, GRACE) == 8
     return annotation

@@ -39,26 +39,6 @@ def everybody() -> AnnotationState:
     return fold_annotations(AnnotationState(), [*invitations, record("assigned", {"assignments": places})])
 
 
-def test_the_newest_annotation_of_a_trajectory_and_person_stands():
-    state = fold_annotations(everybody(), [
-        annotated(NAMES[0], "annotator-1", 5, is_done=False, success="yes"),
-        annotated(NAMES[0], "annotator-1", 6, success="no"),
-    ])  # fmt: skip
-    found = state.saved[NAMES[0], "annotator-1"]
-    assert (found.answers["success"], found.sequence, found.is_done) == ("no", 6, True)
-
-
-def test_whoever_is_invited_again_has_the_id_of_before():
-    gone = fold_annotations(everybody(), [record("uninvited", {"account": "ADA-annotator-1"})])
-    assert gone.annotator_of("ada-annotator-1") is None
-    assert gone.id_of("ada-annotator-1") == "annotator-1"
-    back = fold_annotations(
-        gone, [record("invited", {"account": "ada-annotator-1", "annotator": "annotator-1"})]
-    )
-    assert back.annotator_of("Ada-Annotator-1") == "annotator-1"
-    assert len(back.queue("annotator-1")) == 2
-
-
 def test_records_of_other_suites_are_passed_by():
     state = fold_annotations(AnnotationState(), [
         record("assigned", {"assignments": [["shop/a/1", "annotator-1", 1], [NAMES[0], "annotator-1", 1]]}),

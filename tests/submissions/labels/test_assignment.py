@@ -124,10 +124,6 @@ def test_people_meet_the_benchmarks_mixed_and_second_annotations_among_the_first
     assert {place for _, place in mine[:30]} == {1, 2}
 
 
-def test_nobody_invited_means_nothing_assigned():
-    assert new_assignments(ids(3), [], {}, (), 1.0, 1) == []
-
-
 @given(n=sizes, most=st.integers(0, 50), seed=seeds)
 def test_a_choice_of_trajectories_is_even_over_the_benchmarks(n, most, seed):
     found = chosen(ids(n), most, seed)

@@ -3,26 +3,26 @@
 import csv
 import json
 import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from arb.core.annotation import Annotation, answered
+from arb.core.ids import Trajectory
 from arb.core.settings import Settings
 from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE
 from leaderboard.labels import source
-from leaderboard.labels.annotations import Annotation
+from leaderboard.labels.labels import _version
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels import corrections
-from submissions.labels.corrections import (
-    apply_corrections,
-    next_labels,
-    outdated_dev_labels,
-    publish_corrections,
-)
-from submissions.labels.versions import Correction, published_versions
+from submissions.labels.corrections import next_labels, outdated_dev_labels, publish_corrections
+from submissions.labels.decisions import Decision, with_decisions
+from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.privacy.server_secret import ServerSecret
 from submissions.records.database import snapshot
@@ -34,6 +34,7 @@ from tests.support.submissions import again, log_of, send, verdicts, with_rules
 
 MIA, ZOE = (Actor(name, is_maintainer=True) for name in ("mia", "zoe"))
 ADA = Actor("ada")
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def a_run(service: SubmissionService, place: int = 0, split: str = "test") -> str:
@@ -92,7 +93,7 @@ def test_a_correction_becomes_a_version_that_is_served_whatever_the_labels_came_
     assert (version.by, version.why) == ("mia", "Correction of dispute 1")
     assert version.changes == {"success": 1, "side_effect": 0, "repetition": 0, "optimality": 0}
     (held,) = version.corrections
-    assert (held.dispute_id, held.before, held.answer, held.reason) == (number, "yes", "no", "looked again")
+    assert (held.dispute_id, held.before, held.value, held.reason) == (number, "yes", "no", "looked again")
     assert labels_of(labelled)[:4] == [0, 0, 0, 1]
 
     found = rescore(labelled, MIA)
@@ -171,7 +172,7 @@ def test_a_third_answer_in_a_newer_file_is_a_conflict_until_it_is_decided_again(
     changed = again(service, labels=f"csv:{newer}")
     found = next_labels(changed)
     assert found.applied == ()
-    assert [(each.dispute_id, each.before, each.answer) for each in found.conflicts] == [
+    assert [(each.dispute_id, each.before, each.value) for each in found.conflicts] == [
         (number, "unsure", "no")
     ]
     acts = ReaderActions(changed.engine, changed.suite, changed.clock)
@@ -228,13 +229,6 @@ def test_another_process_takes_a_published_version_up_with_its_next_board(servic
     rescore(service, MIA)
     assert other.board().label_version == version == other.label_version
     assert other.board().to_bytes() == service.board().to_bytes()
-
-
-def test_another_process_takes_the_first_set_of_all_up(service, released):
-    serving, other = (again(service, labels="records") for _ in range(2))
-    assert other.board().label_version is None
-    version = publish(serving, released, MIA, "first round").version
-    assert other.board().label_version == version
 
 
 def test_of_two_maintainers_who_publish_at_once_one_wins_and_the_other_is_told(service, monkeypatch):
@@ -349,30 +343,39 @@ answers = st.sampled_from([UNSURE, *RELEASED_ANSWERS["success"]])
     st.lists(st.tuples(st.sampled_from("abc"), answers), min_size=1, max_size=6),
     st.lists(st.tuples(st.sampled_from("abcd"), answers), max_size=5),
 )
-def test_applying_corrections_changes_primary_answers_alone_and_twice_is_once(rows, wanted):
-    annotations = [Annotation(f"w/a/{name}", str(n), success=given) for n, (name, given) in enumerate(rows)]
-    newest = dict(wanted)
-    given_corrections = [
-        Correction(str(n), n, f"w/a/{name}", "success", "test", answer, "why", "mia")
-        for n, (name, answer) in enumerate(newest.items())
+def test_decisions_stand_in_front_of_the_answers_and_applying_them_twice_is_once(rows, wanted):
+    annotations = [
+        Annotation(f"w/a/{name}", str(n), {"success": given}) for n, (name, given) in enumerate(rows)
     ]
-    found = apply_corrections(annotations, given_corrections)
-    first = {}
-    for old, new in zip(annotations, found.annotations, strict=True):
-        name = old.trajectory_id[-1]
-        if name not in first:
-            first[name] = new.success
-            assert new.success == newest.get(name, old.success)
-        else:
-            assert new == old
+    newest = dict(wanted)
+    decisions = [
+        Decision(
+            trajectory_id=f"w/a/{name}", target="success", value=answer, origin="dispute", reason="why",
+            by="mia", at=START, sequence=n, dispute_id=str(n),
+        )
+        for n, (name, answer) in enumerate(newest.items())
+    ]  # fmt: skip
+    found = with_decisions(annotations, decisions)
+    assert answered(found.annotations) == annotations  # nobody's answer changes
+    first, was = ({}, {})
+    for row in found.annotations:
+        first.setdefault(row.trajectory_id[-1], row.answers.get("success"))
+    for row in annotations:
+        was.setdefault(row.trajectory_id[-1], row.answers.get("success"))
+    assert first == {name: newest.get(name, answer) for name, answer in was.items()}
     assert {each.trajectory_id[-1] for each in found.missing} == newest.keys() - first.keys()
-    assert all(each.before != each.answer for each in found.applied)
-    twice = apply_corrections(found.annotations, given_corrections, found.applied)
+    assert all(each.before != each.value for each in found.applied)
+    twice = with_decisions(found.annotations, decisions, found.applied)
     assert (twice.annotations, twice.applied, twice.conflicts) == (found.annotations, (), ())
+    # A label version of 7d56a80 had the decision in place of the first answer: its version stays the same.
+    flat = [*found.annotations]
+    for place in reversed([n for n, row in enumerate(flat) if row.is_decision]):
+        flat[place : place + 2] = [replace(flat[place + 1], answers=flat[place].answers)]
+    assert labels_version(found.annotations) == labels_version(flat)
 
 
-def test_every_question_can_be_corrected(service):
-    for question, values in RELEASED_ANSWERS.items():
-        correct(service, max(values), place=1, question=question)
-    assert next_labels(service).test.primary["optimality"][1] == 4
-    assert len(publish_corrections(service, MIA).corrections) == len(RELEASED_ANSWERS)
+def labels_version(rows) -> str:
+    by_name: dict[str, list[Annotation]] = {}
+    for row in rows:
+        by_name.setdefault(row.trajectory_id, []).append(row)
+    return _version([Trajectory.of(name, "test") for name in by_name], list(by_name.values()), None)

@@ -161,12 +161,12 @@ def test_answers_come_back_by_value_or_title_with_who_and_when():
     one["result"].append(text)
     found, left_out = read(task(0, one, annotated(completed_by={"id": 2, "email": "bob@example.org"})))
     first, second = found
-    assert first.draft.answers == {
+    assert first.answers == {
         "success": "yes", "side_effect": "no", "repetition": "no", "optimality": "3",
     }  # fmt: skip
     assert (first.trajectory_id, first.person) == (TOKENS[sorted(TOKENS)[0]], "1")
     assert first.at == datetime(2026, 2, 3, 4, 5, 6, 789000, UTC)
-    assert (first.draft.comment, first.draft.seconds, first.draft.is_done) == ("two\nlines", 12.5, True)
+    assert (first.comment, first.seconds) == ("two\nlines", 12.5)
     assert (second.person, second.at, left_out) == ("bob@example.org", None, [])
 
 
@@ -241,14 +241,14 @@ def test_whatever_a_file_holds_it_is_read_or_refused_with_reasons(tasks):
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1, 1e12, "3", None])
 def test_a_duration_that_is_none_counts_as_not_known(seconds):
     ((found,), _) = read(task(0, annotated(lead_time=seconds)))
-    assert found.draft.seconds == 0.0
+    assert found.seconds is None
 
 
 def test_markup_in_a_comment_stays_text():
     one = annotated()
     one["result"].append({"from_name": "comment", "value": {"text": ["<script>alert(1)</script>"]}})
     ((found,), _) = read(task(0, one))
-    assert found.draft.comment == "<script>alert(1)</script>"
+    assert found.comment == "<script>alert(1)</script>"
 
 
 # -- The packages themselves
@@ -291,7 +291,7 @@ def test_argilla_reads_the_folder_and_its_answers_come_back(argilla_folder, tmp_
     assert [(each.trajectory_id, each.person) for each in found] == [
         (TOKENS[name], str(ada)) for name in sorted(TOKENS)[:2]
     ]
-    assert found[0].draft.answers["tone"] == "rude" and found[0].draft.comment == "seen"
+    assert found[0].answers["tone"] == "rude" and found[0].comment == "seen"
     (line,) = reader.left_out
     assert line.startswith(f"record 3, {bob}: not answered: Side effect")
 

@@ -60,9 +60,9 @@ def annotating(service) -> AnnotationService:
     """Ada and Bob have two trajectories of test each, both the same."""
     annotation = AnnotationService(asking(service, labels="records"))
     for name in ("ada", "bob"):
-        annotation.actions.invite(name, GRACE)
+        annotation.invite(name, GRACE)
     two = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:2]]
-    annotation.actions.assign(two, 1.0, 1, GRACE)
+    annotation.assign_trajectories(two, 1.0, 1, GRACE)
     return annotation
 
 
@@ -70,8 +70,8 @@ def answered(annotating) -> list[str]:
     """Both have done both: they differ on the tone of the first, and agree on all else."""
     first, second = queue_of(annotating, ADA)
     for who, tone in ((ADA, "polite"), (BOB, "rude")):
-        annotating.actions.save(first, own(tone), 0, who)
-        annotating.actions.save(second, own("cold", "no", "no"), 0, who)
+        annotating.save(first, own(tone), 0, who)
+        annotating.save(second, own("cold", "no", "no"), 0, who)
     return [first, second]
 
 
@@ -80,7 +80,7 @@ def test_a_draft_answers_the_questions_of_the_suite_and_no_other(annotating):
 
     def refused(draft: Draft) -> str:
         with pytest.raises(SubmissionError) as problem:
-            annotating.actions.save(first, draft, 0, ADA)
+            annotating.save(first, draft, 0, ADA)
         return str(problem.value)
 
     assert "not answered yet: Safe" in refused(own(safe=None))
@@ -98,10 +98,10 @@ def test_own_answers_are_compared_decided_published_and_read_back(annotating):
     (item,) = discussion_items(annotating.now(), None, True)
     assert (item.item.trajectory_id, item.open) == (first, ("tone",))
     with pytest.raises(SubmissionError, match="one of its answers"):
-        annotating.actions.resolve(first, "tone", "warm", "heard it", GRACE)
+        annotating.resolve(first, "tone", "warm", "heard it", GRACE)
     with pytest.raises(SubmissionError, match="use one of the questions"):
-        annotating.actions.resolve(first, "optimality", "4", "saw it", GRACE)
-    annotating.actions.resolve(first, "tone", "rude", "step 3", GRACE)
+        annotating.resolve(first, "optimality", "4", "saw it", GRACE)
+    annotating.resolve(first, "tone", "rude", "step 3", GRACE)
 
     version = annotating.publish(GRACE, "first round")
     counted = {"success": 2, "side_effect": 2, "repetition": 2, "tone": 2, "safe": 2}
@@ -111,8 +111,8 @@ def test_own_answers_are_compared_decided_published_and_read_back(annotating):
     assert text.splitlines()[0].split(",")[5:] == OWN_COLUMNS
     found = load_annotations(service.suite, service.settings, file=service.files.path(version.file_sha256))
     # one trajectory after the other: the primary annotations with the decision, then the second ones
-    assert {(a.trajectory_id, a.own["tone"]) for a in found[:2]} == {(first, "rude"), (second, "cold")}
-    assert {a.own["tone"] for a in found[2:] if a.trajectory_id == first} <= {"polite", "rude"}
+    assert {(a.trajectory_id, a.answers["tone"]) for a in found[:2]} == {(first, "rude"), (second, "cold")}
+    assert {a.answers["tone"] for a in found[2:] if a.trajectory_id == first} <= {"polite", "rude"}
     # codes: polite 0, cold 1, rude 2; no 0, yes 1
     labels = service.labels.test.primary
     places = [t.trajectory_id for t in service.labels.test.trajectories]
@@ -146,7 +146,7 @@ def test_another_question_changes_the_hash_of_versions_and_that_is_said(annotati
     again_annotating = AnnotationService(changed)
     state = again_annotating.now()
     name = next(iter(state.assigned))
-    again_annotating.actions.resolve(name, "safe", "unsure", "asked anew", GRACE)
+    again_annotating.resolve(name, "safe", "unsure", "asked anew", GRACE)
     version = again_annotating.publish(GRACE, "asked anew")
     assert version.questions_changed and version.to_json()["questions_changed"]
     assert version.guidelines_sha256 == changed.suite.guidelines_sha256
@@ -170,25 +170,25 @@ def test_a_version_from_before_hashes_were_recorded_has_none_and_none_is_said_to
 def test_answers_from_before_the_questions_changed_still_count(service):
     """Annotated under the paper's questions, then asked for tone, and for optimality no more; then back."""
     annotation = AnnotationService(again(service, labels="records"))
-    annotation.actions.invite("ada", GRACE)
+    annotation.invite("ada", GRACE)
     name = annotation.service.suite.split("test")[0].trajectory_id
-    annotation.actions.assign([name], 0.0, 1, GRACE)
-    annotation.actions.save(name, said(), 0, ADA)
+    annotation.assign_trajectories([name], 0.0, 1, GRACE)
+    annotation.save(name, said(), 0, ADA)
     old = annotation.publish(GRACE, "first")
 
     later = AnnotationService(asking(service, labels="records"))
     assert later.service.label_version == old.version  # a question without answers changes no version
     (found,) = finished_annotations(later.now())
-    assert (found.success, found.optimality, found.own) == ("yes", None, {})
+    assert found.answers == {"success": "yes", "side_effect": "no", "repetition": "no"}
     assert later.now().is_done(name, "annotator-1")
-    later.actions.resolve(name, "tone", "cold", "asked in the discussion", GRACE)
+    later.resolve(name, "tone", "cold", "asked in the discussion", GRACE)
     version = later.publish(GRACE, "second")
     row = later.service.files.path(version.file_sha256).read_text().splitlines()[1]
     assert row.split(",")[5:] == ["Successful", "No", "No", "cold", ""]
 
     back = AnnotationService(asking(service, WITHOUT_OWN, labels="records"))
     (found,) = finished_annotations(back.now())
-    assert (found.optimality, found.own) == ("4", {})
+    assert (found.answers["optimality"], found.answers.get("tone")) == ("4", None)
     # nobody is asked for the tone any more, and the answer on optimality of the first round is there again
     assert back.publish(GRACE, "third").changes["optimality"] == 1
 
@@ -198,10 +198,10 @@ def test_a_question_of_the_paper_that_came_later_is_unsure_where_nobody_was_aske
     annotating.publish(GRACE, "first round")
     later = AnnotationService(asking(service, OWN_TOML + OPTIMALITY, labels="records"))
     assert later.publish(GRACE, "optimality is asked now").version == annotating.service.label_version
-    later.actions.resolve(first, "optimality", "4", "looked again", GRACE)
+    later.resolve(first, "optimality", "4", "looked again", GRACE)
     version = later.publish(GRACE, "optimality is asked now")
     rows = later.service.files.path(version.file_sha256).read_text().splitlines()[1:]
-    assert sorted(row.split(",")[7] for row in rows) == ["4. Completely Optimal", *["Unsure"] * 3]
+    assert sorted(row.split(",")[7] for row in rows) == ["4. Completely Optimal", *["Unsure"] * 4]
 
 
 def test_from_template_to_label_version_in_files(service, tmp_path, monkeypatch):

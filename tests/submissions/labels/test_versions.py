@@ -9,7 +9,7 @@ from arb.core.suites.questions import RELEASED_ANSWERS
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions
-from submissions.scoring.rescore import publish, rescore
+from submissions.scoring.rescore import publish
 from tests.support.submissions import again, send, verdicts, with_rules
 
 MIA = Actor("Mia", is_maintainer=True)
@@ -48,27 +48,6 @@ def test_the_first_set_opens_the_suite_and_counts_all_its_labels(serving, releas
     assert (found.by, found.labelled, found.why) == ("Mia", 30, "first round of annotation")
     assert found.changes == dict.fromkeys(RELEASED_ANSWERS, 30)
     assert send(serving, verdicts(serving.suite)).label_version == found.version
-
-
-def test_a_correction_is_a_new_version_and_ranks_are_told_before_and_after(serving, released):
-    first = publish(serving, released, MIA, "first")
-    right = send(serving, verdicts(serving.suite), judge="Right").submission_id
-    # Places 0 and 3 were positive; Bold misses them, and after the correction is the one that is right.
-    bold = send(serving, verdicts(serving.suite, misses=2), judge="Bold").submission_id
-    board = serving.board().to_bytes()
-    fixed = corrected(released, 0, trajectory_success="Unsuccessful")
-    fixed = corrected(fixed, 3, trajectory_success="Unsuccessful", trajectory_looping="Yes")
-    second = publish(serving, fixed, MIA, "two runs ended on the wrong page")
-    # Repetition of place 3 was No (odd places), and is Yes now; success of both changed.
-    assert second.changes == {"success": 2, "side_effect": 0, "repetition": 1, "optimality": 0}
-    assert serving.board().rows == ()  # everything waits for its score under the new version
-
-    found = rescore(serving, MIA)
-    assert (found.before, found.after, found.scored) == (first.version, second.version, 2)
-    # Before: precision 1 for both, recall 10/10 against 8/10. After: 8/10 against 8/8.
-    assert {c.id: (c.before, c.after) for c in found.changes} == {right: (1, 2), bold: (2, 1)}
-    assert serving.board_under(first.version).to_bytes() == board
-    assert [v.version for v in published_versions(serving.engine, "small")] == [first.version, second.version]
 
 
 def test_an_older_version_can_still_be_served_and_scored(serving, released):

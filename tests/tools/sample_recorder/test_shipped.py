@@ -142,8 +142,15 @@ def test_the_dev_labels_are_the_annotations_of_dev(annotations):
         for trajectory in suite.split("dev")
         for number, row in enumerate(annotations[trajectory.trajectory_id], start=1)
     ]
+    words = {"yes": True, "no": False}
     found = [
-        (d.trajectory_id, d.annotation, d.success, d.side_effect, d.repetition, d.optimality, d.annotator)
+        (
+            d.trajectory_id,
+            d.annotation,
+            *(words.get(d.answers[name]) for name in ("success", "side_effect", "repetition")),
+            int(d.answers["optimality"]),
+            d.annotator,
+        )
         for d in load_dev_labels(suite)
     ]
     assert found == expected

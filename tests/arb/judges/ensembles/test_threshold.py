@@ -27,6 +27,7 @@ from arb.judges.ensembles.threshold import (
 from arb.judges.registry import find_judge
 from arb.judges.run.config import check_score_settings
 from arb.judges.types import Answer, Call, Message, OptionsError, Reply, View
+from tests.support.annotations import success_of
 
 # Successes have 0.9, 0.6, 0.3, failures 0.7, 0.2; one success has no verdict.
 SCORES = np.array([0.9, 0.7, 0.6, 0.3, 0.2, np.nan])
@@ -234,12 +235,12 @@ def run_folder(folder, split="dev", **configuration):
             "trajectory_id": each.trajectory_id,
             "state": "ok",
             "calls": [],
-            "answer": {"success": True, "score": 0.8 if each.success else 0.4},
+            "answer": {"success": True, "score": 0.8 if success_of(each) == "yes" else 0.4},
         }
         for each in labels
     ]
     (folder / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return [each.success for each in labels if each.success is not None]
+    return [success_of(each) == "yes" for each in labels if success_of(each) != "unsure"]
 
 
 def test_the_command_chooses_on_the_labels_of_dev_and_says_what_it_froze(tmp_path):

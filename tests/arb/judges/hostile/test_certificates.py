@@ -17,6 +17,7 @@ from arb.judges.ensembles.threshold import (
     read_threshold,
     recommend_threshold,
 )
+from tests.support.annotations import success_of
 from tests.support.llm_server.server import LLMServer
 
 # Score, successes, failures. Yes from 0.9 on: 7 of 9 are right; from 0.4 on: 9 of 16. There are 20 successes.
@@ -117,7 +118,11 @@ def run_folder(folder, success_of, score_of):
 
 
 def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path):
-    run_folder(tmp_path / "run", lambda each: bool(each.success), lambda each: 0.8 if each.success else 0.4)
+    run_folder(
+        tmp_path / "run",
+        lambda each: success_of(each) == "yes",
+        lambda each: 0.8 if success_of(each) == "yes" else 0.4,
+    )
     out = tmp_path / "threshold.json"
     done = CliRunner().invoke(app, ["threshold", str(tmp_path / "run"), "--out", str(out)])
     assert done.exit_code == 1 and not out.exists()
@@ -125,7 +130,7 @@ def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path
 
 
 def test_the_command_takes_an_aim_and_writes_the_plain_figures_next_to_those_held_out(tmp_path):
-    run_folder(tmp_path / "run", lambda each: True, lambda each: 0.8 if each.success else 0.4)
+    run_folder(tmp_path / "run", lambda each: True, lambda each: 0.8 if success_of(each) == "yes" else 0.4)
     out = tmp_path / "threshold.json"
     command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--aim", "precision@recall>=0.5"]
     done = CliRunner().invoke(app, command)

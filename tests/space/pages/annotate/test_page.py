@@ -16,7 +16,8 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
-from arb.core.suite import DevLabels, load_suite
+from arb.core.annotation import Annotation
+from arb.core.suite import load_suite
 from arb.core.suites.questions import default_questions
 from space.app import add_routes
 from space.pages.annotate.item import contradictions_of, describe_time
@@ -27,10 +28,10 @@ from space.web.responses import StaticAssets
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
 from submissions.labels.assignment import GoldAgreement
-from submissions.labels.exchange import ImportedAnswers
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
+from tests.support.annotations import by
 from tests.support.space_app import rest_app
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
@@ -67,10 +68,10 @@ class World:
 
     def _label(self, suite) -> None:
         """Ada and Bob share six runs of test and two of dev; Bob has done all, and a maintainer decided."""
-        acts = self.services.annotations.actions
+        acts = self.services.annotations
         for name in ("ada", "bob"):
             acts.invite(name, GRACE)
-        acts.assign(
+        acts.assign_trajectories(
             [t.trajectory_id for t in (*suite.split("test")[6:12], *suite.split("dev")[:2])], 1.0, 1, GRACE
         )
         for trajectory_id in self.queue("bob"):
@@ -114,8 +115,8 @@ class World:
 
 def _dataset(out: Path, suite, yes: bool) -> Path:
     """A dataset whose labels, rewards and judgments all say the same; steps and goals are equal in both."""
-    word = 4 if yes else 1
-    labels = [DevLabels(t.trajectory_id, 1, yes, yes, yes, word, "annotator-9") for t in suite.split("dev")]
+    word, grade = ("yes", "4") if yes else ("no", "1")
+    labels = [by(t.trajectory_id, "annotator-9", word, word, word, grade) for t in suite.split("dev")]
     part = synthetic.SyntheticPart
     recording, judgments = part._recording, part._judgments
     with pytest.MonkeyPatch.context() as patched:
@@ -270,21 +271,21 @@ def test_no_page_shows_an_annotator_anything_of_a_run_before_they_have_answered(
         "/api/errors.csv",
     }  # fmt: skip  # the search finds what others may see
     if account == "grace":  # a maintainer who annotates: of what she has not, she sees all
-        acts = world.services.annotations.actions
+        acts = world.services.annotations
         assert leaks(whole_site(world, "grace", names), names).keys() >= {
             "/discuss",
             "/api/maintain/log?most=200",
         }
         acts.uninvite("ada", GRACE)
         acts.invite("grace", GRACE)
-        acts.assign([], 1.0, 1, GRACE)
+        acts.assign_trajectories([], 1.0, 1, GRACE)
         assert sorted(world.queue("grace")) == sorted(names)
     assert leaks(whole_site(world, account, names), names) == {}
     assert leaks(whole_site(world, None, names), names).keys() == everybody.keys()  # from the same caches
     done, after = world.queue(account)[:2]
     for name in (done, after):
         assert leaks(whole_site(world, account, [done]), [done]) == {}  # the last one can yet be undone
-        world.services.annotations.actions.save(name, world.said(), 0, replace(GRACE, name=account))
+        world.services.annotations.save(name, world.said(), 0, replace(GRACE, name=account))
     assert "/trajectories?id=" + done in leaks(whole_site(world, account, [done]), [done])
 
 
@@ -382,13 +383,13 @@ def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_
     again = client.put("/api/annotate/answers", json={**draft, "comment": "other"})
     assert again.status_code == 409
     assert "another window" in again.json()["detail"]
-    world.services.annotations.actions.save(second, world.said(), 0, Actor("ada"))
+    world.services.annotations.save(second, world.said(), 0, Actor("ada"))
     assert "&lt;b&gt;ü&lt;/b&gt;" in client.get("/discuss").text
 
 
 def test_maintainers_see_flags_and_gold_and_annotators_see_no_difference(tmp_path):
     world = World(tmp_path, True)
-    grace, actions = world.client("grace"), world.services.annotations.actions
+    grace, actions = world.client("grace"), world.services.annotations
     flagged, *rest = world.queue("ada")
     draft = {"item": world.item("ada", flagged), "flag": "<i>no pictures</i>", "is_skipped": True, "step": 2}
     assert world.client("ada").put("/api/annotate/answers", json=draft).status_code == 200
@@ -484,7 +485,7 @@ def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
     assert client.post("/api/discuss/assign", json=said).json()["assignments"] == 5
     assert len(world.queue("cleo")) > 0
     for trajectory_id in world.queue("ada")[:4]:
-        world.services.annotations.actions.save(trajectory_id, World.said(world), 0, Actor("ada"))
+        world.services.annotations.save(trajectory_id, World.said(world), 0, Actor("ada"))
     agreement = client.get("/api/discuss/agreement").json()["questions"]["success"]["overall"]
     assert (agreement["pairs"], agreement["percent"]) == (4, 1.0)
     assert "100.0 %" in client.get("/discuss").text
@@ -502,15 +503,13 @@ def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
     services = Services(service, Explorer(settings, service))
     people = ("ada", "bob", "eve")
     for who in people:
-        services.annotations.actions.invite(who, GRACE)
+        services.annotations.invite(who, GRACE)
     answers = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality": "4"}
     wrong = {**answers, "success": "no"}
     # Three by three, ten trajectories a pair; Eve never agrees on success
-    services.annotations.actions.import_answers(
+    services.annotations.import_answers(
         [
-            ImportedAnswers(
-                trajectory.trajectory_id, who, Draft(wrong if who == "eve" else answers, is_done=True)
-            )
+            Annotation(trajectory.trajectory_id, who, wrong if who == "eve" else answers)
             for number, trajectory in enumerate(suite.split("test"))
             for who in people
             if who != people[number % 3]

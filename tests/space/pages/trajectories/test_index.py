@@ -81,8 +81,10 @@ def test_dev_has_the_published_labels_and_test_has_none(dev, test_entries):
     said = {found.trajectory_id: found for found in load_dev_labels(load_suite()) if found.is_primary}
     assert dev
     for entry in dev:
-        expected = said[entry.trajectory_id]
-        assert (entry.labels.success, entry.labels.optimality) == (expected.success, expected.optimality)
+        expected = said[entry.trajectory_id].answers
+        success = {"yes": True, "no": False}.get(expected["success"])
+        optimality = int(expected["optimality"]) if expected["optimality"] != "unsure" else None
+        assert (entry.labels.success, entry.labels.optimality) == (success, optimality)
     assert {entry.labels for entry in test_entries} == {None}
 
 

@@ -1,0 +1,221 @@
+"""Decisions about labels: what the discussion of annotators or a dispute decided about a target of an item.
+
+A label version is made of annotators' answers and these decisions (`with_decisions`). Of several decisions
+about the same target of an item the newest one counts, wherever it was made. A decision never changes an
+answer: it is a row of its own in front of the answers (`leaderboard.labels.annotations.DECISION`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal, get_args
+
+from arb.core.annotation import Annotation, decided_row
+from submissions.records.event_log import Event
+
+Outcome = Literal["corrected", "kept", "declined"]
+OUTCOMES: Final = get_args(Outcome)
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Decision:
+    """What was decided about a target (a question) of an item (a trajectory).
+
+    ``value`` is the right answer; None if a dispute was kept or declined. ``sequence`` is the number of the
+    event. ``before`` is the answer in the label set that the decision was applied to, None until then.
+    """
+
+    trajectory_id: str
+    target: str
+    value: str | None
+    origin: Literal["discussion", "dispute"]
+    reason: str
+    by: str
+    at: datetime
+    sequence: int
+    split: str = "test"
+    dispute_id: str = ""
+    outcome: Outcome = "corrected"
+    before: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Decision({self.origin} {self.sequence})"  # without the value: it may stand in a log
+
+    def to_event(self) -> dict[str, Any]:
+        """Return what the event of a label version records of a correction."""
+        return {
+            "dispute_id": self.dispute_id,
+            "decision": self.sequence,
+            "trajectory_id": self.trajectory_id,
+            "question": self.target,
+            "split": self.split,
+            "answer": self.value,
+            "reason": self.reason,
+            "by": self.by,
+            "before": self.before,
+        }
+
+    def to_json(self, labels_are_public: bool) -> dict[str, Any]:
+        """Return the correction without its sequence; of a hidden label only the number of the dispute."""
+        if self.split == "test" and not labels_are_public:
+            return {"dispute_id": self.dispute_id}
+        return {name: value for name, value in self.to_event().items() if name != "decision"}
+
+
+def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
+    """Return a correction as the event of a label version records it (`Decision.to_event`)."""
+    return Decision(
+        trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"], origin="dispute",
+        reason=body["reason"], by=body["by"], at=at, sequence=body["decision"], split=body["split"],
+        dispute_id=body["dispute_id"], before=body["before"],
+    )  # fmt: skip
+
+
+def discussion_decision(event: Event) -> Decision:
+    """Return the decision of an event of kind ``resolved``."""
+    body = event.body
+    return Decision(
+        trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"],
+        origin="discussion", reason=body["reason"], by=event.actor, at=event.at, sequence=event.sequence,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dispute:
+    """A dispute with its decisions; the last one counts."""
+
+    dispute_id: str
+    trajectory_id: str
+    question: str
+    split: str
+    text: str
+    by: str
+    at: datetime
+    decisions: tuple[Decision, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Dispute({self.dispute_id!r})"  # without what was decided: it may stand in a log
+
+    @property
+    def decided(self) -> Decision | None:
+        """The decision that counts; None while the dispute is open."""
+        return self.decisions[-1] if self.decisions else None
+
+
+def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
+    """Return the disputes of a suite by their ids, in the order in which they were filed."""
+    found: dict[str, Dispute] = {}
+    for event in events:
+        body = event.body
+        if event.kind == "disputed" and body["suite"] == suite:
+            asked = {
+                name: body[name] for name in ("dispute_id", "trajectory_id", "question", "split", "text")
+            }
+            found[body["dispute_id"]] = Dispute(**asked, by=event.actor, at=event.at)
+        elif event.kind == "dispute_decided" and body["dispute_id"] in found:
+            dispute = found[body["dispute_id"]]
+            decision = Decision(
+                trajectory_id=dispute.trajectory_id, target=dispute.question, value=body.get("answer"),
+                origin="dispute", reason=body["reason"], by=event.actor, at=event.at,
+                sequence=event.sequence, split=dispute.split, dispute_id=dispute.dispute_id,
+                outcome=body["decision"],
+            )  # fmt: skip
+            found[dispute.dispute_id] = replace(dispute, decisions=(*dispute.decisions, decision))
+    return found
+
+
+def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> dict[str, Any]:
+    """Return what a reader may see of a dispute; maintainers see everything.
+
+    ``text`` and ``reason`` are None if they are hidden, ``answer`` is None for everybody if the label is
+    hidden. Only maintainers see the text of a declined dispute. ``n_decisions``, for maintainers, lets them
+    decide again without overruling a decision that they have not seen.
+    """
+    decided = dispute.decided
+    hides_labels = dispute.split == "test" and not labels_are_public
+    is_declined = decided is not None and decided.outcome == "declined"
+    outcome = decided.outcome if decided else "open"
+    if hides_labels and outcome in ("corrected", "kept") and not is_maintainer:
+        outcome = "decided"
+    return {
+        "dispute_id": dispute.dispute_id,
+        "trajectory_id": dispute.trajectory_id,
+        "question": dispute.question,
+        "split": dispute.split,
+        "by": dispute.by,
+        "at": dispute.at,
+        "outcome": outcome,
+        "text": dispute.text if is_maintainer or not (hides_labels or is_declined) else None,
+        "reason": decided.reason if decided and (is_maintainer or not hides_labels) else None,
+        "decided_by": decided and decided.by,
+        "decided_at": decided and decided.at,
+        "answer": decided.value if decided and not hides_labels else None,
+        "n_decisions": len(dispute.decisions) if is_maintainer else 0,
+    }
+
+
+def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return the newest decision about each target of an item, oldest first."""
+    newest: dict[tuple[str, str], Decision] = {}
+    for decision in sorted(decisions, key=lambda each: each.sequence):
+        newest[decision.trajectory_id, decision.target] = decision
+    return sorted(newest.values(), key=lambda each: each.sequence)
+
+
+def corrections_of(disputes: Iterable[Dispute]) -> list[Decision]:
+    """Return the decisions of disputes that name the right answer."""
+    found = [dispute.decided for dispute in disputes]
+    return [each for each in found if each and each.outcome == "corrected" and each.value is not None]
+
+
+@dataclass(frozen=True, repr=False)
+class DecidedAnnotations:
+    """Annotations with decisions, each a row of its own in front of a trajectory's answers.
+
+    ``applied`` are the decisions that changed a label, with the value before. ``conflicts`` were published
+    once, and the labels have a third value since: they are left out until somebody decides again.
+    ``missing`` are about trajectories that nobody has annotated.
+    """
+
+    annotations: tuple[Annotation, ...]
+    applied: tuple[Decision, ...] = ()
+    conflicts: tuple[Decision, ...] = ()
+    missing: tuple[Decision, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.applied)} applied, {len(self.conflicts)} conflicts)"
+
+
+def with_decisions(
+    annotations: Sequence[Annotation], decisions: Iterable[Decision], published: Iterable[Decision] = ()
+) -> DecidedAnnotations:
+    """Apply decisions to annotations; ``published`` are those of earlier label versions."""
+    primary: dict[str, Annotation] = {}
+    for annotation in annotations:
+        primary.setdefault(annotation.trajectory_id, annotation)
+    value_before = {(each.dispute_id, each.sequence): each.before for each in published}
+    decided: dict[str, Annotation] = {}
+    applied, conflicts, missing = [], [], []
+    for decision in decisions:
+        name = decision.trajectory_id
+        row = decided.get(name, primary.get(name))
+        if row is None:
+            missing.append(decision)
+            continue
+        value = row.answers.get(decision.target)
+        if value == decision.value:
+            continue
+        found = replace(decision, before=value)
+        if value_before.get((decision.dispute_id, decision.sequence), value) != value:
+            conflicts.append(found)
+            continue
+        decided[name] = decided_row(row, {decision.target: decision.value})
+        applied.append(found)
+    rows = []
+    for annotation in annotations:
+        if annotation is primary[annotation.trajectory_id] and annotation.trajectory_id in decided:
+            rows.append(decided[annotation.trajectory_id])
+            if annotation.is_decision:
+                continue
+        rows.append(annotation)
+    return DecidedAnnotations(tuple(rows), tuple(applied), tuple(conflicts), tuple(missing))
