@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arb.core.predictions import Answer, Finding
+from arb.core.predictions import Finding, ReadResult
 from arb.core.predictions.findings import error
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
@@ -28,8 +28,8 @@ class FilesEstimate:
 
 
 def estimate_files(
-    verdicts: Iterable[tuple[str, Answer]],
-    labels: tuple[str, Answer] | None,
+    verdicts: Iterable[tuple[str, ReadResult]],
+    labels: tuple[str, ReadResult] | None,
     draw: tuple[str, bytes] | None = None,
     agent: str | None = None,
 ) -> FilesEstimate:
