@@ -96,8 +96,8 @@ def first_view_hash(wants: Wants) -> str:
 
 
 def _hash_of_texts() -> str:
-    shown = with_bounded_texts(_TEXT_EXAMPLE)
-    return prompts_hash(steps_text(shown.steps, shown.answer), observation_apart(shown)[1] or "")
+    view = with_bounded_texts(_TEXT_EXAMPLE)
+    return prompts_hash(steps_text(view.steps, view.answer), observation_apart(view)[1] or "")
 
 
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
@@ -177,8 +177,8 @@ class Views:
             more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
             lines.append(f"  without {what}: {', '.join(names[:_MOST_NAMES])}{more}")
         kinds = {self.observed[reading_key(each)] for each in incomplete}
-        asking = [entry.judge for entry in entries() if models_of(entry.judge)]
-        able = [each.name for each in asking if not any(missing_inputs(each, kind) for kind in kinds)]
+        with_models = [entry.judge for entry in entries() if models_of(entry.judge)]
+        able = [each.name for each in with_models if not any(missing_inputs(each, kind) for kind in kinds)]
         lines += [f"judges that can: {', '.join(able)}"] if able else []
         if len(incomplete) < chosen:
             lines.append("to judge the other runs alone, add --skip-incomplete")

@@ -7,6 +7,8 @@ both; the result does not depend on how many there are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import call
 from pathlib import Path
 
 from arb.core.annotation import Annotation
@@ -215,14 +217,14 @@ class _Build:
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]
         labels.sort(key=lambda each: (order[each.trajectory_id], each.annotation))
-        shards = []
+        todo = []
         if labels:
             rows = [annotation_row(each, questions) for each in labels]
-            shards.append(write_rows(staged, "annotations", "dev", rows, blinding, questions))
+            todo.append(partial(write_rows, staged, "annotations", "dev", rows, blinding, questions))
         for split in SPLITS:
             if rows := [task_row(task) for task in self.tasks if task.split == split]:
-                shards.append(write_rows(staged, "tasks", split, rows, blinding))
-        return shards
+                todo.append(partial(write_rows, staged, "tasks", split, rows, blinding))
+        return self.workers.run_all(call, todo, [0] * len(todo))  # in workers, which do without pandas
 
     def _write_texts(self, shards: list[Shard], report: BuildReport) -> None:
         suite, blind = self.suite, self.options.blinding is not None
@@ -244,6 +246,7 @@ class _Build:
             "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),
         }
-        write_index((self.work.staged, tuple((s.configuration, s.split, s.name) for s in shards)))
+        index = (self.work.staged, tuple((s.configuration, s.split, s.name) for s in shards))
+        self.workers.run_all(write_index, [index], [0])
         for file, text in texts.items():
             (self.work.staged / file).write_text(text, encoding="utf-8")

@@ -78,10 +78,10 @@ class TrajectoriesQuery:
 
         ``known`` are the values of the fields that are chosen from a list; ``task`` and ``search`` are free.
         """
-        given = parameters_in(query)
-        found = {name: given[name] for name in known if given.get(name) in known[name]}
-        found |= {name: given[name] for name in ("task", "search") if name in given}
-        number = given.get("page", "")
+        parameters = parameters_in(query)
+        found = {name: parameters[name] for name in known if parameters.get(name) in known[name]}
+        found |= {name: parameters[name] for name in ("task", "search") if name in parameters}
+        number = parameters.get("page", "")
         page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
         return cls(**found, page=max(1, page))
 
@@ -115,8 +115,8 @@ def parameters_in(query: str) -> dict[str, str]:
 
 def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
     """The names that a query string sets to a value that cannot be chosen."""
-    given = parameters_in(query)
-    return [name for name in known if given.get(name) and given[name] not in known[name]]
+    parameters = parameters_in(query)
+    return [name for name in known if parameters.get(name) and parameters[name] not in known[name]]
 
 
 def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[str]]:
@@ -292,8 +292,8 @@ def _tasks(
 
 def run_of(entry: TrajectoryEntry, choice: TrajectoriesQuery, votes: Votes, version: str) -> RunTile:
     """An entry as a tile that leads to its story, with the choice kept in its address."""
-    said = entry.labels
-    notes = (("side effect", said and said.side_effect), ("repetition", said and said.repetition))
+    labels = entry.labels
+    notes = (("side effect", labels and labels.side_effect), ("repetition", labels and labels.repetition))
     return RunTile(
         entry=entry,
         agent=agent_title(entry.agent) or "A run",
@@ -302,7 +302,7 @@ def run_of(entry: TrajectoryEntry, choice: TrajectoriesQuery, votes: Votes, vers
             "/api/screenshot", trajectory_id=entry.trajectory_id, num="last", width=TILE_WIDTH, v=version
         ),
         votes=votes,
-        outcome="" if said is None else OUTCOME_WORDS[said.success],
+        outcome="" if labels is None else OUTCOME_WORDS[labels.success],
         notes=tuple(word for word, is_so in notes if is_so),
     )
 

@@ -99,8 +99,8 @@ def _message(action: str) -> str:
     call = _literal_call(action)
     if call is None:
         return ""
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    value = given[0].value if given and isinstance(given[0], ast.Constant) else ""
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    value = values[0].value if values and isinstance(values[0], ast.Constant) else ""
     return value if isinstance(value, str) else ""
 
 

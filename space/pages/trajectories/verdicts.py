@@ -81,8 +81,8 @@ class SubmittedJudges:
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
         """What a judge of ``of_suite`` wrote on a trajectory; None where it wrote nothing."""
-        shown = {judge.row.id: judge for judge in self.of_suite(suite_name)}
-        judge = shown.get(submission_id)
+        judges = {judge.row.id: judge for judge in self.of_suite(suite_name)}
+        judge = judges.get(submission_id)
         if judge is None or trajectory_id not in judge.places:
             return None
         try:
@@ -272,6 +272,6 @@ def judge_names() -> Mapping[str, tuple[str, str]]:
     names: dict[str, tuple[str, str]] = {}
     for judge in read_published_files().judges:
         inputs = {"tree": " (A)", "screenshot": " (S)"}.get(judge.inputs, "")
-        shown = f"{judge.judge}{inputs if judge.group == 'Simplified' else ''}"
-        names.update(dict.fromkeys(judge.aliases, (shown, judge.row_id)))
+        title = f"{judge.judge}{inputs if judge.group == 'Simplified' else ''}"
+        names.update(dict.fromkeys(judge.aliases, (title, judge.row_id)))
     return MappingProxyType(names)

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from dataset_script.sources.published import PublishedDataset
 from space.pages.annotate.access import BlindItems
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
@@ -108,10 +109,10 @@ def test_the_last_screenshot_of_a_run_that_has_none_is_no_content_and_no_error(
     assert ask(client, "/api/screenshot", entries[2], num="last").status_code == 204
 
 
-def test_a_tree_is_plain_text(client, entries, explorer):
+def test_a_tree_is_plain_text(client, entries, built):
     answer = ask(client, "/api/tree", entries[0], num=1, form="pruned")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text == explorer.tree(entries[0].trajectory_id, 1, "pruned")
+    assert answer.text == PublishedDataset(built).steps_of(entries[0].trajectory_id)[1]["axtree_pruned"]
 
 
 def test_the_page_is_the_list_or_the_story_of_its_address(client, entries):
