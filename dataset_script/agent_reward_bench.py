@@ -150,8 +150,8 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
         item = PartRows(task, configuration)
         if configuration not in ("judgments", *ROWS_OF_A_RUN):
             own = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
-            given = [annotation_row(one, suite.questions) for one in own]
-            rows = sorted(given, key=lambda row: row["annotation"])
+            annotations = [annotation_row(one, suite.questions) for one in own]
+            rows = sorted(annotations, key=lambda row: row["annotation"])
             item = PartRows(task, configuration, tuple(rows))
             if not rows:
                 continue

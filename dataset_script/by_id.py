@@ -56,26 +56,15 @@ class IndexEntry:
 
 
 def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
-    """The index of these shards, without those whose rows have no id of a trajectory."""
+    """Return the index of these shards, without those whose rows have no trajectory id (tasks)."""
     import pyarrow as pa
 
-    rows = [{name: getattr(entry, name) for name in _COLUMNS} for entry in indexed(entries)]
-    return pa.Table.from_pylist(rows, schema=index_schema())
-
-
-def index_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([(name, pa.string()) for name in _COLUMNS])
-
-
-def indexed(entries: Iterable[IndexEntry]) -> list[IndexEntry]:
-    """Those that an index has, in its order: tasks are no trajectories."""
-    return [
-        entry
+    rows = [
+        {name: getattr(entry, name) for name in _COLUMNS}
         for entry in sorted(entries, key=lambda entry: entry.file)
         if any(column.name == _ID for column in CONFIGURATIONS[entry.configuration].columns)
     ]
+    return pa.Table.from_pylist(rows, schema=pa.schema([(name, pa.string()) for name in _COLUMNS]))
 
 
 def write_index(task: tuple[Path, Iterable[tuple[str, str, str]]]) -> None:

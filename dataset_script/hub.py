@@ -282,25 +282,25 @@ def show(
             reader = reader_of_repository(hub_of(read_settings()), what, revision)
         else:
             stop(f"{what}: is no folder, and no repository's name (owner/name)", 2)
-        shown = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
+        found = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
     except HTTPError as error:
         stop(f"{what}: {describe_failure(error)}", 2)
     except (OSError, ValueError, KeyError) as error:
         stop(f"{what}: is no dataset that can be read ({error})", 2)
-    if shown is None:
+    if found is None:
         stop(f"{trajectory_id}: there is no such trajectory in {what}", 2)
-    for step in shown["steps"]:
+    for step in found["steps"]:
         picture = step.pop("screenshot", None)
         if pictures is not None and picture is not None:
             kind = {b"\x89": "png", b"R": "webp"}.get(picture["bytes"][:1], "jpg")
             pictures.mkdir(parents=True, exist_ok=True)
             (pictures / f"step-{step['num']}.{kind}").write_bytes(picture["bytes"])
     if as_json:
-        print_json(shown)
+        print_json(found)
         return
-    run = shown["trajectory"]
+    run = found["trajectory"]
     typer.echo(printable(f"{trajectory_id}: {run['goal'] or 'no goal'}"))
-    for step in shown["steps"]:
+    for step in found["steps"]:
         parts = (f"{step['num']:>3}", step["action"] or "", step["url"] or "")
         typer.echo(printable("  ".join(part for part in parts if part)))
     if run.get("answer"):

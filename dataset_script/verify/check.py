@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from arb.core.console import Progress, no_progress
 from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
 from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
-from dataset_script.by_id import IndexEntry, index_schema, indexed, read_index
+from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import (
     Findings,
@@ -31,7 +31,7 @@ from dataset_script.verify.manifest import (
     check_files,
     read_manifest,
 )
-from dataset_script.verify.rows import OF_ARROW, Forbidden, check_canaries, check_shard
+from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import ShardFacts, check_agreement
 
 if TYPE_CHECKING:
@@ -67,25 +67,18 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
 
 
 def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings) -> None:
-    """The index, where there is one, has just these entries."""
-    if (folder / INDEX).is_file() and _index_of(folder) != indexed(entries):
-        findings.add("index", INDEX)
-
-
-def _index_of(folder: Path) -> list[IndexEntry] | None:
-    """The entries of the index; None where there is none that can be read, or it says more than an index."""
+    """Check that the index, if there is one, has just these entries and says nothing else."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not (folder / INDEX).is_file():
+        return
     try:
-        with pq.ParquetFile(folder / INDEX) as file:
-            extra = (file.metadata.metadata or {}).keys() - OF_ARROW
-            if extra or not file.schema_arrow.equals(index_schema()):
-                return None
-        with (folder / INDEX).open("rb") as file:
-            return list(read_index(file))
-    except (pa.ArrowException, OSError, TypeError):
-        return None
+        found = pq.read_table(folder / INDEX)
+    except (pa.ArrowException, OSError):
+        found = None
+    if found is None or not found.equals(index_table(entries), check_metadata=True):
+        findings.add("index", INDEX)
 
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:

@@ -162,7 +162,7 @@ def test_a_dry_run_says_what_goes_where_and_asks_no_hub(hub, benchmark):
 
 
 def test_hidden_labels_of_a_suite_go_to_a_private_repository_that_its_space_reads(tmp_path, monkeypatch):
-    from arb.hub import Plan
+    from arb.hub import PublishPlan
 
     (tmp_path / "labels.csv").write_text("trajectory_id,success\n")
     options = ["--suite", "sample", "--data", str(SAMPLE_DATA), "--labels", str(tmp_path / "labels.csv")]
@@ -173,7 +173,7 @@ def test_hidden_labels_of_a_suite_go_to_a_private_repository_that_its_space_read
         "ada/sample-labels",
         "private dataset",
     )
-    plan = Plan("ada", "sample", load_suite("sample"), SAMPLE_DATA, tmp_path / "labels.csv")
+    plan = PublishPlan("ada", "sample", load_suite("sample"), SAMPLE_DATA, tmp_path / "labels.csv")
     assert plan.space_labels == "hub:ada/sample-labels"
 
 

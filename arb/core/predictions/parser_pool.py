@@ -120,8 +120,9 @@ class ParserPool:
 
     def close(self) -> None:
         """End the idle workers; the pool can be used again."""
-        while self._idle:
-            self._idle.pop().end()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().end()
 
     def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
         """Return what ``reader`` gives, from a process that may die of the file.
@@ -145,22 +146,24 @@ class ParserPool:
 
     def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
         """Return a worker's answer, empty if it broke down. Raises TimeoutError, OSError."""
-        worker = self._idle.pop() if self._idle else _Worker(self._most_bytes)
         try:
-            answer = worker.ask(content, limits, reader)
-        except EOFError:  # it had just been idle for too long, or the system ended it
-            worker.end()
+            worker = self._idle.pop()
+        except IndexError:
             worker = _Worker(self._most_bytes)
+        for has_another_try in (True, False):
             try:
                 answer = worker.ask(content, limits, reader)
-            except EOFError:
+            except EOFError:  # it had just been idle for too long, or the system ended it
                 worker.end()
-                return b""
-        except TimeoutError:
-            worker.end()
-            raise
-        self._idle.append(worker)
-        return answer
+                if has_another_try:
+                    worker = _Worker(self._most_bytes)
+            except BaseException:
+                worker.end()
+                raise
+            else:
+                self._idle.append(worker)
+                return answer
+        return b""
 
 
 class _Worker:

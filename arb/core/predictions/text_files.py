@@ -159,8 +159,10 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     repeated: list[str] = []  # keys that one line has twice
 
     def to_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        repeated.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        return dict(pairs)
+        row = dict(pairs)
+        if len(row) != len(pairs):
+            repeated.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        return row
 
     decoder = json.JSONDecoder(object_pairs_hook=to_object)
     for number, line in enumerate(body.split("\n"), 1):

@@ -277,9 +277,9 @@ def default_guidelines() -> str:
 
 def questions_sha256(questions: Sequence[Question], guidelines: str) -> str:
     """What was asked and how to decide, as a SHA-256 in hex; keys of the page are not in it."""
-    said = [
+    asked = [
         [q.name, q.title, q.text, [[a.value, a.title] for a in q.answers], q.guide, q.ordered]
         for q in questions
     ]
-    content = json.dumps([said, guidelines], ensure_ascii=False, separators=(",", ":"))
+    content = json.dumps([asked, guidelines], ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(content.encode()).hexdigest()
