@@ -6,6 +6,7 @@ same resamples, which is what makes the comparison paired.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -22,6 +23,21 @@ def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator
 
     Every row sums to n_clusters. Blocks bound the memory; the sequence depends on the arguments only.
     """
+    if n_clusters * n_resamples <= _DRAWS_IN_MEMORY:
+        yield _only_block(n_clusters, n_resamples, seed)
+    else:
+        yield from _draw_blocks(n_clusters, n_resamples, seed)
+
+
+@lru_cache(maxsize=2)
+def _only_block(n_clusters: int, n_resamples: int, seed: int) -> np.ndarray:
+    """Return all weights at once. They are kept: all labels and judges of a split share them."""
+    (weights,) = _draw_blocks(n_clusters, n_resamples, seed)
+    weights.flags.writeable = False
+    return weights
+
+
+def _draw_blocks(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
     generator = np.random.default_rng(seed)
     block = max(1, _DRAWS_IN_MEMORY // n_clusters)
     for start in range(0, n_resamples, block):
