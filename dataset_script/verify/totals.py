@@ -14,6 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from arb.core.annotation import DECISION
 from arb.core.ids import TrajectoryId, reading_key
 from arb.core.suite import OFFICIAL, Suite, Trajectory
 from arb.core.vocabulary import SPLITS
@@ -43,7 +44,7 @@ _ENDS: Final = MappingProxyType(
 )
 """Columns of a trajectory that repeat its last step's, and that step's column."""
 
-_OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
+_OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 Digests = Mapping[str, list[str | None]]
 """The digest of each cell of the columns of pictures, by column."""
