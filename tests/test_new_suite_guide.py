@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[1]
 GUIDE = (REPOSITORY / "docs" / "new_suite.md").read_text(encoding="utf-8")
-IN_A_CHECKOUT = ("core", "dataset_script", "leaderboard", "judges", "submissions", "space")
+IN_A_CHECKOUT = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 BESIDE = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 SERVE = "python -m space serve"
 SECONDS = 300

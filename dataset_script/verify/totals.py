@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from arb.core.annotation import DECISION
 from arb.core.ids import Trajectory, TrajectoryId, reading_key
 from arb.core.suite import Suite
 from arb.core.vocabulary import SPLITS
@@ -39,7 +40,7 @@ _ENDS: Final = MappingProxyType(
 )
 """Columns of a trajectory that repeat its last step's, and that step's column."""
 
-_OPAQUE: Final = re.compile(r"annotator-\d{1,4}")
+_OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 Digests = Mapping[str, list[str | None]]
 """The digest of each cell of the columns of pictures, by column."""

@@ -47,8 +47,8 @@ class LabelVersion:
     ``corrections`` are those that were applied to make it; they hold answers. ``replaces`` is the version
     that was served then. ``base`` names the content of the file that ARB_LABELS named then, where the set was
     made from that (`version_of`): such a set is served in place of the file. ``guidelines_sha256`` names the
-    questions and guidelines of then (`Suite.guidelines_sha256`), None of versions from before these were
-    recorded; ``questions_changed`` is whether they were others than those of the version before.
+    questions and guidelines of then (`Suite.guidelines_sha256`); ``questions_changed`` is whether they were
+    others than those of the version before.
     """
 
     version: str
@@ -62,7 +62,7 @@ class LabelVersion:
     replaces: str | None = None
     base: str | None = None
     corrections: tuple[Decision, ...] = field(default=(), repr=False)
-    guidelines_sha256: str | None = None
+    guidelines_sha256: str = ""
     questions_changed: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
 def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
     """The same from the event log."""
     own = [event for event in events if event.body["suite"] == suite]
-    asked = [event.body.get("guidelines_sha256") for event in own]
+    asked = [event.body["guidelines_sha256"] for event in own]
     return [
         LabelVersion(
             version=event.body["version"],
@@ -102,7 +102,7 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
                 recorded_correction(each, event.at) for each in event.body.get("corrections", ())
             ),
             guidelines_sha256=now,
-            questions_changed=None not in (before, now) and before != now,
+            questions_changed=before not in (None, now),
         )
         for event, before, now in zip(own, [None, *asked], asked, strict=False)
     ]
@@ -110,8 +110,7 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
 
 def have_questions_changed(suite: Suite, versions: Sequence[LabelVersion]) -> bool:
     """Whether questions or guidelines of a suite have changed since its newest label version."""
-    newest = versions[-1].guidelines_sha256 if versions else None
-    return newest is not None and newest != suite.guidelines_sha256
+    return bool(versions) and versions[-1].guidelines_sha256 != suite.guidelines_sha256
 
 
 def serves_records(settings: Settings) -> bool:
@@ -240,6 +239,7 @@ class LabelStore:
         self._suite, self._settings = suite, settings
         self._find_origin, self._find_secret = find_origin, find_secret
         self._reading = threading.RLock()
+        self._read: dict[str, LabelSet | NoLabels] = {}
 
     @cached_property
     def origin(self) -> LabelOrigin:
@@ -251,7 +251,7 @@ class LabelStore:
         """Whether a set was published, by this process or another one, since the labels were read."""
         known, newest = self.__dict__.get("origin"), versions_in(events, self._suite.name)
         if known is None:  # not read yet, or there was no set
-            return "_test" in self.__dict__ and serves_records(self._settings) and bool(newest)
+            return "test" in self._read and serves_records(self._settings) and bool(newest)
         return bool(newest) and newest[-1].sequence > known.through
 
     @property
@@ -274,29 +274,27 @@ class LabelStore:
         dev = load_annotations(self._suite, self.origin.settings, "dev")
         return (*found, *(annotation for annotation in dev if annotation.trajectory_id not in known))
 
-    @cached_property
-    def _test(self) -> LabelSet | NoLabels:
+    def _of(self, split: str) -> LabelSet | NoLabels:
         with self._reading:
-            return self._load("test")
-
-    @cached_property
-    def _dev(self) -> LabelSet | NoLabels:
-        with self._reading:
-            return self._load("dev")
+            if split not in self._read:
+                self._read[split] = self._load(split)
+            return self._read[split]
 
     @property
     def test(self) -> LabelSet | None:
-        """The test labels; None where they cannot be had."""
-        return self._test if isinstance(self._test, LabelSet) else None
+        """The test labels; None if they cannot be had."""
+        found = self._of("test")
+        return found if isinstance(found, LabelSet) else None
 
     @property
     def dev(self) -> LabelSet | None:
-        """The dev labels; None where they cannot be had."""
-        return self._dev if isinstance(self._dev, LabelSet) else None
+        """The dev labels; None if they cannot be had."""
+        found = self._of("dev")
+        return found if isinstance(found, LabelSet) else None
 
     def why_none(self, split: str) -> str | None:
         """Why there are no labels of a split, in words that anyone may read; None where there are."""
-        found = self._test if split == "test" else self._dev
+        found = self._of(split)
         if isinstance(found, LabelSet):
             return None
         # Nothing of a private source: neither its place nor what its rows hold.

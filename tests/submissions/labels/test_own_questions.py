@@ -4,7 +4,6 @@ OWN_TOML asks success, side_effect, repetition, tone (polite, cold, rude) and sa
 """
 
 import json
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,10 +15,8 @@ from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft, discussion_items, finished_annotations
 from submissions.labels.corrections import publish_corrections
-from submissions.labels.versions import have_questions_changed, published_versions, versions_in
+from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.moderation.reader_actions import ReaderActions
-from submissions.records.database import snapshot
-from submissions.records.event_log import events_after
 from submissions.scoring.rescore import publish_file
 from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
@@ -150,21 +147,6 @@ def test_another_question_changes_the_hash_of_versions_and_that_is_said(annotati
     version = again_annotating.publish(GRACE, "asked anew")
     assert version.questions_changed and version.to_json()["questions_changed"]
     assert version.guidelines_sha256 == changed.suite.guidelines_sha256
-
-
-def test_a_version_from_before_hashes_were_recorded_has_none_and_none_is_said_to_have_changed(annotating):
-    answered(annotating)
-    annotating.publish(GRACE, "first round")
-    with snapshot(annotating.service.engine) as session:
-        (event,) = events_after(session, kinds=["labels_published"])
-    before = replace(event, body={k: v for k, v in event.body.items() if k != "guidelines_sha256"})
-    first, second = versions_in([before, event], "small")
-    assert (first.guidelines_sha256, first.questions_changed, second.questions_changed) == (
-        None,
-        False,
-        False,
-    )
-    assert not have_questions_changed(annotating.service.suite, [first])
 
 
 def test_answers_from_before_the_questions_changed_still_count(service):
