@@ -197,8 +197,11 @@ def disclosure_histories(
 
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
-    """Return a submission of a suite by its id, with its judge and account; None if there is no such id."""
-    if not re.fullmatch("[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
+    """Return a submission of a suite by its id, with its judge and account; None if there is no such id.
+
+    An id has 32 hexadecimal digits, or 12 if the submission is older than the longer ids.
+    """
+    if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
         return None
     whole = joinedload(Submission.judge).joinedload(Judge.account)
     found = session.get(Submission, submission_id, options=[whole])

@@ -7,9 +7,10 @@ import pytest
 from submissions.intake.accounts import Actor
 from submissions.records.database import transaction
 from submissions.records.event_log import add_event
+from submissions.records.integrity import verify
 from submissions.scoring import scorer
 from submissions.service import SubmissionService
-from tests.support.submissions import declaration, verdicts
+from tests.support.submissions import declaration, send, verdicts
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -34,3 +35,20 @@ def test_a_submission_whose_id_is_taken_gets_another_one(own_settings):
     again = service.submit(upload, declaration()).receipt
     assert (again.submission_id, again.is_new) == (receipt.submission_id, False)
     assert service.submission(receipt.submission_id, Actor("Ada")).receipt.account == "Ada"
+
+
+def test_short_ids_of_older_records_stay_valid(own_settings, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(scorer, "ID_LENGTH", 12)
+        old = SubmissionService(own_settings)
+        ids = [send(old, verdicts(old.suite, misses=n)).submission_id for n in range(2)]
+        old.engine.dispose()
+    assert {len(name) for name in ids} == {12}
+    service = SubmissionService(own_settings)
+    new = send(service, verdicts(service.suite, misses=2)).submission_id
+    for submission_id in (*ids, new):
+        view = service.submission(submission_id, Actor("Ada"))
+        assert view.receipt.submission_id == submission_id and view.report is not None
+    assert {row.id for row in service.board().rows} == {*ids, new}
+    assert verify(service).problems == ()
+    assert not send(service, verdicts(service.suite, misses=1)).is_new
