@@ -31,7 +31,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class ThresholdFigures:
     """The judge that says yes from ``at`` on; no score is a no. Metrics are None where undefined."""
 
     at: float
@@ -62,9 +62,9 @@ class Calibration:
     error: float | None
     auc: float | None
     bins: tuple[Bin, ...]
-    thresholds: tuple[Threshold, ...]
+    thresholds: tuple[ThresholdFigures, ...]
 
-    def best(self, metric: str = "f1") -> Threshold | None:
+    def best(self, metric: str = "f1") -> ThresholdFigures | None:
         """The lowest threshold with the highest ``metric``; None where it is defined for none."""
         defined = [t for t in self.thresholds if getattr(t, metric) is not None]
         return max(defined, key=lambda t: (getattr(t, metric), -t.at), default=None)
@@ -87,16 +87,16 @@ def calibrate(
     scored = (labels >= 0) & ~np.isnan(scores)
     if scored.sum() < FEWEST_SCORES:
         return None
-    given, truth = scores[scored], labels[scored].astype(np.float64)
+    known_scores, truth = scores[scored], labels[scored].astype(np.float64)
     base_rate = truth.mean()
-    bins = reliability_bins(given, truth, tasks[scored], n_bins, n_resamples, seed)
+    bins = reliability_bins(known_scores, truth, tasks[scored], n_bins, n_resamples, seed)
     return Calibration(
         n=int(scored.sum()),
         without_score=int(((labels >= 0) & np.isnan(scores)).sum()),
-        brier=float(np.mean((given - truth) ** 2)),
+        brier=float(np.mean((known_scores - truth) ** 2)),
         brier_of_base_rate=float(base_rate * (1 - base_rate)),
-        error=float(sum(b.n * abs(b.mean_score - b.share) for b in bins if b.n) / len(given)),
-        auc=area_under_curve(given, truth),
+        error=float(sum(b.n * abs(b.mean_score - b.share) for b in bins if b.n) / len(known_scores)),
+        auc=area_under_curve(known_scores, truth),
         bins=bins,
         thresholds=sweep(scores, labels),
     )
@@ -132,7 +132,7 @@ def reliability_bins(
 
 def sweep(
     scores: np.ndarray, labels: np.ndarray, thresholds: Sequence[float] | None = None
-) -> tuple[Threshold, ...]:
+) -> tuple[ThresholdFigures, ...]:
     """The judge at each threshold, rising; without ``thresholds`` at 0.05, 0.10, … 0.95.
 
     Rows whose label is -1 are left out; a row without a score is a "no" (policy ``strict``).
@@ -145,7 +145,7 @@ def sweep(
         tp, fp = int((yes & (labels == 1)).sum()), int((yes & (labels == 0)).sum())
         fn = positives - tp
         metrics = ratio(tp, tp + fp), ratio(tp, positives), f1_from_counts(tp, fp, fn)
-        found.append(Threshold(at, tp, fp, fn, negatives - fp, *metrics))
+        found.append(ThresholdFigures(at, tp, fp, fn, negatives - fp, *metrics))
     return tuple(found)
 
 

@@ -62,7 +62,7 @@ class ErrorsHidden(Exception):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class JudgeError:
+class WrongVerdict:
     """A verdict that the label contradicts.
 
     ``priority`` in [0, 1] is the share of the other judges with a verdict here that say otherwise: the
@@ -78,7 +78,7 @@ class JudgeError:
     others: int
 
     def __repr__(self) -> str:
-        return f"JudgeError({self.trajectory_id!r})"  # without its kind, which is the label turned round
+        return f"WrongVerdict({self.trajectory_id!r})"  # without its kind, which is the label turned round
 
 
 def may_see_errors(suite: Suite, split: str) -> bool:
@@ -93,7 +93,7 @@ def error_queue(
     verdicts: np.ndarray,
     others: Sequence[np.ndarray] = (),
     kind: Kind | None = None,
-) -> tuple[JudgeError, ...]:
+) -> tuple[WrongVerdict, ...]:
     """A judge's errors on one label, the most telling first, then by id; of one ``kind`` where it is given.
 
     ``verdicts`` and each of ``others`` are int8 of shape (n,) in the order of the labels: 1, 0, -1. Rows
@@ -109,17 +109,17 @@ def error_queue(
         raise ValueError(f"verdicts: {wrong_length} rows; {labels.split} has {len(truth)}")
     is_error = (truth >= 0) & (verdicts >= 0) & (verdicts != truth)
     answers = np.stack(others) if others else np.empty((0, len(truth)), dtype=np.int8)
-    given = (answers >= 0).sum(axis=0)
+    n_verdicts = (answers >= 0).sum(axis=0)
     right = (answers == truth).sum(axis=0)
     found = []
     for place in np.flatnonzero(is_error):
         run = labels.trajectories[place]
         this_kind: Kind = "false positive" if verdicts[place] == 1 else "false negative"
         if kind in (None, this_kind):
-            n, n_right = int(given[place]), int(right[place])
+            n, n_right = int(n_verdicts[place]), int(right[place])
             share = n_right / n if n else 0.0
             found.append(
-                JudgeError(run.trajectory_id, run.benchmark, run.agent, this_kind, share, n_right, n)
+                WrongVerdict(run.trajectory_id, run.benchmark, run.agent, this_kind, share, n_right, n)
             )
     return tuple(sorted(found, key=lambda error: (-error.priority, -error.others, error.trajectory_id)))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from arb.core.predictions import Finding, ReadResult
     from leaderboard.success_rates.estimate import AgentEstimate
-    from leaderboard.success_rates.runs import Runs, Stratum
+    from leaderboard.success_rates.runs import AgentRuns, Stratum
 
 VerdictsOption = Annotated[
     list[Path],
@@ -93,7 +93,7 @@ def estimate(
         next_step(*step)
 
 
-def read_runs(files: Sequence[Path]) -> Runs:
+def read_runs(files: Sequence[Path]) -> AgentRuns:
     """Return the runs and verdicts of prediction files, a judge each; problems end the command."""
     from arb.core.predictions.parser_pool import PREDICTIONS
     from leaderboard.success_rates import runs as reading

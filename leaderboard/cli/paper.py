@@ -70,10 +70,10 @@ def _read_all(named: list[str], suite, max_bytes: int) -> dict:
 
     found, problems = {}, []
     for text in named:
-        name, given, path = text.rpartition("=")
-        path = Path(path if given else text)
+        name, separator, path = text.rpartition("=")
+        path = Path(path if separator else text)
         try:
-            found[name if given else path.stem] = read_verdict_file(path, suite, "test", max_bytes)
+            found[name if separator else path.stem] = read_verdict_file(path, suite, "test", max_bytes)
         except VerdictFileError as problem:
             problems.append(str(problem))
     if problems:

@@ -192,8 +192,8 @@ def audit_figures(figures: Figures, positives: int, n: int, *, missing: int | No
     if missing is not None:
         possible, left_out = _fitting_without(figures, positives, n, missing), missing
     elif not candidates:
-        tries = ((k, _fitting_without(figures, positives, n, k)) for k in range(1, MOST_MISSING + 1))
-        left_out, possible = next(((k, found) for k, found in tries if found), (0, ()))
+        attempts = ((k, _fitting_without(figures, positives, n, k)) for k in range(1, MOST_MISSING + 1))
+        left_out, possible = next(((k, found) for k, found in attempts if found), (0, ()))
     alone = len(candidates) or len(possible)
     return AuditResult(figures, positives, n, candidates, left_out, possible, alone)
 
@@ -211,9 +211,9 @@ def _fitting_without(figures: Figures, positives: int, n: int, missing: int) -> 
 
 def _fitting(figures: Figures, positives: int, negatives: int) -> Iterator[Counts]:
     for tp in _numerators(figures.recall, positives):
-        for said_yes in _denominators(figures.precision, tp, negatives):
-            if figures.f1 is None or _prints_f1(tp, said_yes, positives, figures.f1):
-                fp = said_yes - tp
+        for predicted in _denominators(figures.precision, tp, negatives):
+            if figures.f1 is None or _prints_f1(tp, predicted, positives, figures.f1):
+                fp = predicted - tp
                 yield Counts(tp, fp, positives - tp, negatives - fp)
 
 
@@ -239,9 +239,9 @@ def _denominators(tenths: int | None, part: int, most_beside: int) -> range:
     return range(max(low, part), min(high, everything[-1]) + 1)
 
 
-def _prints_f1(tp: int, said_yes: int, positives: int, tenths: int) -> bool:
+def _prints_f1(tp: int, predicted: int, positives: int, tenths: int) -> bool:
     """Whether F1 = 2PR / (P + R) of the four-digit P and R can be printed as ``tenths``."""
-    for p in _four_digits(tp, said_yes):
+    for p in _four_digits(tp, predicted):
         for r in _four_digits(tp, positives):
             # 2PR / (P + R) is 2pr / (10 (p + r)) tenths of a percent, with p and r in ten-thousandths.
             if abs(2 * p * r - 10 * (p + r) * tenths) * 2 <= 10 * (p + r) and (p + r or tenths == 0):

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from leaderboard.success_rates.runs import LEAST_IN_STRATUM, Runs, Stratum
+from leaderboard.success_rates.runs import LEAST_IN_STRATUM, AgentRuns, Stratum
 
 CONFIDENCE: Final = 0.95
 NORMAL_QUANTILE: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -165,7 +165,7 @@ class AgentEstimate:
 
 
 def estimate_agents(
-    runs: Runs, labels: Mapping[str, bool], draw: Sequence[Stratum] | None = None
+    runs: AgentRuns, labels: Mapping[str, bool], draw: Sequence[Stratum] | None = None
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
     """The rates of every agent, by name, and warnings. ``labels`` are by trajectory id.
 
@@ -213,7 +213,7 @@ def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | 
     return RateEstimate(found.n, found.labelled, value, (low, high))
 
 
-def _strata_of(runs: Runs, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:
+def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:
     """The number of each run's stratum; runs of an agent that was not drawn from are in one more."""
     own = [stratum for stratum in draw if stratum.agent == agent]
     numbers = []
@@ -223,7 +223,9 @@ def _strata_of(runs: Runs, rows: np.ndarray, agent: str, draw: Sequence[Stratum]
     return np.array(numbers)
 
 
-def _warnings_on_labels(runs: Runs, labels: Mapping[str, bool], drawn: Iterable[str] | None) -> list[str]:
+def _warnings_on_labels(
+    runs: AgentRuns, labels: Mapping[str, bool], drawn: Iterable[str] | None
+) -> list[str]:
     known, found = set(runs.ids), []
     if unknown := [run for run in labels if run not in known]:
         found.append(

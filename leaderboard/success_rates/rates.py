@@ -15,7 +15,7 @@ from arb.core.suite import Trajectory
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
-from leaderboard.success_rates.runs import Runs, draw_runs
+from leaderboard.success_rates.runs import AgentRuns, draw_runs
 
 OVERALL: Final = "overall"
 INDEPENDENT: Final = 1.0
@@ -97,7 +97,7 @@ def estimate_by_draw(
     success = labels.primary["success"]
     rows = np.flatnonzero(success >= 0)
     truth = {labels.trajectories[row].trajectory_id: bool(success[row]) for row in rows}
-    runs = Runs(
+    runs = AgentRuns(
         tuple(truth), {name: (column[rows] == 1).astype(np.int8) for name, column in verdicts.items()}
     )
     draw = draw_runs(runs, n_labels, seed)

@@ -38,7 +38,7 @@ MOST_AGENTS: Final = 100
 
 
 @dataclass(frozen=True)
-class Runs:
+class AgentRuns:
     """The runs to estimate from, in one order: ``ids``, and each judge's verdicts as 0 or 1 of shape (n,).
 
     A run without a verdict counts as not successful.
@@ -48,7 +48,7 @@ class Runs:
     verdicts: Mapping[str, np.ndarray]
 
     @classmethod
-    def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "Runs":
+    def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "AgentRuns":
         """From each judge's verdicts by trajectory id; the runs are those that any judge names."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
@@ -76,11 +76,11 @@ class Runs:
         numbers: dict[tuple[str, str], int] = {}
         return np.array([numbers.setdefault((run.folder, run.task), len(numbers)) for run in self.parts])
 
-    def of_agent(self, agent: str) -> "Runs":
+    def of_agent(self, agent: str) -> "AgentRuns":
         """The runs of one agent; raises KeyError where it has none."""
         rows = self.rows_of[agent]
         ids = tuple(self.ids[row] for row in rows)
-        return Runs(ids, {judge: column[rows] for judge, column in self.verdicts.items()})
+        return AgentRuns(ids, {judge: column[rows] for judge, column in self.verdicts.items()})
 
     @property
     def matrix(self) -> np.ndarray:
@@ -88,7 +88,7 @@ class Runs:
         return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
 
 
-def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[Runs | None, list[Finding]]:
+def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None, list[Finding]]:
     """The runs and verdicts of prediction files, a judge each, named for its file; None where an error is.
 
     ``files`` are (name, what `read_predictions` gave). Every spelling of an id counts.
@@ -102,7 +102,7 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[Runs | None, lis
         success, found = _success_of(table, found)
         findings += [replace(finding, file=file) for finding in found]
         verdicts[judge] = {names.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
-    runs = Runs.of(verdicts)
+    runs = AgentRuns.of(verdicts)
     if not findings and len(runs.rows_of) > MOST_AGENTS:
         message = f"{len(runs.rows_of):,} agents (the second part of ids); at most {MOST_AGENTS} are taken."
         findings.append(error("too_many_agents", message, column="trajectory_id"))
@@ -115,7 +115,9 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[Runs | None, lis
     return runs, findings
 
 
-def read_labels(name: str, answer: ReadResult, runs: Runs | None) -> tuple[dict[str, bool], list[Finding]]:
+def read_labels(
+    name: str, answer: ReadResult, runs: AgentRuns | None
+) -> tuple[dict[str, bool], list[Finding]]:
     """Whether each labelled run succeeded, under the ids of ``runs`` where these name it, and errors.
 
     ``answer`` is what `leaderboard.labels.annotations.read_success_labels` gave.
@@ -188,7 +190,7 @@ def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Find
         return none("cannot be read as the record of a draw: it is no JSON")
 
 
-def draw_runs(runs: Runs, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:
+def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:
     """``n_labels`` runs of each agent to label, or all if there are fewer, by a hash of the seed and the id.
 
     ``stratified`` draws from each pattern of verdicts in proportion to its runs (see `strata_of_patterns`);

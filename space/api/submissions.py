@@ -5,7 +5,6 @@ What is sent is bounded before it gets here (see `body_limits`).
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 import fastapi
@@ -13,13 +12,12 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from arb.core.predictions import Finding, ReadingLimits, read_predictions
-from arb.core.predictions.findings import error
+from arb.core.predictions import ReadingLimits, read_predictions
 from arb.core.predictions.parser_pool import PREDICTIONS
 from arb.core.predictions.write import template
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
-from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
-from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
+from leaderboard.success_rates.files import FilesEstimate, estimate_files
+from leaderboard.success_rates.runs import SUCCESS_LABELS
 from space.auth.auth import Auth
 from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
 from space.web.body_limits import FORM_LIMITS
@@ -125,23 +123,6 @@ class DeclarationForm(BaseModel):
     )
 
 
-@dataclass(frozen=True)
-class FilesEstimate:
-    """What verdicts and labels give: agents and warnings, or, where they cannot be used, errors."""
-
-    judges: tuple[str, ...] = ()
-    agents: tuple[AgentEstimate, ...] = ()
-    warnings: tuple[str, ...] = ()
-    errors: tuple[Finding, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """What ``leaderboard estimate --json`` prints; else the findings, as ``/api/check`` gives them."""
-        if self.errors:
-            findings = [{"file": finding.file, **finding.to_json()} for finding in self.errors]
-            return {"acceptable": False, "findings": findings}
-        return {"agents": [each.to_json() for each in self.agents], "warnings": list(self.warnings)}
-
-
 class FileEstimates:
     """Estimates from a reader's files, for REST and the page: each file counts as one that is checked.
 
@@ -175,25 +156,12 @@ class FileEstimates:
             content = file.file.read()
             return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
 
-        runs, findings = read_runs((safe_file_name(file.filename or ""), read(file)) for file in verdicts)
-        name = safe_file_name(labels.filename or "labels")
-        known, errors = read_labels(name, read(labels, SUCCESS_LABELS), runs)
-        strata = None
-        if draw is not None and draw.filename:  # a page's form sends an empty part where none was chosen
-            strata, problems = read_draw(safe_file_name(draw.filename), draw.file.read())
-            errors = [*errors, *problems]
-        if runs is None or errors:
-            errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
-            return FilesEstimate(errors=tuple(errors))
-        try:
-            agents, warnings = estimate_agents(runs, known, strata)
-        except ValueError as problem:
-            absent = error(
-                "judge_missing", f"{problem}. Send every file of verdicts that runs were drawn by."
-            )
-            return FilesEstimate(errors=(replace(absent, file=safe_file_name(draw.filename)),))
-        on_files = tuple(finding.message for finding in findings)
-        return FilesEstimate(tuple(runs.verdicts), agents, (*on_files, *warnings))
+        has_draw = draw is not None and draw.filename  # a page's form sends an empty part for no file
+        return estimate_files(
+            ((safe_file_name(file.filename or ""), read(file)) for file in verdicts),
+            (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
+            (safe_file_name(draw.filename), draw.file.read()) if has_draw else None,
+        )
 
 
 def build_submission_router(

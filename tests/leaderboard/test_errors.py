@@ -97,7 +97,7 @@ def test_columns_of_another_length_are_refused(public, labels):
 
 def test_an_error_shows_no_label(public, labels):
     (found,) = error_queue(public, labels(), "success", column(0, 0, 0, 0))
-    assert repr(found) == f"JudgeError({IDS[0]!r})"
+    assert repr(found) == f"WrongVerdict({IDS[0]!r})"
 
 
 def test_the_papers_four_categories_are_there_each_described_in_a_sentence():

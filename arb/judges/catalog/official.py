@@ -118,9 +118,9 @@ def templates_in(read: Callable[[str], str]) -> Templates:
 
 @dataclass(frozen=True)
 class WebJudgeTemplates:
-    """The templates in the authors' file, in its order. ``most_shown`` is its constant, in digits."""
+    """The templates in the authors' file, in its order. ``max_images`` is its constant, in digits."""
 
-    most_shown: str
+    max_images: str
     key_points_system: str
     key_points: str
     rating_system: str
@@ -373,9 +373,9 @@ class OfficialWebJudge(_Official, WebJudge):
             task=view.goal.strip(),
             key_points=points,
             last_actions=_numbered([step.action for step in view.steps[: -1 if is_over else None]]),
-            thoughts=_numbered([note for _, note in chosen if note][: self.most_shown]),
+            thoughts=_numbered([note for _, note in chosen if note][: self.max_images]),
         )
-        pictures = (_called_png(step.screenshot) for step, _ in chosen[: self.most_shown])
+        pictures = (_called_png(step.screenshot) for step, _ in chosen[: self.max_images])
         return (Message("system", templates.system), Message("user", (asked, *pictures)))
 
 

@@ -45,7 +45,7 @@ AUTHORS_QUALITY: Final = 75
 class WebJudge(DescribedJudge):
     """Draws key points from the goal, rates screenshots against them, judges by those that matter.
 
-    Every screenshot is rated, each by a call; of those rated ``threshold`` or more the first ``most_shown``
+    Every screenshot is rated, each by a call; of those rated ``threshold`` or more the first ``max_images``
     are shown in their order, after the notes on them. A screenshot whose rating cannot be read, or was
     refused, is not shown. ``most_rated`` bounds the calls: of more screenshots that many are rated, spread
     evenly from the first to the last. Defaults are the method's own, but for ``max_output_tokens``: reasoning
@@ -60,7 +60,7 @@ class WebJudge(DescribedJudge):
     model: str
     threshold: int = 3
     most_rated: int | None = None
-    most_shown: int = 50
+    max_images: int = 50
     max_output_tokens: int | None = None
     inputs: str = "goal, steps, all screenshots"
     source: str = "arXiv 2504.01382"
@@ -131,20 +131,20 @@ class WebJudge(DescribedJudge):
     def messages(
         self, view: View, points: str, chosen: Sequence[tuple[ViewStep, str]], has_screenshots: bool
     ) -> tuple[Message, ...]:
-        """The question for the verdict: the notes on the first ``most_shown`` of the chosen screenshots, and
+        """The question for the verdict: the notes on the first ``max_images`` of the chosen screenshots, and
         then these.
         """
         prompts = read_prompts("webjudge")
         parts: list[str | Image] = goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points))
         parts.append(prompts["steps"].format(steps=steps_text(view.steps, view.answer)))
-        if shown := chosen[: self.most_shown]:
+        if images := chosen[: self.max_images]:
             notes = (
                 prompts["note"].format(place=place, number=step.number, note=note)
-                for place, (step, note) in enumerate(shown, start=1)
+                for place, (step, note) in enumerate(images, start=1)
             )
             parts.append(prompts["shown"].format(notes="\n".join(notes)))
-            parts += [step.screenshot for step, _ in shown]
+            parts += [step.screenshot for step, _ in images]
         else:
             parts.append(prompts["none shown" if has_screenshots else "none recorded"])
         return (Message("system", prompts["judge"]), Message("user", content_of(parts)))

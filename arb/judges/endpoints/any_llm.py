@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S, parse_reply, request_body, without_key
-from arb.judges.endpoints.providers import Access
+from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import (
     OPTIONAL_PARAMS,
     OUTPUT_LIMITS,
@@ -75,7 +75,7 @@ class AnyLLMEndpoint:
     Raises OptionsError where the provider's client cannot be made.
     """
 
-    def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
+    def __init__(self, access: EndpointAccess, timeout_s: float = TIMEOUT_S):
         self._access = access
         self._timeout_s = timeout_s
         try:
@@ -125,7 +125,7 @@ class AnyLLMEndpoint:
             await client.close()
 
 
-def _open(access: Access, timeout_s: float) -> Any:
+def _open(access: EndpointAccess, timeout_s: float) -> Any:
     """The library's provider, its client set up as ours is: no retries, and as many connections as calls."""
     from any_llm import AnyLLM
 
@@ -217,7 +217,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
         for part in item.get("content") or ()
     ]
     texts = [part for part in parts if part.get("type") == "output_text"]
-    refusals = [part["refusal"] for part in parts if part.get("type") == "refusal"]
+    refused_texts = [part["refusal"] for part in parts if part.get("type") == "refusal"]
     kinds = {item.get("type") for item in answer.get("output") or ()}
     reason = (answer.get("incomplete_details") or {}).get("reason")
     usage = answer.get("usage") or {}
@@ -229,7 +229,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "message": {
                     "content": "".join(part["text"] for part in texts) or None,
-                    "refusal": "\n".join(refusals) or None,
+                    "refusal": "\n".join(refused_texts) or None,
                     "reasoning": "reasoning" in kinds,
                     "tool_calls": "function_call" in kinds,
                 },

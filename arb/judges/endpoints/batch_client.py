@@ -19,7 +19,7 @@ from arb.judges.endpoints.openai_compatible import (
     too_long_message,
     without_key,
 )
-from arb.judges.endpoints.providers import Access, endpoint_url
+from arb.judges.endpoints.providers import EndpointAccess, endpoint_url
 from arb.judges.engine.errors import CallFailed, classify, classify_status, read_json
 from arb.judges.engine.retry import RetryPolicy, RetryState
 
@@ -60,7 +60,7 @@ class BatchState:
 class BatchClient:
     """For one endpoint and one event loop. Transient failures are retried; others raise CallFailed."""
 
-    def __init__(self, access: Access, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep):
+    def __init__(self, access: EndpointAccess, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep):
         self._access = access
         self._session = open_session(access)
         self._sleep = sleep

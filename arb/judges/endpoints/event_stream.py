@@ -42,7 +42,7 @@ def completion_of_stream(text: str) -> str:
         for choice in chunk.get("choices") or ():
             if isinstance(choice, dict):
                 index = choice.get("index")
-                choices.setdefault(index if type(index) is int else 0, _Choice()).add(choice)
+                choices.setdefault(index if type(index) is int else 0, _StreamedChoice()).add(choice)
     ended = choices and all(choice.finish_reason is not None for choice in choices.values())
     if not (is_done or ended or "error" in answer):
         raise _unusable("the stream ended before the reply did", text)
@@ -57,7 +57,7 @@ def _events(text: str) -> Iterator[str]:
 
 
 @dataclass
-class _Choice:
+class _StreamedChoice:
     """The parts of one choice so far."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)

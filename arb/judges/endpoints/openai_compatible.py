@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from arb.judges.endpoints.event_stream import completion_of_stream, is_event_stream
-from arb.judges.endpoints.providers import PROVIDERS, Access, endpoint_url
+from arb.judges.endpoints.providers import PROVIDERS, EndpointAccess, endpoint_url
 from arb.judges.engine.errors import (
     OUTPUT_LIMITS,
     CallFailed,
@@ -287,7 +287,7 @@ class OpenAIEndpoint:
     takes_choices = True
     """A request may ask for several answers (``n`` in ``extra``)."""
 
-    def __init__(self, access: Access, timeout_s: float = TIMEOUT_S):
+    def __init__(self, access: EndpointAccess, timeout_s: float = TIMEOUT_S):
         self._access = access
         self._timeout_s = timeout_s
         self._address = endpoint_url(access.base_url, "chat/completions")
@@ -376,7 +376,7 @@ _SECRET_CHARS: Final = 8
 """The value of a header that is at least so long is taken for a secret."""
 
 
-def without_key(failure: CallFailed, access: Access) -> CallFailed:
+def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
     """Remove the key and the user's headers from a failure: endpoints may repeat them in an error."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
@@ -386,12 +386,12 @@ def without_key(failure: CallFailed, access: Access) -> CallFailed:
     return failure
 
 
-def redirects(access: Access) -> dict[str, bool]:
+def redirects(access: EndpointAccess) -> dict[str, bool]:
     """Return how requests treat a redirect: the user's headers must not be sent to another host."""
     return {"allow_redirects": not access.own_headers}
 
 
-def open_session(access: Access) -> ClientSession:
+def open_session(access: EndpointAccess) -> ClientSession:
     import aiohttp
 
     address = urlsplit(access.base_url)

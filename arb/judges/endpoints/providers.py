@@ -166,7 +166,7 @@ def normalize_address(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class EndpointAccess:
     """How an endpoint is reached. ``key`` is None if none is wanted.
 
     The key and the values of ``own_headers``, which the user gave, are never shown. ``library``: any-llm's
@@ -181,19 +181,19 @@ class Access:
     own_headers: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        return f"Access({self.base_url!r}, key {'given' if self.key else 'none'})"
+        return f"EndpointAccess({self.base_url!r}, key {'given' if self.key else 'none'})"
 
 
 def resolve_access(
     models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
-) -> dict[str, Access]:
+) -> dict[str, EndpointAccess]:
     """How the endpoint of each role is reached.
 
     A variable that ``key_variable`` names must be set; a provider's own only where it needs a key. Raises
     OptionsError that lists all that is missing.
     """
     environment = os.environ if environment is None else environment
-    found: dict[str, Access] = {}
+    found: dict[str, EndpointAccess] = {}
     problems: dict[str, None] = {}
     for role, model in models.items():
         try:
@@ -208,7 +208,7 @@ def resolve_access(
     return found
 
 
-def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
+def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAccess:
     provider = PROVIDERS.get(model.provider)
     if model.provider in _SELF_SERVED:
         raise ValueError(
@@ -237,7 +237,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> Access:
     own_headers = model.header
     if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
         own_headers = (("api-key", key), *own_headers)  # dated API versions take the key in this header only
-    return Access(
+    return EndpointAccess(
         base_url,
         key or None,
         provider.output_limit,

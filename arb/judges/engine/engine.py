@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
-from arb.judges.endpoints.providers import Access, resolve_access
+from arb.judges.endpoints.providers import EndpointAccess, resolve_access
 from arb.judges.engine.budget import Budget
 from arb.judges.engine.cache import CallCache, call_key
 from arb.judges.engine.concurrency import AdaptiveLimit
@@ -208,7 +208,7 @@ async def open_endpoints(
     Raises OptionsError for a missing key or address before anything is opened.
     """
     access = resolve_access(models, environment)
-    opened: dict[Access, Endpoint] = {}
+    opened: dict[EndpointAccess, Endpoint] = {}
     by_role: dict[str, Endpoint] = {}
     try:
         for role in models:
@@ -221,7 +221,7 @@ async def open_endpoints(
         await asyncio.gather(*(each.close() for each in opened.values()))
 
 
-def _open_endpoint(access: Access, timeout_s: float) -> Endpoint:
+def _open_endpoint(access: EndpointAccess, timeout_s: float) -> Endpoint:
     if access.library is not None:
         from arb.judges.endpoints.any_llm import AnyLLMEndpoint
 

@@ -218,12 +218,14 @@ def recommend_threshold(
         )
     if not _beats(choice.held_out, choice.plain, aim):
         found = {"the best threshold": choice.held_out, "the plain verdict": choice.plain}
-        told = (
+        sentences = (
             f"{name} has precision {percent(cell['precision'])} %, recall {percent(cell['recall'])} % and F1 "
             f"{percent(cell['f1'])} %"
             for name, cell in found.items()
         )
-        raise NoThresholdError(f"no threshold is recommended for {aim}: on held-out data {'; '.join(told)}")
+        raise NoThresholdError(
+            f"no threshold is recommended for {aim}: on held-out data {'; '.join(sentences)}"
+        )
     return choice
 
 

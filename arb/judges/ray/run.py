@@ -41,7 +41,7 @@ MAX_WORKERS: Final = PREFETCH
 CORES_OF_A_WORKER: Final = 0.01
 """What a worker reserves, so that ``--ray-workers`` may exceed the cores of a busy cluster."""
 
-MAX_TRIES: Final = 100
+MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
 """How often, and with which pause, a step is tried again if its worker died, before that is an error."""
 
@@ -194,7 +194,7 @@ class WorkerPool:
         from ray.exceptions import RayError, RayTaskError
 
         problem = ""
-        for _ in range(MAX_TRIES):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 return await worker.step.remote(self._setup, trajectory_id, stages)
             except RayTaskError as error:
@@ -202,7 +202,7 @@ class WorkerPool:
                 break
             except RayError as error:
                 problem = (
-                    f"no worker could judge it in {MAX_TRIES} tries: {' '.join(str(error).split())[:600]}"
+                    f"no worker could judge it in {MAX_ATTEMPTS} tries: {' '.join(str(error).split())[:600]}"
                 )
                 await asyncio.sleep(RETRY_S)
         return Judgment(trajectory_id, Answer("error"), problem=problem)

@@ -16,7 +16,7 @@ from typing import Final
 
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
-from arb.judges.endpoints.providers import Access, omitted_params, resolve_access
+from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
 from arb.judges.engine.budget import build_budget, limit_message, max_output
 from arb.judges.engine.cache import call_key
 from arb.judges.engine.errors import AccountError, CallFailed
@@ -90,7 +90,7 @@ class _Rounds:
 
     job: Job
     folder: RunFolder
-    access: Mapping[str, Access]
+    access: Mapping[str, EndpointAccess]
     collector: BatchCollector
     stop: asyncio.Event
     poll_s: float
@@ -261,7 +261,7 @@ class _Rounds:
 
 
 @contextlib.asynccontextmanager
-async def _clients(access: Mapping[str, Access]) -> AsyncIterator[dict[str, BatchClient]]:
+async def _clients(access: Mapping[str, EndpointAccess]) -> AsyncIterator[dict[str, BatchClient]]:
     """The client of each role; roles at the same place share one."""
     opened = {place: BatchClient(place) for place in set(access.values())}
     try:

@@ -15,9 +15,9 @@ from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.errors import (
     CATEGORIES,
     ErrorTag,
-    JudgeError,
     Kind,
     TagComparison,
+    WrongVerdict,
     compare_taggers,
     count_tags,
     current_tags,
@@ -50,7 +50,7 @@ class ErrorFilter:
     benchmark: str = ""
     agent: str = ""
 
-    def has(self, error: JudgeError) -> bool:
+    def has(self, error: WrongVerdict) -> bool:
         return (
             KINDS.get(self.kind, error.kind) == error.kind
             and self.benchmark in ("", error.benchmark)
@@ -65,7 +65,7 @@ class ErrorLine:
     ``n_later`` tags are by others, and shown to the reader after a tag of their own.
     """
 
-    error: JudgeError
+    error: WrongVerdict
     entry: TrajectoryEntry | None
     address: str
     reasoning: str
@@ -119,7 +119,7 @@ class TagReader:
 
 def errors_of(
     service: SubmissionService, verdicts: JudgeVerdicts, column: JudgeColumn, split: str, blind: BlindItems
-) -> tuple[JudgeError, ...]:
+) -> tuple[WrongVerdict, ...]:
     """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
     labels = verdicts.labels(split)
     if labels is None:
@@ -153,15 +153,15 @@ def queue_page(
         place, trajectory = places[error.trajectory_id]
         entry = verdicts.entry(trajectory)
         tags_of_it = of_error.get(error.trajectory_id, ())
-        shown = tuple(reader.visible(tags_of_it))
+        visible = tuple(reader.visible(tags_of_it))
         lines.append(
             ErrorLine(
                 error=error,
                 entry=entry,
                 address=last_step_address(entry, column) if entry else "",
                 reasoning=verdicts.reasoning(column, trajectory, place),
-                tags=shown,
-                n_later=len(tags_of_it) - len(shown),
+                tags=visible,
+                n_later=len(tags_of_it) - len(visible),
             )
         )
     counts = {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()}
@@ -197,8 +197,8 @@ def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str
 
     How far they agree is of all their tags; single ones that differ are those that the reader may see.
     """
-    people = sorted({tag.tagger for tag in tags})[:50]
-    found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(people, 2)]
+    taggers = sorted({tag.tagger for tag in tags})[:50]
+    found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(taggers, 2)]
     most = sorted((pair for pair in found if pair[2].n), key=lambda pair: -pair[2].n)[:MOST_PAIRS]
     visible = {(tag.judge, tag.trajectory_id) for tag in reader.visible(tags)}
     return [

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.calibration import Bin, Calibration, Threshold
+from leaderboard.calibration import Bin, Calibration, ThresholdFigures
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.judge.summary import (
     ASKED,
@@ -275,7 +275,7 @@ def y(share: float) -> float:
     return round(TOP + (1 - share) * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def _points(thresholds: Sequence[Threshold], metric: str) -> str:
+def _points(thresholds: Sequence[ThresholdFigures], metric: str) -> str:
     return " ".join(f"{x(t.at)},{y(getattr(t, metric))}" for t in thresholds)
 
 

@@ -10,7 +10,7 @@ from arb.core.predictions import Predictions
 from arb.core.predictions.findings import error
 from bench.estimate import simulate
 from leaderboard.success_rates.estimate import estimate_agents, estimate_rate, labels_needed, t_quantile
-from leaderboard.success_rates.runs import Runs, draw_runs, read_labels, read_runs, stratum_sizes
+from leaderboard.success_rates.runs import AgentRuns, draw_runs, read_labels, read_runs, stratum_sizes
 
 ALONE = np.arange(1_000)
 """Every run on a task of its own."""
@@ -122,14 +122,14 @@ def test_groups_are_drawn_from_in_proportion_two_or_more_of_each(sizes, total):
     assert all(min(2, size) <= drawn <= size for drawn, size in zip(found, sizes, strict=True))
 
 
-def runs_of(n: int, agent: str = "one") -> Runs:
+def runs_of(n: int, agent: str = "one") -> AgentRuns:
     """``n`` runs of an agent, of which a judge calls every fourth successful."""
-    return Runs.of({"judge": {f"own/{agent}/task-{number}": number % 4 == 0 for number in range(n)}})
+    return AgentRuns.of({"judge": {f"own/{agent}/task-{number}": number % 4 == 0 for number in range(n)}})
 
 
 def test_a_draw_is_of_each_agent_the_same_for_its_seed_and_recorded():
     ids = [*runs_of(100).ids, *runs_of(50, "two").ids]
-    runs = Runs.of({"judge": {run: int(run.rpartition("-")[2]) % 4 == 0 for run in ids}})
+    runs = AgentRuns.of({"judge": {run: int(run.rpartition("-")[2]) % 4 == 0 for run in ids}})
     strata = draw_runs(runs, 20, seed=1)
     assert [(stratum.agent, stratum.n, len(stratum.drawn)) for stratum in strata] == [
         ("one", 100, 20),
@@ -171,14 +171,16 @@ def test_a_draw_by_verdicts_needs_these_verdicts_as_they_were():
     labels = {run: False for stratum in strata for run in stratum.drawn}
     assert estimate_agents(runs, labels, strata)[1] == ()
     with pytest.raises(ValueError, match="drawn by the verdicts of judge, which are not given"):
-        estimate_agents(Runs.of({"other": dict.fromkeys(runs.ids, True)}), labels, strata)
+        estimate_agents(AgentRuns.of({"other": dict.fromkeys(runs.ids, True)}), labels, strata)
     changed = {"judge": dict.fromkeys(runs.ids[:50], True) | dict.fromkeys(runs.ids[50:], False)}
-    (warning,) = estimate_agents(Runs.of(changed), labels, strata)[1]
+    (warning,) = estimate_agents(AgentRuns.of(changed), labels, strata)[1]
     assert "runs or verdicts are others than when runs were drawn" in warning
 
 
 def test_tasks_of_two_benchmarks_that_share_a_name_are_two():
-    runs = Runs.of({"judge": {f"{folder}/one/{n}": False for folder in ("shop", "map") for n in range(10)}})
+    runs = AgentRuns.of(
+        {"judge": {f"{folder}/one/{n}": False for folder in ("shop", "map") for n in range(10)}}
+    )
     _, warnings = estimate_agents(runs, dict.fromkeys(runs.ids[:12], False))
     assert not any("repeat a task" in warning for warning in warnings)
 
@@ -192,7 +194,9 @@ def test_labels_of_unknown_origin_are_compared_with_the_other_runs():
 
 
 def test_repeats_of_a_task_are_one_cluster_and_few_labels_are_said():
-    runs = Runs.of({"judge": {f"own/one/{task}{again}": False for task in range(20) for again in ("", "~2")}})
+    runs = AgentRuns.of(
+        {"judge": {f"own/one/{task}{again}": False for task in range(20) for again in ("", "~2")}}
+    )
     labels = dict.fromkeys(runs.ids[:12], False)
     (found,), warnings = estimate_agents(runs, labels)
     assert found.labels_only.labelled == 12
@@ -287,7 +291,7 @@ def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_te
 
 
 def effective_labels(n):
-    """The independent labels Wilson's interval stands for, with 50 labels of ``n`` runs and one judge."""
+    """Return the labels that Wilson's interval stands for, with 50 labelled of ``n`` runs and one judge."""
     pattern = [(1, 1)] * 18 + [(1, 0)] * 2 + [(0, 0)] * 28 + [(0, 1)] * 2  # verdict, label
     verdicts = np.array([verdict for verdict, _ in pattern] * (n // 50))[:, None]
     labels = np.array([label for _, label in pattern] + [-1] * (n - 50))

@@ -15,7 +15,7 @@ from leaderboard.success_rates.rates import (
     rejection_finetuning,
     swapped_pairs,
 )
-from leaderboard.success_rates.runs import Runs, draw_runs
+from leaderboard.success_rates.runs import AgentRuns, draw_runs
 
 RUNS = [("shop", "ann", "t1"), ("shop", "ann", "t2"), ("map", "ann", "t3"), ("shop", "bob", "t1")]
 TRAJECTORIES = [
@@ -102,7 +102,7 @@ def test_only_the_labels_of_the_draw_are_estimated_from():
     assert (found.assisted.n, found.assisted.labelled) == (40, 20)
     assert rates == {"ann": 10 / 40} and found.judge_alone == {"judge": 11 / 40}
     ids = tuple(f"shop/ann/t{number}" for number in np.flatnonzero(success >= 0))
-    (stratum,) = draw_runs(Runs(ids, {}), 20, seed=3)
+    (stratum,) = draw_runs(AgentRuns(ids, {}), 20, seed=3)
     failed = [number for number in range(50) if success[number] == 0]
     success[next(number for number in failed if f"shop/ann/t{number}" not in stratum.drawn)] = 1
     (same,), changed, _ = estimate_by_draw(verdicts, labels_over(success), 20, seed=3)

@@ -60,7 +60,7 @@ def test_screenshots_rated_three_or_more_are_shown_in_order_after_what_they_show
 
 
 def test_of_more_than_may_be_shown_the_first_are():
-    done = judged(WebJudge("WebJudge", "m", most_shown=2), view(actions=3), rate(3, 5, 3, 3))
+    done = judged(WebJudge("WebJudge", "m", max_images=2), view(actions=3), rate(3, 5, 3, 3))
     assert shown_of(done) == [image(1).sha256, image(2).sha256]
 
 

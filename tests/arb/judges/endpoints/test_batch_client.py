@@ -6,7 +6,7 @@ import pytest
 
 from arb.judges.endpoints import batch_client
 from arb.judges.endpoints.batch_client import BatchClient
-from arb.judges.endpoints.providers import Access
+from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
 from arb.judges.engine.retry import RetryPolicy
 from tests.support.llm_server.server import LLMServer
@@ -14,7 +14,7 @@ from tests.support.llm_server.server import LLMServer
 
 def with_client(server, step, key="sk-very-secret"):
     async def run():
-        client = BatchClient(Access(server.base_url, key, "max_tokens"))
+        client = BatchClient(EndpointAccess(server.base_url, key, "max_tokens"))
         try:
             return await step(client)
         finally:
@@ -73,7 +73,7 @@ def test_a_connection_that_is_refused_is_tried_five_times(monkeypatch):
         waits.append(seconds)
 
     async def step():
-        client = BatchClient(Access("http://127.0.0.1:1/v1", None, "max_tokens"), sleep)
+        client = BatchClient(EndpointAccess("http://127.0.0.1:1/v1", None, "max_tokens"), sleep)
         try:
             await client.find("mark")
         finally:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.judges.endpoints.openai_compatible import OpenAIEndpoint, encoded, parse_reply, request_body
-from arb.judges.endpoints.providers import Access
+from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
 from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 from tests.support.llm_server.chat import Scripted
@@ -245,7 +245,7 @@ MODEL = ModelSettings("m")
 
 @contextlib.asynccontextmanager
 async def open_endpoint(server, key="a-key", timeout_s=30.0):
-    endpoint = OpenAIEndpoint(Access(server.base_url, key, "max_tokens"), timeout_s)
+    endpoint = OpenAIEndpoint(EndpointAccess(server.base_url, key, "max_tokens"), timeout_s)
     try:
         yield endpoint
     finally:
@@ -411,7 +411,9 @@ def sent(access_of_port, answers=(), asked=CLIENT_ASKED):
 
 def test_key_and_headers_are_sent():
     headers = (("OpenAI-Organization", "org-1"),)
-    (request,) = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1/", "a-key", "max_tokens", headers))
+    (request,) = sent(
+        lambda port: EndpointAccess(f"http://127.0.0.1:{port}/v1/", "a-key", "max_tokens", headers)
+    )
     assert (request.method, request.path) == ("POST", "/v1/chat/completions")
     assert request.headers["authorization"] == "Bearer a-key"
     assert request.headers["openai-organization"] == "org-1"
@@ -419,7 +421,7 @@ def test_key_and_headers_are_sent():
 
 
 def test_a_name_and_a_password_in_the_address_are_sent_in_the_keys_place():
-    (request,) = sent(lambda port: Access(f"http://me:pass@127.0.0.1:{port}/v1", None, "max_tokens"))
+    (request,) = sent(lambda port: EndpointAccess(f"http://me:pass@127.0.0.1:{port}/v1", None, "max_tokens"))
     assert request.headers["authorization"] == "Basic bWU6cGFzcw=="  # me:pass
 
 
@@ -429,19 +431,21 @@ def test_a_proxy_of_the_environment_is_used_but_for_hosts_that_need_none(monkeyp
     def through_a_proxy(port):
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-        return Access("http://far.example/v1", None, "max_tokens")
+        return EndpointAccess("http://far.example/v1", None, "max_tokens")
 
     (request,) = sent(through_a_proxy)
     assert request.path == "http://far.example/v1/chat/completions"
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    (request,) = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1", None, "max_tokens"))
+    (request,) = sent(lambda port: EndpointAccess(f"http://127.0.0.1:{port}/v1", None, "max_tokens"))
     assert request.path == "/v1/chat/completions"
 
 
 def test_a_call_that_is_sent_elsewhere_goes_there_whole():
     moved = Answer(status=307, headers={"location": "/v2/chat/completions"})
-    first, second = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1", "a-key", "max_tokens"), [moved])
+    first, second = sent(
+        lambda port: EndpointAccess(f"http://127.0.0.1:{port}/v1", "a-key", "max_tokens"), [moved]
+    )
     assert second.path == "/v2/chat/completions"
     assert first.body == second.body and json.loads(second.body)["model"] == "m"
     assert second.headers["authorization"] == "Bearer a-key"
@@ -451,14 +455,16 @@ def test_a_long_prompt_arrives_whole_and_without_a_warning():
     asked = (Message("user", "word " * 400_000),)  # 2 MB
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (request,) = sent(lambda port: Access(f"http://127.0.0.1:{port}/v1", None, "max_tokens"), asked=asked)
+        (request,) = sent(
+            lambda port: EndpointAccess(f"http://127.0.0.1:{port}/v1", None, "max_tokens"), asked=asked
+        )
     assert json.loads(request.body)["messages"] == [{"role": "user", "content": "word " * 400_000}]
 
 
 def test_an_answer_that_is_no_http_may_have_been_paid():
     with pytest.raises(CallFailed) as failed:
         sent(
-            lambda port: Access(f"http://127.0.0.1:{port}/v1", None, "max_tokens"),
+            lambda port: EndpointAccess(f"http://127.0.0.1:{port}/v1", None, "max_tokens"),
             [Answer(body=GOOD, headers={"bad header": "x"})],
         )
     assert (failed.value.kind, failed.value.maybe_paid) == ("transient", True)

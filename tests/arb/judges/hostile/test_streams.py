@@ -16,7 +16,7 @@ from arb.judges.cli.options import RunOptions, typed
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.event_stream import completion_of_stream
 from arb.judges.endpoints.openai_compatible import MAX_REPLY_BYTES, OpenAIEndpoint
-from arb.judges.endpoints.providers import Access, endpoint_url, resolve_access
+from arb.judges.endpoints.providers import EndpointAccess, endpoint_url, resolve_access
 from arb.judges.engine.errors import CallFailed
 from arb.judges.run.config import build_judge, build_models
 from arb.judges.run.folder import read_judgments, read_run
@@ -42,7 +42,7 @@ def ask(access, *models):
 
 
 def at(base_url, **more):
-    return Access(base_url, None, "max_tokens", **more)
+    return EndpointAccess(base_url, None, "max_tokens", **more)
 
 
 def run(server, folder, *arguments, judge="simplified-axtree", **environment):
@@ -322,7 +322,9 @@ def test_a_header_that_an_endpoint_repeats_in_an_error_is_not_shown():
 def test_an_authorization_of_the_users_replaces_the_key():
     with LLMServer() as server:
         ask(
-            Access(server.base_url, "the-key", "max_tokens", own_headers=(("authorization", "Basic abc"),)),
+            EndpointAccess(
+                server.base_url, "the-key", "max_tokens", own_headers=(("authorization", "Basic abc"),)
+            ),
             MODEL,
         )
         assert server.requests[-1].headers["authorization"] == "Basic abc"
