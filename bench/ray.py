@@ -150,6 +150,7 @@ def judge(folder: Path, out: Path, base_url: str | None) -> None:
     """Judge the dataset of the folder: the process that is measured as the driver."""
     from arb.judges.cli.options import RunOptions
     from arb.judges.ray.run import run_on_ray
+    from arb.judges.run.config import build_config
 
     options = RunOptions(
         judge="simplified-neither", model="m", provider="any", base_url=base_url or "http://127.0.0.1:1/v1",
@@ -157,7 +158,9 @@ def judge(folder: Path, out: Path, base_url: str | None) -> None:
         max_in_flight=IN_FLIGHT if base_url else IN_FLIGHT_HERE,
     )  # fmt: skip
     endpoints = with_a_slow_worker if base_url else in_process
-    outcome = run_on_ray(options, out, workers=WORKERS if base_url else None, endpoints=endpoints)
+    outcome = run_on_ray(
+        build_config(options), out, workers=WORKERS if base_url else None, endpoints=endpoints
+    )
     if outcome.ended.how != "finished":
         raise SystemExit(outcome.ended.message)
 

@@ -42,13 +42,14 @@ def plan(
 ) -> None:
     """Count a run's calls, pictures, tokens, dollars and time; without --pilot no call is made.
 
-    Takes the options of `run`. Replies in the cache are used, and the others taken to be like those that the
-    model gave to this judge before; without such ones a typical length is assumed. What --pilot pays is not
-    paid again by the run.
+    Takes the options of `run`. Replies in the cache are used. The others are assumed to have a typical
+    length, or with --pilot that of its replies. What --pilot pays is not paid again by the run.
     """
+    from arb.judges.run.config import build_config
     from arb.judges.run.plan import plan_run
 
-    made = plan_run(options, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
+    config = build_config(options, will_run=False)
+    made = plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
     print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
     if not as_json:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
@@ -203,7 +204,7 @@ def _rules(plan: Plan, is_batch: bool) -> Iterator[str]:
     for role in plan.roles:
         if role.learned:
             known = ", ".join(f"{number:,} of {purpose}" for purpose, number in role.learned.items())
-            yield f"{role.role}: replies like those of this model to this judge in the cache ({known})"
+            yield f"{role.role}: replies like those of the pilot ({known})"
     lengths = ", ".join(f"{purpose} {tokens}" for purpose, tokens in typical.TYPICAL_TOKENS.items())
     low, _, high = typical.SHARES.values()
     yield (

@@ -15,33 +15,25 @@ import os
 import secrets
 import socket
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.answers import ANSWERS, AnswerStore
 from arb.judges.engine.storage import storing, write_at
-from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
+from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
 
 ANSWER: Final = b'{"answer":"'
 """How the line of an answer begins; its key follows. ``{"attempt":"`` begins that of a failure."""
 
-KIND: Final = b'","kind":"'
-"""What stands between the key of an answer and its kind, where the line has one."""
-
-MAX_KNOWN: Final = 500
-"""Replies of a kind that are learned from, the last ones: their mean does not get much better with more."""
-
 REFRESH_AFTER_S: Final = 1.0
 """What other processes have added is looked for no more often than this."""
 
 _KEY_LENGTH: Final = 64
-_KIND_LENGTH: Final = 16
 
 KEY_VERSION: Final = 2
 """Of what a key is made of. Keys of version 1 had no address, so the place that answered is not known: such
@@ -203,29 +195,6 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
     return digest.hexdigest()
 
 
-def call_kind(model: ModelSettings, call: Call) -> str:
-    """A name for the calls whose replies are alike: those that one model gives to one prompt of a judge.
-
-    What the prompt is follows from its system message, which no judge makes different for each trajectory.
-    """
-    asked = [model.provider, address_of(model), model.model, dict(model.extra), call.purpose]
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode())
-    for message in call.messages:
-        if message.role == "system":
-            for part in message.parts:
-                digest.update(b"" if isinstance(part, Image) else part.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:_KIND_LENGTH]
-
-
-class KnownReply(NamedTuple):
-    """A reply of some kind, with the size of what was asked: characters and pictures."""
-
-    purpose: str
-    characters: int
-    images: int
-    reply: Reply
-
-
 class CallCache:
     """The replies in a folder, which is created if needed.
 
@@ -273,30 +242,11 @@ class CallCache:
         line = self._answers.line(bytes.fromhex(key)) if self._answers is not None else None
         return None if line is None else reply_in(line, key, self._fresh_since)
 
-    def put(
-        self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
-    ) -> None:
-        """Store a reply. When this returns it outlives the process; after `sync` also the machine.
-
-        With the call and the model it can be learned from (`replies_by_kind`).
-        """
+    def put(self, key: str, reply: Reply) -> None:
+        """Store a reply. When this returns it outlives the process; after `sync` also the machine."""
         with storing(self.folder):
-            name, start, length = self._append(answer_line(key, reply, call, model))
+            name, start, length = self._append(answer_line(key, reply))
         self._places[bytes.fromhex(key)] = (name, start, length)
-
-    def replies_by_kind(self) -> dict[str, list[KnownReply]]:
-        """The last replies of every kind, as far as they were put with their calls."""
-        lines: dict[str, deque[bytes]] = {}
-        kind_at = len(ANSWER) + _KEY_LENGTH + len(KIND)
-        for path in sorted(self.folder.iterdir()):
-            if not is_segment(path.name):
-                continue
-            with path.open("rb") as file:
-                for _, line in complete_lines(file, 0):
-                    if line.startswith(ANSWER) and line[kind_at - len(KIND) : kind_at] == KIND:
-                        kind = line[kind_at : kind_at + _KIND_LENGTH].decode("ascii", "replace")
-                        lines.setdefault(kind, deque(maxlen=MAX_KNOWN)).append(line)
-        return {kind: list(_known(each)) for kind, each in lines.items()}
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
         """Note that a call failed, and how. It is no answer: `get` does not give it."""
@@ -386,17 +336,9 @@ class CallCache:
         return name, start, len(line)
 
 
-def answer_line(
-    key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
-) -> bytes:
-    """The line of an answer. With the call and the model it can be learned from."""
-    record: dict[str, Any] = {"answer": key}
-    if call is not None and model is not None:
-        parts = [part for message in call.messages for part in message.parts]
-        texts = [len(part) for part in parts if isinstance(part, str)]
-        record["kind"] = call_kind(model, call)
-        record["asked"] = [call.purpose, sum(texts), len(parts) - len(texts)]
-    record["at"] = round(time.time(), 3)
+def answer_line(key: str, reply: Reply) -> bytes:
+    """Return the line of an answer."""
+    record: dict[str, Any] = {"answer": key, "at": round(time.time(), 3)}
     record["reply"] = _record_of(reply if reply.key == key else replace(reply, key=key))
     return _line_of(record)
 
@@ -432,13 +374,6 @@ def _stored_at(line: bytes) -> float:
 
 def _line_of(record: dict[str, Any]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _known(lines: Iterable[bytes]) -> Iterator[KnownReply]:
-    for line in lines:
-        with contextlib.suppress(ValueError, KeyError, TypeError):  # a damaged line teaches nothing
-            record = json.loads(line)
-            yield KnownReply(*record["asked"], _reply_of(record["reply"]))
 
 
 def _record_of(reply: Reply) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class RoleCaller:
             ]
             try:
                 for each in replies:
-                    self.cache.put(each.key, each, call, self.model)
+                    self.cache.put(each.key, each)
             except StorageError:
                 self.budget.presumed_usd += sum(each.cost_usd or 0.0 for each in replies)
                 raise

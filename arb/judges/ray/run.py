@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from arb.core.cli import stopped_like_ctrl_c
 from arb.core.files import install_command
@@ -65,14 +65,11 @@ from arb.judges.ray.workers import (
     vllm_processor,
     write_engine_replies,
 )
-from arb.judges.run.config import build_judge, build_models, cache_folder
+from arb.judges.run.config import RunConfig, cache_folder
 from arb.judges.run.folder import OtherConfigurationError, RunFolder
 from arb.judges.run.progress import Progress, RunEnd, Spend
-from arb.judges.run.runner import Outcome, RunFacts, run_session
+from arb.judges.run.runner import Outcome, run_facts, run_session
 from arb.judges.types import ModelSettings, OptionsError
-
-if TYPE_CHECKING:
-    from arb.judges.cli.options import RunOptions
 
 MAX_WORKERS: Final = 8
 """Workers where the cluster has more cores: one keeps an endpoint busy for long."""
@@ -99,7 +96,7 @@ REPOSITORY: Final = Path(__file__).parents[3]
 
 
 def run_on_ray(
-    options: RunOptions,
+    config: RunConfig,
     out: Path,
     retry: Collection[str] = (),
     *,
@@ -113,8 +110,7 @@ def run_on_ray(
     ``endpoints`` opens what answers, in each worker; ``processor`` makes what does on GPUs. Raises what
     `run_judge` does.
     """
-    judge = build_judge(options)
-    models = build_models(options, judge)  # a mistyped option is found before a cluster starts
+    judge, models = config.judge, config.models
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -122,27 +118,27 @@ def run_on_ray(
         at_home = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         home = {"num_cpus": 0, "scheduling_strategy": at_home}
         _check_gpus(models)
-        planner = ray.remote(Planner).options(**home).remote(options, str(Path.cwd()))
+        planner = ray.remote(Planner).options(**home).remote(config, str(Path.cwd()))
         try:
-            facts: RunFacts = ray.get(planner.facts.remote())
+            job, configuration = ray.get(planner.facts.remote())
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
-        with RunFolder(out, facts.configuration, facts.older, is_indexed=False) as folder:
+        with RunFolder(out, configuration, is_indexed=False) as folder:
             number, plan = ray.get(planner.todo.remote(out.resolve(), tuple(retry)))
             if ray.get(planner.has_other_prompts.remote(out.resolve())):
-                raise OtherConfigurationError(out, facts.configuration, facts.configuration)
+                raise OtherConfigurationError(out, configuration, configuration)
             size = max(SMALLEST_SHARD, min(SHARD_SIZE, -(-number // SHARDS)))
             spend = Spend.of_run(folder.run)
             ended = RunEnd("interrupted", "stopped; replies received are kept, and the same command goes on")
-            work = Work(_place_of(facts), plan, os.urandom(8).hex())
-            with run_session(folder, facts, spend) as session:
+            work = Work(_place_of(config), plan, os.urandom(8).hex())
+            with run_session(folder, run_facts(job), spend) as session:
                 try:
                     with (
-                        Progress(facts.there, facts.there - number, spend, models=models) as progress,
+                        Progress(len(job.ids), len(job.ids) - number, spend, models=models) as progress,
                         stopped_like_ctrl_c(),
                     ):
                         run = _Run(
-                            options, facts, work, planner, size, -(-number // size), progress, folder, home,
+                            config, work, planner, size, -(-number // size), progress, folder, home,
                             endpoints, processor, workers,
                         )  # fmt: skip
                         with storing(work.url):
@@ -154,7 +150,7 @@ def run_on_ray(
             judged, name, problem = sum_up(folder, judge, models)
             sums = folder.run["totals"]
             progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
-            return facts.outcome(ended, judged, sums, problem, name, spend)
+            return Outcome.of(job, ended, judged, sums, problem, name, spend)
 
 
 @contextmanager
@@ -221,9 +217,8 @@ def _words_of(error: Exception) -> str:
     return " ".join(said.split())[:600]
 
 
-def _place_of(facts: RunFacts) -> str:
+def _place_of(settings: RunConfig) -> str:
     """Where the answers are: as the options say, else in the reply cache, else beside its default."""
-    settings = facts.settings
     if settings.answers is not None and "://" in settings.answers:
         try:
             Place(settings.answers).path("")
@@ -239,8 +234,7 @@ def _place_of(facts: RunFacts) -> str:
 class _Run:
     """The passes and rounds of a run, as the driver sees them."""
 
-    options: RunOptions
-    facts: RunFacts
+    config: RunConfig
     work: Work
     planner: Any
     size: int
@@ -258,7 +252,7 @@ class _Run:
     def run(self) -> RunEnd:
         import ray
 
-        settings, spend = self.facts.settings, self.progress.spend
+        settings, spend = self.config, self.progress.spend
         self.leases = (
             ray.remote(Leases)
             .options(**self.home)
@@ -273,7 +267,7 @@ class _Run:
         place = self.work.place
         waiting = self._pass(range(self.shards))
         if waiting:
-            self._add(JOURNAL, self.work.url, cached_parts(place, self.facts.settings.cache))
+            self._add(JOURNAL, self.work.url, cached_parts(place, self.config.cache))
         while waiting:
             if missing := self._missing(waiting):
                 with self._watched():
@@ -322,7 +316,7 @@ class _Run:
 
     @property
     def _passes(self) -> tuple[Any, ...]:
-        return self.options, str(Path.cwd()), self.planner, self.size, self.work, self.facts
+        return self.config, str(Path.cwd()), self.planner, self.size, self.work
 
     def _missing(self, shards: Sequence[int]) -> dict[int, int]:
         """How many calls each shard is to ask: those that have no answer, each in one shard."""
@@ -339,14 +333,14 @@ class _Run:
         """Ask the calls: chunks of them are rendered on CPU, and go to what answers as they are ready."""
         import ray
 
-        asked, models = sum(missing.values()), self.facts.models
+        asked, models = sum(missing.values()), self.config.models
         gpus = int(ray.cluster_resources().get("GPU", 0)) if any(map(needs_server, models.values())) else 0
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        most = min(self.facts.settings.max_in_flight, asked)
+        most = min(self.config.max_in_flight, asked)
         number = max(1, min(self.workers or gpus or min(cores, MAX_WORKERS), gpus or most, most))
         rows = [
             {"number": self.passes, "shard": shard, "cuts": cuts}
-            for shard, cuts in chunks(missing, number, self.facts.settings.max_in_flight)
+            for shard, cuts in chunks(missing, number, self.config.max_in_flight)
         ]
         self.progress.say(f"stage {self.passes + 1}: {asked:,} calls to make")
         rendered = as_dataset(rows, len(rows)).flat_map(
@@ -364,7 +358,7 @@ class _Run:
         answered = rendered.map(
             AnswerWorker,
             fn_constructor_args=(
-                models, self.facts.settings, self.leases, self.work, str(Path.cwd()), self.endpoints,
+                models, self.config, self.leases, self.work, str(Path.cwd()), self.endpoints,
             ),
             compute=ray.data.ActorPoolStrategy(
                 min_size=number if self.workers or gpus else 1,
@@ -383,9 +377,9 @@ class _Run:
         """Ask the calls on the GPUs of the cluster: each role's, and then again those that were too long."""
         import ray
 
-        wants = build_judge(self.options).wants
+        wants = self.config.judge.wants
         has_pictures = wants.screenshots != "none" or wants.goal_images
-        for role, model in self.facts.models.items():
+        for role, model in self.config.models.items():
             shorter: set[str] | None = None
             for _ in range(2):
                 calls = rendered.flat_map(partial(engine_rows, role, shorter))

@@ -32,17 +32,16 @@ from arb.judges.engine.prompt_store import PromptWriter
 from arb.judges.engine.storage import StorageError, storing
 from arb.judges.ray.leases import Grant, Lease, LeasedBudget, LeasedLimit, Report
 from arb.judges.ray.shuffle import Row, Work, calls_table
-from arb.judges.run.config import build_judge
+from arb.judges.run.config import RunConfig
 from arb.judges.run.folder import JUDGMENTS, judgment_record, open_prompts, read_judgments, sent_prompts
 from arb.judges.run.records import name_as_served, prompts_changed
-from arb.judges.run.runner import EngineSettings, RunFacts, describe_run, open_views, prepare
+from arb.judges.run.runner import Job, open_job
 from arb.judges.run.scheduler import Judgment, LeaveOutError, StopRunError, judge_trajectory
 from arb.judges.types import Call, ModelSettings, Reply
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arb.judges.cli.options import RunOptions
     from arb.judges.engine.retry import Endpoint
 
 FAILURES: Final = "failures"
@@ -52,19 +51,17 @@ FAILURES: Final = "failures"
 class Planner:
     """Holds the list of the trajectories to judge; the one process whose memory grows with them."""
 
-    def __init__(self, options: RunOptions, folder: str):
+    def __init__(self, config: RunConfig, folder: str):
         os.chdir(folder)
-        self._options = options
+        self._config = config
 
-    def facts(self) -> RunFacts:
-        """Raises what `prepare` and `open_views` do."""
-        options = self._options
-        selection, judge, models = prepare(options)
-        self._views, there, skipped = open_views(options, selection, judge)
-        self._ids = tuple(each for each in selection.ids if each in there)
+    def facts(self) -> tuple[Job, dict[str, Any]]:
+        """Return the job without its views, and its configuration. Raises what `open_job` does."""
+        job = open_job(self._config)
+        self._views, self._ids = job.views, job.ids
         self._there, self._states = frozenset(self._ids), dict[str, str]()
-        self._facts = describe_run(options, selection, judge, models, self._views, self._ids, skipped)
-        return self._facts
+        self._facts = self._config.configuration(job.views.data_hash())
+        return replace(job, views=None), self._facts
 
     def todo(self, out: Path, retry: Sequence[str]) -> tuple[int, str]:
         """How many trajectories are to be judged, and the name of the plan for them."""
@@ -73,7 +70,7 @@ class Planner:
             states = {each["trajectory_id"]: each["state"] for each in read_judgments(out)}
         self._states = states
         self._ids = tuple(each for each in self._ids if states.get(each) in (None, *retry))
-        digest = hashlib.sha256(json.dumps(self._facts.configuration, sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(self._facts, sort_keys=True).encode())
         for each in self._ids:
             digest.update(f"\n{each}".encode())
         return len(self._ids), digest.hexdigest()[:32]
@@ -85,8 +82,8 @@ class Planner:
             return False
         chosen = {done[place] for place in (0, len(done) // 2, -1)}
         records = [each for each in read_judgments(out) if each["trajectory_id"] in chosen]
-        judge = build_judge(self._options)
-        return prompts_changed(records, judge, self._facts.models, self._views, partial(open_prompts, out))
+        judge, models = self._config.judge, self._config.models
+        return prompts_changed(records, judge, models, self._views, partial(open_prompts, out))
 
     def shard(self, number: int, size: int) -> tuple[tuple[str, ...], Any]:
         """The ids of a shard, in the order of the suite, with what shows these runs alone."""
@@ -97,12 +94,10 @@ class Planner:
 class ShardPasses:
     """Drives the sessions of shards, on CPU; the `Planner` knows what is in a shard of ``size``."""
 
-    def __init__(
-        self, options: RunOptions, folder: str, planner: Any, size: int, work: Work, facts: RunFacts
-    ):
+    def __init__(self, config: RunConfig, folder: str, planner: Any, size: int, work: Work):
         if Path(folder).is_dir():
             os.chdir(folder)  # paths are as they were typed
-        self._judge, self._facts = build_judge(options), facts
+        self._judge, self._facts = config.judge, config
         self._planner, self._size = planner, size
         self._work, self._place = work, work.place
 
@@ -240,7 +235,7 @@ class AnswerWorker:
     def __init__(
         self,
         models: Mapping[str, ModelSettings],
-        settings: EngineSettings,
+        settings: RunConfig,
         leases: Any,
         work: Work,
         folder: str,
@@ -357,11 +352,9 @@ class _ChunkJournals:
     def get(self, key: str) -> Reply | None:
         return self._known.get(key)
 
-    def put(
-        self, key: str, reply: Reply, call: Call | None = None, model: ModelSettings | None = None
-    ) -> None:
+    def put(self, key: str, reply: Reply) -> None:
         with storing(self._place.url):
-            self._answers[self._chunks[key]].append(answer_line(key, reply, call, model))
+            self._answers[self._chunks[key]].append(answer_line(key, reply))
         self._known[key] = reply
 
     def fail(self, key: str, reply: Reply) -> None:
@@ -448,7 +441,7 @@ def write_engine_replies(work: Work, model: ModelSettings, batch: Mapping[str, A
         if reply.state == "too_long" and call.shorter is not None and not reply.used_shorter:
             too_long.append(key)
         elif reply.state == "ok":
-            answers.append(answer_line(key, reply, call, model))
+            answers.append(answer_line(key, reply))
         else:
             failures.append(answer_line(key, reply))
     name = f"{os.urandom(8).hex()}.jsonl"

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arb.judges.engine import cache as cache_module
-from arb.judges.engine.cache import CallCache, call_key, call_kind
-from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
+from arb.judges.engine.cache import CallCache, call_key
+from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
 
 MODEL = ModelSettings("a-model")
 MESSAGES = (Message("user", "Did it work?"),)
@@ -266,45 +265,6 @@ def test_a_claim_ends_with_the_process_that_was_killed(tmp_path, other_process):
     other_process.kill()
     other_process.wait()
     assert cache.claim(key_of(1))
-
-
-def test_the_kind_of_a_call_is_model_and_prompt_whatever_is_asked_of_a_trajectory():
-    def kind(model=MODEL, system="Judge.", user="a page", purpose="verdict"):
-        return call_kind(model, Call(purpose, (Message("system", system), Message("user", user))))
-
-    assert kind() == kind(user="another page") == kind(replace(MODEL, temperature=0.7, seed=None))
-    others = [
-        kind(system="Judge well."),
-        kind(purpose="caption"),
-        kind(replace(MODEL, model="other")),
-        kind(replace(MODEL, provider="any", base_url="http://elsewhere/v1")),
-        kind(replace(MODEL, extra={"reasoning_effort": "high"})),
-    ]
-    assert len({kind(), *others}) == 6
-
-
-def test_replies_are_found_by_their_kind_the_last_ones_of_each_and_damaged_lines_are_passed_over(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(cache_module, "MAX_KNOWN", 3)
-    cache = CallCache(tmp_path)
-    picture = Image(b"x", "image/png", 1, 1)
-    calls = [
-        Call(purpose, (Message("system", "é" * 5), Message("user", ("abc", picture))))
-        for purpose in ("caption", "verdict")
-    ]
-    for number in range(10):
-        reply = Reply(f"reply {number}", output_tokens=number)
-        cache.put(key_of(number), reply, calls[number % 2], MODEL)
-    cache.note_attempt(key_of(11), "transient", "no answer")
-    cache.close()
-    (segment,) = tmp_path.glob("segment-*.jsonl")
-    segment.write_bytes(segment.read_bytes().replace(b'"reply 8"', b'"reply 8'))
-    found = CallCache(tmp_path).replies_by_kind()
-    captions, verdicts = (found[call_kind(MODEL, call)] for call in calls)
-    assert [known.reply.text for known in captions] == ["reply 4", "reply 6"]
-    assert [known.reply.text for known in verdicts] == ["reply 5", "reply 7", "reply 9"]
-    assert verdicts[0][:3] == ("verdict", 8, 1)
 
 
 def test_where_no_cluster_ran_nothing_of_its_answers_is_imported(tmp_path):

@@ -13,6 +13,7 @@ from arb.judges.cli.options import RunOptions
 from arb.judges.endpoints.providers import omitted_params
 from arb.judges.engine.cache import CallCache
 from arb.judges.registry import find_judge, full_name, is_same_model
+from arb.judges.run.config import build_config
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.types import ModelSettings, Reply
 from tests.support.llm_server.chat import Scripted
@@ -318,7 +319,7 @@ def test_a_cluster_sees_that_the_wording_has_changed(write, tmp_path):
         )
 
         def has_other_prompts() -> bool:
-            planner = Planner(options, str(Path.cwd()))
+            planner = Planner(build_config(options), str(Path.cwd()))
             planner.facts()
             assert planner.todo(tmp_path / "run", ())[0] == 0
             return planner.has_other_prompts(tmp_path / "run")

@@ -16,7 +16,6 @@ from arb.judges.engine.answers import JOURNAL, journal_lines
 from arb.judges.engine.cache import answer_line, call_key, key_in, reply_in
 from arb.judges.engine.engine import open_endpoints
 from arb.judges.engine.errors import CallFailed
-from arb.judges.engine.prices import PriceTable
 from arb.judges.ray.leases import Leases
 from arb.judges.ray.shuffle import CHUNKS_AT_ONCE, Work, chunks
 from arb.judges.ray.workers import (
@@ -28,7 +27,7 @@ from arb.judges.ray.workers import (
     vllm_processor,
     write_engine_replies,
 )
-from arb.judges.run.runner import EngineSettings, engine_settings, prepare
+from arb.judges.run.config import build_config
 from arb.judges.types import Call, Message, ModelSettings, Reply
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.server import LLMServer
@@ -60,10 +59,10 @@ def options_of(server: LLMServer, tmp_path, **more) -> RunOptions:
 
 def worker_of(options: RunOptions, tmp_path, leases: Leases | None = None):
     """A worker, the leases that it has, and what it answers: calls with their keys."""
-    _, _, models = prepare(options)
+    settings = build_config(options)
+    models = settings.models
     leases = leases or Leases(64, max_usd=options.max_usd)
     work = Work(str(tmp_path / "answers"), "plan", "session")
-    settings = engine_settings(options, models)
     worker = AnswerWorker(models, settings, InProcess(leases), work, "no folder", open_endpoints)
     calls = [Call("verdict", (Message("user", f"question {number}"),)) for number in range(6)]
     model = models["judge"]
@@ -159,15 +158,15 @@ def test_a_worker_spends_no_more_than_the_run_may(tmp_path):
 
 def test_the_planner_leaves_out_what_is_judged_and_names_the_plan_by_the_rest(tmp_path):
     options = RunOptions(judge="always-successful", split="dev", suite="sample")
-    planner = Planner(options, ".")
-    facts = planner.facts()
+    planner = Planner(build_config(options), ".")
+    job, _ = planner.facts()
     every, plan = planner.todo(tmp_path, ())
-    assert every == facts.there > 2
+    assert every == len(job.ids) > 2
     ids = [each for shard in range(2) for each in planner.shard(shard, -(-every // 2))[0]]
     (tmp_path / "judgments.jsonl").write_text(
         f'{{"trajectory_id":"{ids[0]}","state":"ok"}}\n{{"trajectory_id":"{ids[1]}","state":"error"}}\n'
     )
-    less, other = Planner(options, "."), Planner(options, ".")
+    less, other = Planner(build_config(options), "."), Planner(build_config(options), ".")
     less.facts(), other.facts()
     assert less.todo(tmp_path, ("error",))[0] == every - 1
     assert less.shard(0, every)[0] == tuple(ids[1:])
@@ -302,7 +301,8 @@ def rate_of_eight_workers(tmp_path, monkeypatch, calls: int) -> float:
 
     async def run() -> None:
         model = ModelSettings("m", "any", "http://host/v1")
-        settings = EngineSettings(cache=None, prices=PriceTable({}), max_in_flight=in_flight)
+        options = RunOptions(judge="always-successful", split="dev", suite="sample", max_in_flight=in_flight)
+        settings = build_config(options)
         leases = InProcess(Leases(in_flight, clock=asyncio.get_running_loop().time))
         work, waiting = Work(str(tmp_path), "plan", "session"), deque()
         for shard, cuts in chunks({0: calls}, workers, in_flight):
