@@ -95,11 +95,10 @@ def test_prices_are_those_of_the_package_and_say_so():
                 assert price.source.startswith("genai-prices 0.") and provider in price.source
 
 
-def test_what_the_package_does_not_know_is_looked_up_in_the_shipped_table(monkeypatch):
-    monkeypatch.setattr(prices, "_library_price", lambda provider, model: None)
-    found = read_prices().of(ModelSettings("gpt-4o-mini"))
-    assert (found.input, found.output, found.cached_input) == (0.15, 0.6, 0.075)
-    assert "developers.openai.com" in found.source
+def test_what_the_package_does_not_know_is_looked_up_in_the_shipped_table():
+    found = read_prices().of(ModelSettings("Qwen/Qwen2.5-VL-72B-Instruct", provider="together"))
+    assert (found.input, found.output) == (1.95, 8.0)
+    assert "litellm" in found.source
 
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "openai/gpt-4o-mini-2024-07-18"])
