@@ -70,12 +70,13 @@ def judge(folder: Path, base_url: str) -> None:
     """Judge the dataset of the folder: the process that is measured as the driver."""
     from arb.judges.cli.options import RunOptions
     from arb.judges.ray.run import run_on_ray
+    from arb.judges.run.config import build_config
 
     options = RunOptions(
         judge="simplified-neither", model="m", provider="any", base_url=base_url, max_in_flight=IN_FLIGHT,
         suite=str(folder / "suite"), source=folder / "data", split="test", cache=folder / "cache",
     )  # fmt: skip
-    outcome = run_on_ray(options, folder / "out")
+    outcome = run_on_ray(build_config(options), folder / "out")
     if outcome.ended.how != "finished":
         raise SystemExit(outcome.ended.message)
 

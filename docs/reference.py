@@ -142,6 +142,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def _cost(names: Sequence[str]) -> Iterator[str]:
     """What `judges plan` expects of each judge on the sample, and the command that runs the first one."""
     from arb.judges.cli.options import RunOptions
+    from arb.judges.run.config import build_config
     from arb.judges.run.plan import plan_run
 
     yield from ("", "## Models and cost", "")
@@ -149,7 +150,8 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     with TemporaryDirectory() as folder:
         for name in (each for each in names if not each.startswith("simplified-")):  # these take any model
-            plan = plan_run(RunOptions(judge=name, suite="sample", split="dev", cache=Path(folder) / "none"))
+            options = RunOptions(judge=name, suite="sample", split="dev", cache=Path(folder) / "none")
+            plan = plan_run(build_config(options, will_run=False))
             each = 1 / plan.trajectories
             tokens_in, tokens_out = (
                 sum(getattr(role, kind).expected for role in plan.roles) * each

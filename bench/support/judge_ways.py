@@ -72,6 +72,7 @@ def ours(
     With ``samples`` each call is made so many times: at temperature 0 as requests of their own.
     """
     from arb.judges.cli.options import RunOptions
+    from arb.judges.run.config import build_config
     from arb.judges.run.runner import run_judge, run_local
 
     def run(limit: int, out: Path) -> None:
@@ -88,7 +89,7 @@ def ours(
             temperature=0.0,
             cache=out / "cache",
         )
-        outcome = run_judge(options, out / "run", run_local)
+        outcome = run_judge(build_config(options), out / "run", run_local)
         assert outcome.totals["states"] == {"ok": limit}, outcome
         assert outcome.totals["calls"] == samples * limit, outcome
 

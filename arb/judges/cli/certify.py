@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from arb.judges.ensembles.certificate import MeasuredRun
     from arb.judges.ensembles.threshold import Objective, Threshold
+    from arb.judges.run.config import RunConfig
     from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
     from arb.judges.types import AnyJudge
@@ -74,22 +75,23 @@ def certify(
     from arb.judges.ensembles.certificate_text import to_html, to_markdown
     from arb.judges.ensembles.threshold import read_aim
     from arb.judges.registry import full_name
-    from arb.judges.run.runner import prepare
+    from arb.judges.run.config import build_config
 
     try:
         objective = read_aim(aim, maximise, at_least)
     except ValueError as problem:
         raise OptionsError(str(problem)) from None
     labels = labels_or_problem(options)[0] if options.split == "dev" else None
-    _, judge, models = prepare(options)
+    config = build_config(options)
+    judge, models = config.judge, config.models
     wraps = _wraps(judge, repeats, only, without_probes)
     if dry_run:
-        _print_plan(options, wraps, is_batch=batch, as_json=as_json)
+        _print_plan(config, wraps, is_batch=batch, as_json=as_json)
         return
     name = re.sub(r"[^a-z0-9]+", "-", full_name(judge, models).casefold()).strip("-")
     out = out or Path(f"certificate-{name}")
     together = {BATCHES: partial(_all_variants, wraps)} if batch and len(wraps) > 1 else {}
-    runs = {name: (options, wrap) for name, wrap in (together | wraps).items()}
+    runs = {name: (config, wrap) for name, wrap in (together | wraps).items()}
     needs_verdicts = {UNCHANGED, BATCHES}
     has_errors = run_all(runs, out, options.max_usd, retry, batch=batch, needs_verdicts=needs_verdicts)
     facts = {name: str(getattr(judge, name, "")) for name in ("inputs", "calls", "source")}
@@ -128,7 +130,7 @@ def _wraps(
 
 
 def _print_plan(
-    options: RunOptions, wraps: Mapping[str, Wrap | None], *, is_batch: bool, as_json: bool
+    config: RunConfig, wraps: Mapping[str, Wrap | None], *, is_batch: bool, as_json: bool
 ) -> None:
     """The plan of all runs together; a call that several of them make is counted once."""
     from arb.judges.cli.plan import print_plan
@@ -136,8 +138,8 @@ def _print_plan(
 
     if not as_json:
         typer.echo(f"{len(wraps)} runs: {', '.join(wraps)}")
-    made = plan_run(options, is_batch=is_batch, wrap=partial(_all_variants, wraps))
-    print_plan(made, options.max_usd, is_batch=is_batch, as_json=as_json)
+    made = plan_run(config, is_batch=is_batch, wrap=partial(_all_variants, wraps))
+    print_plan(made, config.max_usd, is_batch=is_batch, as_json=as_json)
 
 
 def _all_variants(

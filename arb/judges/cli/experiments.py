@@ -79,11 +79,14 @@ def ablate(
     """
     from arb.core.suite import OFFICIAL
     from arb.judges.ensembles.certificate import score_answers
+    from arb.judges.run.config import build_config
     from arb.judges.run.folder import read_judgments
 
     model = options.model or PAPERS_MODEL
     labels, suite = labels_or_problem(options)
-    runs = {family: (replace(options, judge=family, model=model), None) for family, _, _ in VARIANTS}
+    runs = {}
+    for family, _, _ in VARIANTS:
+        runs[family] = (build_config(replace(options, judge=family, model=model)), None)
     has_errors = run_all(runs, out, options.max_usd, retry)
     variants = [
         {
@@ -111,7 +114,7 @@ def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
     from leaderboard.labels.source import LabelsUnavailable
 
     settings = read_settings()
-    suite = select(options, settings).suite
+    suite, _ = select(options, settings)
     try:
         return load_labels(suite, options.split, settings), suite
     except (LabelsUnavailable, LabelsInvalid) as reason:
@@ -178,12 +181,14 @@ def probe(
     """
     from arb.judges.ensembles.certificate import UNCHANGED, repeat_name
     from arb.judges.ensembles.probes import probe_table, probes_named, report_probe, to_json
+    from arb.judges.run.config import build_config
     from arb.judges.run.folder import read_judgments, read_run
 
     chosen = probes_named(only)
-    runs = {UNCHANGED: (options, partial(judge_under, None))}
-    runs |= {each.name: (options, partial(judge_under, each)) for each in chosen}
-    runs |= {(again := repeat_name(2)): (options, partial(judge_again, 2))}
+    config = build_config(options)
+    runs = {UNCHANGED: (config, partial(judge_under, None))}
+    runs |= {each.name: (config, partial(judge_under, each)) for each in chosen}
+    runs |= {(again := repeat_name(2)): (config, partial(judge_again, 2))}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={UNCHANGED})
     name = read_run(out / UNCHANGED)["judge"]["name"]
     reports = [

@@ -107,7 +107,7 @@ def _write_pictures(
     """
     from arb.core.files import atomic_write
     from arb.core.suite import load_suite
-    from arb.judges.cli.options import RunOptions, user_errors
+    from arb.judges.cli.options import user_errors
     from arb.judges.prompting import ImageOptions
     from arb.judges.run.config import source_folder
     from arb.judges.types import Wants
@@ -118,7 +118,7 @@ def _write_pictures(
             suite, place = None, source
         else:
             suite = load_suite(configuration["suite"])
-            place = source_folder(RunOptions(split="dev", source=source), suite)
+            place = source_folder(source, suite)
         views = Views(place, suite, ImageOptions(**configuration["images"]))
         view = views.view(trajectory_id, Wants(screenshots="all", goal_images=True))
     except (NoViewError, *user_errors()) as problem:

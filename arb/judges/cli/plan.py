@@ -48,9 +48,11 @@ def plan(
     with
     --pilot, the length of those of the pilot. The run does not pay for the pilot's replies again.
     """
+    from arb.judges.run.config import build_config
     from arb.judges.run.plan import plan_run
 
-    made = plan_run(options, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
+    config = build_config(options, will_run=False)
+    made = plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
     print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
     if not as_json:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")

@@ -17,6 +17,7 @@ from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_ru
 from arb.judges.types import OptionsError
 
 if TYPE_CHECKING:
+    from arb.judges.run.config import RunConfig
     from arb.judges.run.folder import OtherConfigurationError
     from arb.judges.run.runner import Outcome, Wrap
 
@@ -63,13 +64,15 @@ def run(
     view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command says
     so.
     """
+    from arb.judges.run.config import build_config
     from arb.judges.run.folder import OtherConfigurationError
 
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     named, tried = out, {out}
+    config = build_config(options)
     while True:
         try:
-            outcome = judge(options, out, retry=retried)
+            outcome = judge(config, out, retry=retried)
             break
         except OtherConfigurationError as other:
             out = _folder_beside(named, other, tried)
@@ -131,7 +134,7 @@ def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[
 
 
 def run_all(
-    runs: Mapping[str, tuple[RunOptions, Wrap | None]],
+    runs: Mapping[str, tuple[RunConfig, Wrap | None]],
     out: Path,
     max_usd: float | None,
     retry: str | None,
@@ -147,11 +150,11 @@ def run_all(
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
-    for number, (name, (options, wrap)) in enumerate(runs.items(), start=1):
+    for number, (name, (config, wrap)) in enumerate(runs.items(), start=1):
         typer.echo(f"{name} ({number} of {len(runs)}):", err=True)
         others_usd = sum(_cost_so_far(out / other) for other in runs if other != name)
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
-        outcome = judge(replace(options, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
+        outcome = judge(replace(config, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
             for line in summary(outcome, out / name):
                 typer.echo(line, err=True)

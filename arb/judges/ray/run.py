@@ -16,22 +16,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from arb.core.files import install_command
 from arb.judges.contract import ask_reward_judge, open_session
 from arb.judges.engine.answers import ANSWERS, AnswerStore
 from arb.judges.engine.cache import complete_lines, is_segment, key_in
 from arb.judges.engine.storage import storing
-from arb.judges.run.config import build_judge, build_models, cache_folder
+from arb.judges.run.config import RunConfig, build_judge, cache_folder
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import Progress, RunEnd
 from arb.judges.run.runner import Job, Outcome, open_executor, run_async, run_judge
 from arb.judges.run.scheduler import PREFETCH, Ask, Exchange, Judgment, all_of, describe_fault
 from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_reward_judge
-
-if TYPE_CHECKING:
-    from arb.judges.cli.options import RunOptions
 
 REPOSITORY: Final = Path(__file__).parents[3]
 
@@ -56,7 +53,7 @@ Step = list[Call] | Judgment
 
 
 def run_on_ray(
-    options: RunOptions,
+    config: RunConfig,
     out: Path,
     retry: Collection[str] = (),
     *,
@@ -67,11 +64,10 @@ def run_on_ray(
 
     Raises what `run_judge` does, and OptionsError if no cluster can be reached.
     """
-    build_models(options, build_judge(options))  # a mistyped option is found before a cluster starts
-    cache = cache_folder(options.cache)
+    cache = config.cache or cache_folder(None)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
-        import_journals(_answer_store(options.answers or str((cache / ANSWERS).resolve())))
-        return run_judge(options, out, partial(_run, options, workers), retry)
+        import_journals(_answer_store(config.answers or str((cache / ANSWERS).resolve())))
+        return run_judge(config, out, partial(_run, workers), retry)
 
 
 def _answer_store(url: str) -> AnswerStore:
@@ -115,13 +111,13 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _run(options: RunOptions, workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
+def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
     """Judge a job's trajectories with workers on the cluster: an `Engine`."""
     import ray
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
     number = min(workers or min(cores, MAX_WORKERS), len(job.ids))
-    setup = ray.put((options, str(Path.cwd()), job.views))
+    setup = ray.put((job.config.judge_options, str(Path.cwd()), job.views))
     worker = ray.remote(JudgeWorker).options(
         num_cpus=CORES_OF_A_WORKER, max_restarts=-1, scheduling_strategy="SPREAD"
     )
@@ -142,8 +138,8 @@ def _run(options: RunOptions, workers: int | None, job: Job, folder: RunFolder, 
 
 
 def _share(job: Job) -> None:
-    if job.settings.answers is not None and job.settings.cache is not None:
-        share_answers(job.settings.cache, AnswerStore(job.settings.answers))
+    if job.config.answers is not None and job.config.cache is not None:
+        share_answers(job.config.cache, AnswerStore(job.config.answers))
 
 
 async def _share_now_and_then(job: Job) -> None:

@@ -50,26 +50,26 @@ def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float 
     provider without batches and for a missing key or price, RunFolderError for a list of batches that cannot
     be read.
     """
-    if wrong := sorted({each.provider for each in job.models.values()} - set(PROVIDERS)):
+    if wrong := sorted({each.provider for each in job.config.models.values()} - set(PROVIDERS)):
         raise OptionsError(
             f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave --batch out, or "
             "give --provider any with the --base-url of an endpoint that has one"
         )
-    if not job.models:  # nothing to submit
+    if not job.config.models:  # nothing to submit
         return run_local(job, folder, progress)
     return asyncio.run(_run(job, folder, progress, poll_s))
 
 
 async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> RunEnd:
-    access = resolve_access(job.models)
-    settings = job.settings
-    build_budget(settings.max_usd, settings.prices, job.models)  # a limit needs every price
+    access = resolve_access(job.config.models)
+    config = job.config
+    build_budget(config.max_usd, config.prices, config.models)  # a limit needs every price
     log = BatchLog(folder.folder)
-    cache = open_cache(settings.cache, settings.answers, settings.fresh_since)
+    cache = open_cache(config.cache, config.answers, config.fresh_since)
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:
-            collector = BatchCollector(job.models, clients, cache, log, settings.prices, progress)
+            collector = BatchCollector(config.models, clients, cache, log, config.prices, progress)
             rounds = _Rounds(job, folder, access, collector, stop, poll_s)
             async with ResultWriter(folder, job.name_of, cache.sync, progress) as writer:
                 with on_stop_signals(lambda number: stop.set()):
@@ -131,14 +131,14 @@ class _Rounds:
                 self.judged.add(judged.trajectory_id)
 
         left = [each for each in self.job.ids if each not in self.judged]
-        most = self.job.settings.max_in_flight
+        most = self.job.config.max_in_flight
         with contextlib.suppress(StopRunError):
-            await judge_trajectories(self.job.judge, left, self.job.views, ask, keep, most)
+            await judge_trajectories(self.job.config.judge, left, self.job.views, ask, keep, most)
 
     def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
         """The reply that there is. Raises ReplyMissingError when there is none."""
         collector = self.collector
-        model = self.job.models[call.role]
+        model = self.job.config.models[call.role]
         max_tokens = call.max_output_tokens or model.max_output_tokens
         key = call_key(model, call.messages, max_tokens, call.sample)
         if (reply := collector.cache.get(key)) is not None:
@@ -182,12 +182,12 @@ class _Rounds:
         """Put a call, and the samples that it is asked for with, into the files, unless with it the run might
         cost more than it may.
         """
-        model, prices = with_choices(self.job.models[role], len(keys)), self.collector.prices
+        model, prices = with_choices(self.job.config.models[role], len(keys)), self.collector.prices
         price = prices.of(model)
         unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
         most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
         most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
-        max_usd = self.job.settings.max_usd
+        max_usd = self.job.config.max_usd
         if max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             if spent_usd + files.most_usd + most_usd > max_usd:
@@ -226,7 +226,7 @@ class _Rounds:
             return RunEnd("failing", leading_errors_message(writer.discard_errors()))
         if len(self.judged) == len(self.job.ids):
             return RunEnd("finished")
-        max_usd, left_out_usd = self.job.settings.max_usd, self.left_out_usd
+        max_usd, left_out_usd = self.job.config.max_usd, self.left_out_usd
         if max_usd is not None and left_out_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             return RunEnd("budget", limit_message(max_usd, spent_usd, left_out_usd))

@@ -1,7 +1,7 @@
-"""From the options of a command to what a run is made of: judge, models, views, trajectories.
+"""`RunConfig`: everything a run depends on, built once from the options of a command.
 
-The configuration is all that the verdicts depend on, as run.json has it: a run continues in its folder only
-with the same one.
+Engines take it as a value. What its verdicts depend on is recorded in run.json as the run's configuration: a
+run continues in its folder only with the same one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import os
 import platform
 import re
 import subprocess
+import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,22 +25,36 @@ from typing import TYPE_CHECKING, Any, Final
 from arb.core.cli import read_settings
 from arb.core.files import PROJECT
 from arb.judges.catalog.simplified import SimplifiedJudge
-from arb.judges.endpoints.providers import PROVIDERS, address_of, omitted_params, with_address
+from arb.judges.endpoints.providers import (
+    PROVIDERS,
+    address_of,
+    omitted_params,
+    resolve_access,
+    with_address,
+)
+from arb.judges.engine.budget import build_budget
 from arb.judges.engine.cache import CallCache
+from arb.judges.engine.prices import PriceTable, read_prices
 from arb.judges.engine.reasoning import output_room
 from arb.judges.engine.storage import StorageError
 from arb.judges.ensembles.threshold import read_threshold, score_settings
-from arb.judges.registry import default_provider, digest_of_files, find_judge, key_of, released_folder
+from arb.judges.registry import (
+    default_provider,
+    digest_of_files,
+    find_judge,
+    full_name,
+    key_of,
+    released_folder,
+)
 from arb.judges.run.folder import diff_configurations
 from arb.judges.traits import traits_of
 from arb.judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants, is_reward_judge, models_of
 
 if TYPE_CHECKING:
     from arb.core.settings import Settings
-    from arb.core.suite import Suite, Trajectory
+    from arb.core.suite import Suite
     from arb.judges.cli.options import RunOptions
     from arb.judges.prompting import ImageOptions
-    from arb.judges.views import Views
 
 ROOT: Final = Path(__file__).parents[3]
 
@@ -54,27 +69,138 @@ SAMPLING_TEMPERATURE: Final = 0.7
 """At temperature 0 several samples would be one and the same answer."""
 
 
-def build_configuration(
-    options: RunOptions,
-    suite: str,
-    judge: AnyJudge,
-    models: Mapping[str, ModelSettings],
-    data_hash: str | None,
-) -> dict[str, Any]:
-    """Everything that the verdicts depend on; a run folder holds verdicts of one configuration only.
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything a run depends on.
 
-    How fast, for how much money, and which of the trajectories are judged may be another the next time.
-    Raises OptionsError for a threshold file that cannot be read.
+    Attributes:
+        judge: The judge, with samples, cascade and threshold.
+        models: How the model of each role is asked; empty for a judge that calls no model.
+        suite: The suite of the trajectories.
+        split: Their split.
+        ids: The chosen trajectories, in the order of the suite.
+        selection: The options that chose them, as run.json has them.
+        source: The folder of the recorded runs, if one was named.
+        skip_incomplete: Whether to leave out runs that lack what the judge looks at.
+        images: How pictures are sent.
+        recorded: The options that verdicts depend on, as run.json has them.
+        prices: The prices of the models.
+        cache: The folder of the reply cache; None if no model is asked.
+        answers: Where a cluster keeps its answers, if not in the cache.
+        fresh_since: Replies that were stored before are asked again (`CallCache`).
+        is_refresh: Whether ``--refresh`` sets that time.
+        judge_options: The options from which another process builds the judge, which cannot be pickled if it
+            comes from a file.
+
+    The other attributes are limits, as the options of the same name say.
     """
+
+    judge: AnyJudge
+    models: Mapping[str, ModelSettings]
+    suite: Suite
+    split: str
+    ids: tuple[str, ...]
+    images: ImageOptions
+    recorded: Mapping[str, Any]
+    prices: PriceTable
+    judge_options: RunOptions | None = None
+    selection: Mapping[str, Any] = field(default_factory=dict)
+    source: Path | None = None
+    skip_incomplete: bool = False
+    cache: Path | None = None
+    answers: str | None = None
+    fresh_since: float | None = None
+    is_refresh: bool = False
+    max_in_flight: int = 64
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    rate_limit_timeout_s: float | None = None
+    timeout_s: float | None = None
+    max_usd: float | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """The judge's full name."""
+        return full_name(self.judge, self.models)
+
+    def configuration(self, data_hash: str | None) -> dict[str, Any]:
+        """Return what the verdicts depend on, for JSON. ``data_hash`` is that of the recorded runs."""
+        is_reward = is_reward_judge(self.judge)
+        return {
+            "suite": self.suite.name,
+            "split": self.split,
+            "judge": key_of(self.judge),
+            **self.recorded,
+            "prompts_hash": None if is_reward else self.judge.prompts_hash or None,
+            "view_hash": None if is_reward else _view_hash(self.judge),
+            "models": {role: _identity(model) for role, model in sorted(self.models.items())},
+            "images": asdict(self.images),
+            "data_hash": data_hash,
+        }
+
+
+def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
+    """Build the configuration of a run from the options of its command.
+
+    Keys, addresses and prices are looked for now, before anything is written, if the run will be made.
+    Raises OptionsError with every problem, and SuiteError.
+    """
+    problems: list[str] = []
+
+    def attempt(make, *arguments):
+        try:
+            return make(*arguments)
+        except OptionsError as problem:
+            problems.append(str(problem))
+
+    chosen, judge = attempt(select, options), attempt(build_judge, options)
+    models = (attempt(build_models, options, judge) if judge is not None else None) or {}
+    prices: PriceTable | None = PriceTable({})
+    if models:
+        if will_run:
+            attempt(resolve_access, models)
+        attempt(refuse_omitted_params, options, models)
+        prices = attempt(read_prices, options.prices, options.price or ())
+        if prices is not None and will_run:
+            attempt(build_budget, options.max_usd, prices, models)
+    recorded = attempt(_recorded_options, options)
+    if problems:
+        raise OptionsError("\n".join(problems))
+    suite, ids = chosen
+    config = RunConfig(
+        judge=judge,
+        models=models,
+        suite=suite,
+        split=options.split,
+        ids=ids,
+        selection=_selection_options(options),
+        source=options.source,
+        skip_incomplete=options.skip_incomplete,
+        images=image_options(options, judge),
+        recorded=recorded,
+        prices=prices,
+        judge_options=options,
+        cache=cache_folder(options.cache) if models else None,
+        answers=options.answers,
+        fresh_since=_oldest_reply(options),
+        is_refresh=options.refresh,
+        max_in_flight=options.max_in_flight,
+        requests_per_minute=options.requests_per_minute,
+        tokens_per_minute=options.tokens_per_minute,
+        rate_limit_timeout_s=options.rate_limit_timeout,
+        timeout_s=options.timeout,
+        max_usd=options.max_usd,
+    )
+    if models and options.threshold is not None:
+        check_score_settings(options.threshold, config.configuration(None))
+    return config
+
+
+def _recorded_options(options: RunOptions) -> dict[str, Any]:
     own_file = digest_of_files((options.judge or options.cascade or "").split(","))
     return {
-        "suite": suite,
-        "split": options.split,
-        "judge": key_of(judge),
         **({"judge_file_sha256": own_file} if own_file else {}),
         "prompts": options.prompts,
-        "prompts_hash": None if is_reward_judge(judge) else judge.prompts_hash or None,
-        "view_hash": _view_hash(judge),
         "compat": options.compat,
         "cascade": options.cascade,
         "cascade_band": options.cascade_band,
@@ -82,17 +208,31 @@ def build_configuration(
         "samples": options.samples,
         "vote": options.vote if options.samples > 1 else None,
         "threshold": _threshold(options),
-        "models": {role: _identity(model) for role, model in sorted(models.items())},
-        "images": asdict(image_options(options, judge)),
-        "data_hash": data_hash,
     }
 
 
-def _view_hash(judge: AnyJudge) -> str | None:
-    """None for a judge that is shown no run, only its reward."""
+def _selection_options(options: RunOptions) -> dict[str, Any]:
+    return {
+        "benchmark": options.benchmark,
+        "agent": options.agent,
+        "shard": options.shard,
+        "limit": options.limit,
+        "from_a_file": options.ids is not None,
+    }
+
+
+def _oldest_reply(options: RunOptions) -> float | None:
+    """Return from when on replies in the cache count, in seconds since 1970; None if all do."""
+    now = time.time()
+    if options.refresh:
+        return now
+    return None if options.cache_days is None else now - options.cache_days * 86_400
+
+
+def _view_hash(judge: Judge) -> str:
     from arb.judges.views import view_hash
 
-    return None if is_reward_judge(judge) else view_hash(judge.wants or Wants())
+    return view_hash(judge.wants or Wants())
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
@@ -168,16 +308,9 @@ def _threshold(options: RunOptions) -> Any:
         raise OptionsError(f"--threshold {options.threshold}: cannot be read ({error})") from error
 
 
-def check_score_settings(
-    path: Path, configuration: Mapping[str, Any], display_name: str | None = None
-) -> None:
-    """Raise OptionsError when a run makes its scores differently from those the threshold was chosen on.
-
-    ``display_name`` is what older threshold files call the judge.
-    """
-    chosen_on = dict(read_threshold(path).configuration)
-    if display_name is not None and chosen_on.get("judge") == display_name:
-        chosen_on["judge"] = configuration["judge"]
+def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
+    """Raise OptionsError if a run makes its scores differently from those the threshold was chosen on."""
+    chosen_on = read_threshold(path).configuration
     if differences := diff_configurations(chosen_on, score_settings(configuration)):
         raise OptionsError(
             f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
@@ -185,34 +318,25 @@ def check_score_settings(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The trajectories of a run, in the order of the suite."""
+def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite, tuple[str, ...]]:
+    """Return the suite and the ids of its trajectories that the options name.
 
-    suite: Suite
-    trajectories: tuple[Trajectory, ...]
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(each.trajectory_id for each in self.trajectories)
-
-
-def select(options: RunOptions, settings: Settings | None = None) -> Selection:
-    """The trajectories that the options name. Raises OptionsError when there is none, SuiteError."""
+    Raises OptionsError if there is none, and SuiteError.
+    """
     from arb.core.suite import load_suite
 
     suite = load_suite(options.suite or (settings or read_settings()).suite)
     chosen = list(suite.split(options.split))
     problems: list[str] = []
-    for flag, wanted, field in (
+    for flag, wanted, attribute in (
         ("--benchmark", options.benchmark, "benchmark"),
         ("--agent", options.agent, "agent"),
     ):
-        known = sorted({getattr(each, field) for each in suite.trajectories})
+        known = sorted({getattr(each, attribute) for each in suite.trajectories})
         if unknown := [name for name in wanted or () if name not in known]:
             problems.append(f"{flag} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
         elif wanted:
-            chosen = [each for each in chosen if getattr(each, field) in wanted]
+            chosen = [each for each in chosen if getattr(each, attribute) in wanted]
     if options.ids is not None:
         named = _named_ids(options.ids, suite, options.split, problems)
         chosen = [each for each in chosen if each.trajectory_id in named]
@@ -222,18 +346,21 @@ def select(options: RunOptions, settings: Settings | None = None) -> Selection:
         raise OptionsError("; ".join(problems))
     if not chosen:
         raise OptionsError(f"no trajectory of {suite.name}, split {options.split}, is left by these options")
-    return Selection(suite, tuple(chosen[: options.limit]))
+    return suite, tuple(each.trajectory_id for each in chosen[: options.limit])
 
 
-def source_folder(options: RunOptions, suite: Suite, settings: Settings | None = None) -> Path:
-    """Where the runs are read from. Raises OptionsError when no folder was named and there is no other."""
+def source_folder(source: Path | None, suite: Suite) -> Path:
+    """Return where the runs are read from: ``source`` if it was named, else the dataset of the suite.
+
+    Raises OptionsError if there is none.
+    """
     from dataset_script import sample
     from dataset_script.sources.base import SourceError
     from dataset_script.sources.published import PublishedDataset
 
-    if options.source is not None:
-        return options.source
-    settings = settings or read_settings()
+    if source is not None:
+        return source
+    settings = read_settings()
     try:
         if PublishedDataset(settings.data_dir).suite == suite.name:
             return settings.data_dir
@@ -248,14 +375,14 @@ def source_folder(options: RunOptions, suite: Suite, settings: Settings | None =
     )
 
 
-def cache_folder(chosen: Path | None, settings: Settings | None = None) -> Path:
+def cache_folder(chosen: Path | None) -> Path:
     """Return where replies are stored: the folder of ``--cache``, else ``calls`` in the private cache.
 
     Raises OptionsError if the private cache cannot be made.
     """
     if chosen is not None:
         return chosen
-    private = (settings or read_settings()).cache_dir.expanduser()
+    private = read_settings().cache_dir.expanduser()
     with _cache_problems(private):
         private.mkdir(mode=0o700, parents=True, exist_ok=True)
     return private / "calls"
@@ -399,16 +526,6 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
     }
     if problems:
         raise OptionsError("\n".join(problems))
-
-
-def build_views(
-    options: RunOptions, suite: Suite, judge: AnyJudge, settings: Settings | None = None
-) -> Views:
-    """The recorded runs that judges are shown. Raises OptionsError when there is none to be found."""
-    from arb.judges.views import Views
-
-    source = source_folder(options, suite, settings)
-    return Views(source, suite, image_options(options, judge))
 
 
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:

@@ -20,17 +20,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.files import atomic_write, atomic_writer
 from arb.core.predictions.write import write_predictions
 from arb.core.vocabulary import PREDICTION_COLUMNS
-from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.cache import complete_lines, truncate_partial_line
 from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
 from arb.judges.engine.storage import StorageError, storing, write_at
@@ -48,7 +46,6 @@ FORMAT: Final = 1
 """The form of the folder that this code writes and reads."""
 
 Facts = Mapping[str, Any]
-_NOTHING: Final[Facts] = MappingProxyType({})
 
 UPDATE_INTERVAL_S: Final = 1.0
 """How often the dollars spent are noted in run.json."""
@@ -176,13 +173,12 @@ SENT_PROMPTS: Final = "sent_prompts"
 class RunFolder:
     """A run's folder, held by this process until `close`.
 
-    Made when it is not there. ``older`` has what held for runs from before it was recorded in their
-    configuration; without ``is_indexed`` nothing is known of its lines. Raises RunFolderError when another
-    process has the folder, or it holds something else, and OtherConfigurationError, which names every
+    Made when it is not there. Without ``is_indexed`` nothing is known of its lines. Raises RunFolderError if
+    another process has the folder, or it holds something else, and OtherConfigurationError, which names every
     difference, when it holds a run of another configuration.
     """
 
-    def __init__(self, folder: Path, configuration: Facts, older: Facts = _NOTHING, is_indexed: bool = True):
+    def __init__(self, folder: Path, configuration: Facts, is_indexed: bool = True):
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -190,7 +186,7 @@ class RunFolder:
         except OSError as error:
             raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name a folder") from error
         try:
-            self._take(configuration, older)
+            self._take(configuration)
             with storing(folder):
                 self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
         except BaseException:
@@ -275,7 +271,7 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self, configuration: Mapping[str, Any], older: Mapping[str, Any]) -> None:
+    def _take(self, configuration: Facts) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -284,9 +280,6 @@ class RunFolder:
         if path.is_file():
             self.run = read_run(self.folder)
             wanted = json.loads(json.dumps(configuration))
-            if "judge" in older and self.run["configuration"].get("judge") == older["judge"]:
-                self.run["configuration"]["judge"] = wanted["judge"]
-            self.run["configuration"] = {**older, **self.run["configuration"]}
             differs = bool(_differing(there := self.run["configuration"], wanted))
             if differs and not _has_lines(self.folder / JUDGMENTS):
                 # Nothing was judged: all failed, at a wrong address say, which is another configuration.
@@ -321,17 +314,6 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise RunFolderError(f"{folder}: has no {RUN} that can be read; name the folder of a run") from error
     if not isinstance(run, dict) or run.get("format") != FORMAT or "configuration" not in run:
         raise RunFolderError(f"{path}: is not of format {FORMAT}; name another folder")
-    return _with_addresses(run)
-
-
-def _with_addresses(run: dict[str, Any]) -> dict[str, Any]:
-    """The run with its models' addresses in the configuration; runs from before had them beside it."""
-    models = run["configuration"].get("models", {})
-    for role, model in models.items():
-        known = ModelSettings(model.get("model", ""), model.get("provider", ""))
-        address = address_of(replace(known, base_url=run.get("endpoints", {}).get(role)))
-        if "address" not in model and address is not None:
-            model["address"] = address
     return run
 
 

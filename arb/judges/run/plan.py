@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from arb.judges.contract import JudgeError
 from arb.judges.engine.cache import CallCache, call_key
@@ -22,22 +22,14 @@ from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.retry import may_have_choices
 from arb.judges.engine.tokens import TokenCounters, image_rule
-from arb.judges.registry import full_name
-from arb.judges.run.config import build_judge, build_models, open_cache, refuse_omitted_params, select
+from arb.judges.run.config import RunConfig, open_cache
 from arb.judges.run.progress import Spend
-from arb.judges.run.runner import (
-    EngineSettings,
-    Job,
-    engine_settings,
-    open_executor,
-    open_views,
-)
+from arb.judges.run.runner import Job, open_executor, open_job
 from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
 from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply, tokens_per_word
 from arb.judges.types import Call, Image, Judge, ModelSettings, OptionsError, Reply, View
 
 if TYPE_CHECKING:
-    from arb.judges.cli.options import RunOptions
     from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
 
@@ -49,16 +41,27 @@ TOKENS_PER_S: Final = 60.0
 """Assumed of a call: the wait for its first token, and the rate of the others. Endpoints differ widely."""
 
 
-class CountingRules(NamedTuple):
-    """How a plan counts: prices and limits of a run, and the seconds a call takes where the user knows them.
+PilotKey = tuple[str, str]
+"""A role and the purpose of a call."""
 
-    ``is_batch``: at the price of batches.
+
+@dataclass(frozen=True)
+class CountingRules:
+    """How a plan counts.
+
+    Attributes:
+        config: The run, with prices and limits.
+        counters: What counts tokens.
+        seconds_per_call: How long a call takes, if the user knows it.
+        is_batch: Whether to count at the price of batches.
+        pilot: What a pilot got, by role and purpose.
     """
 
-    settings: EngineSettings
+    config: RunConfig
     counters: TokenCounters
     seconds_per_call: float | None = None
     is_batch: bool = False
+    pilot: Mapping[PilotKey, PilotReplies] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -119,29 +122,18 @@ class Plan:
         return None if None in known else sum(usd for usd in known if usd is not None)
 
 
-PilotKey = tuple[str, str]
-"""A role and the purpose of a call."""
-
-
 def make_plan(
-    judge: Judge,
-    models: Mapping[str, ModelSettings],
-    views: Iterable[tuple[str, View | str]],
-    cache: CallCache | None,
-    rules: CountingRules,
-    pilot: Mapping[PilotKey, PilotReplies] | None = None,
+    judge: Judge, views: Iterable[tuple[str, View | str]], cache: CallCache | None, rules: CountingRules
 ) -> Plan:
     """Return the plan of a run.
 
     Args:
         judge: The judge that is driven.
-        models: The model of each role.
         views: Each trajectory's id with its view, or with the reason why there is none.
         cache: The replies that are there already.
         rules: How calls are counted.
-        pilot: What a pilot got, by role and purpose.
     """
-    counter = _CallCounter(models, cache, rules, pilot or {})
+    counter = _CallCounter(cache, rules)
     problems: dict[str, str] = {}
     trajectories = 0
     for trajectory_id, view in views:
@@ -160,14 +152,9 @@ def make_plan(
 class _CallCounter:
     """Replies to the calls of a judge from the cache or with dummies, and counts them."""
 
-    def __init__(
-        self,
-        models: Mapping[str, ModelSettings],
-        cache: CallCache | None,
-        rules: CountingRules,
-        pilot: Mapping[PilotKey, PilotReplies],
-    ):
-        self._models, self._cache, self._rules, self._pilot = models, cache, rules, pilot
+    def __init__(self, cache: CallCache | None, rules: CountingRules):
+        models = rules.config.models
+        self._models, self._cache, self._rules, self._pilot = models, cache, rules, rules.pilot
         self._per_word = {
             role: tokens_per_word(rules.counters.of(model).count) for role, model in models.items()
         }
@@ -179,7 +166,7 @@ class _CallCounter:
         self._seconds_of_calls = self._longest_call = 0.0
 
     def _empty_plan(self, role: str, model: ModelSettings) -> RolePlan:
-        price = self._rules.settings.prices.of(model)
+        price = self._rules.config.prices.of(model)
         text_rule, picture_rule = self._rules.counters.of(model).name, image_rule(model.model).name
         if price is None:
             return RolePlan(role, model, text_rule, picture_rule, None, None)
@@ -240,7 +227,7 @@ class _CallCounter:
         totals.input_tokens += input_tokens
         totals.cached_input_tokens += cached_tokens
         totals.output_tokens += output_tokens
-        if totals.usd is not None and (price := rules.settings.prices.of(model)) is not None:
+        if totals.usd is not None and (price := rules.config.prices.of(model)) is not None:
             totals.usd += price.cost(
                 input_tokens, output_tokens, cached_tokens=cached_tokens, is_batch=rules.is_batch
             )
@@ -251,7 +238,7 @@ class _CallCounter:
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
-        limits = self._rules.settings
+        limits = self._rules.config
         return max(
             self._seconds_of_calls / limits.max_in_flight,
             60 * calls / limits.requests_per_minute if limits.requests_per_minute else 0.0,
@@ -261,7 +248,7 @@ class _CallCounter:
 
 
 def plan_run(
-    options: RunOptions,
+    config: RunConfig,
     tokenizer: str | None = None,
     seconds_per_call: float | None = None,
     *,
@@ -269,35 +256,28 @@ def plan_run(
     pilot: int | None = None,
     wrap: Wrap | None = None,
 ) -> Plan:
-    """The plan of what `run` would do with these options; with ``pilot`` after judging so many trajectories.
-    ``wrap`` is that of `run_judge`.
+    """Return the plan of what `run_judge` would do; with ``pilot`` after judging so many trajectories.
 
     Raises OptionsError, SourceError, SuiteError.
     """
-    selection = select(options)
-    judge = build_judge(options)
-    models = build_models(options, judge)
-    refuse_omitted_params(options, models)
-    if pilot and options.refresh:
+    if pilot and config.is_refresh:
         raise OptionsError(
             "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
         )
-    if not models:
-        return Plan(len(selection.ids), (), 0.0)
-    settings = engine_settings(options, models)
-    rules = CountingRules(settings, TokenCounters(tokenizer), seconds_per_call, is_batch)
-    views, there, _ = open_views(options, selection, judge)
-    ids = tuple(each for each in selection.ids if each in there)
-    if wrap is not None:
-        judge = wrap(judge, views, ids)
-    job = Job(judge, models, views, spread_evenly(ids, pilot or 0), settings, full_name(judge, models))
-    made, known = run_pilot(job, rules.counters) if pilot else (None, {})
-    is_there = settings.cache is not None and settings.cache.is_dir()
-    stored = open_cache(settings.cache, settings.answers, settings.fresh_since) if is_there else None
+    if not config.models:
+        return Plan(len(config.ids), (), 0.0)
+    counters = TokenCounters(tokenizer)
+    job = open_job(config, wrap)
+    made, known = None, {}
+    if pilot:
+        made, known = run_pilot(replace(job, ids=spread_evenly(job.ids, pilot)), counters)
+    rules = CountingRules(job.config, counters, seconds_per_call, is_batch, known)
+    judge = job.config.judge
+    is_there = config.cache is not None and config.cache.is_dir()
+    stored = open_cache(config.cache, config.answers, config.fresh_since) if is_there else None
     with closing(stored) if stored else nullcontext() as cache:
-        return replace(
-            make_plan(judge, models, _read_ahead(views, judge, ids), cache, rules, known), pilot=made
-        )
+        counted = make_plan(judge, _read_ahead(job.views, judge, job.ids), cache, rules)
+        return replace(counted, pilot=made)
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
@@ -327,12 +307,12 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
                     raise StopRunError(str(reached)) from reached
                 spend.count(reply)
                 if reply.error is None:
-                    tokens = counters.expected(job.models[call.role], call.messages)
+                    tokens = counters.expected(job.config.models[call.role], call.messages)
                     known.setdefault((call.role, call.purpose), PilotReplies()).add(reply, tokens)
                 return reply
 
-            in_flight = job.settings.max_in_flight
-            await judge_trajectories(job.judge, job.ids, job.views, ask, judged.append, in_flight)
+            in_flight = job.config.max_in_flight
+            await judge_trajectories(job.config.judge, job.ids, job.views, ask, judged.append, in_flight)
             executor.sync()
 
     try:

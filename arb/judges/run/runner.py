@@ -1,4 +1,4 @@
-"""From options to a whole run folder: `run_judge`, over this process or a Batch API.
+"""From a configuration to a whole run folder: `run_judge`, over this process or a Batch API.
 
 `run_local` is the engine of this process. `batch` has its form, `Engine`: it takes a job, the run's folder
 and its progress, writes results with `RunFolder.append`, and says how the run ended. So has a Ray cluster
@@ -9,35 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arb.core.cli import stopped_like_ctrl_c
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S
-from arb.judges.endpoints.providers import resolve_access
 from arb.judges.engine.budget import BudgetReached, build_budget
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor, open_endpoints
 from arb.judges.engine.errors import NoMoreCallsError
-from arb.judges.engine.prices import PriceTable, price_facts, read_prices
+from arb.judges.engine.prices import price_facts
 from arb.judges.engine.retry import OnEvent
 from arb.judges.registry import full_name
 from arb.judges.run.config import (
-    Selection,
-    build_configuration,
-    build_judge,
-    build_models,
-    build_views,
-    cache_folder,
-    check_score_settings,
+    RunConfig,
     endpoint_addresses,
     judge_facts,
     open_cache,
-    refuse_omitted_params,
-    select,
+    source_folder,
     versions,
 )
 from arb.judges.run.folder import Judgment, ResultWriter, RunFolder, error_of, totals
@@ -60,47 +52,27 @@ from arb.judges.run.scheduler import (
 )
 from arb.judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants, is_reward_judge
 
-if TYPE_CHECKING:
-    from arb.judges.cli.options import RunOptions
-    from arb.judges.views import Views
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineSettings:
-    """The limits of a run, the folder of its reply cache (None if no model is asked), and its prices.
-
-    ``answers``: where a cluster keeps its answers, if that is not in the cache's folder. ``fresh_since``:
-    replies that were stored before are asked again (`CallCache`).
-    """
-
-    cache: Path | None
-    prices: PriceTable
-    answers: str | None = None
-    max_in_flight: int = 64
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    rate_limit_timeout_s: float | None = None
-    timeout_s: float | None = None
-    max_usd: float | None = None
-    fresh_since: float | None = None
-
 
 @dataclass(frozen=True)
 class Job:
-    """The work of an engine. ``ids``: the trajectories still to be judged, in their order. ``name``: the
-    judge's, which says models and wording (`registry.full_name`).
+    """The work of an engine: a configuration, what shows the runs, and the trajectories to judge, in order.
+
+    ``skipped`` of the configuration's trajectories lack what the judge looks at.
     """
 
-    judge: AnyJudge
-    models: Mapping[str, ModelSettings]
+    config: RunConfig
     views: RunSource
     ids: tuple[str, ...]
-    settings: EngineSettings
-    name: str
+    skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
         """Return the judge's name for the line of a trajectory."""
-        return name_as_served(self.name, self.judge, self.models, judged)
+        return name_as_served(self.config.name, self.config.judge, self.config.models, judged)
+
+    @property
+    def absent(self) -> int:
+        """How many of the configuration's trajectories have no recorded run."""
+        return len(self.config.ids) - len(self.ids) - self.skipped
 
 
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
@@ -151,16 +123,18 @@ async def run_async(
 
     def keep(judged: Judgment) -> None:
         writer.write(judged)
-        if job.models and writer.all_failed and stopping.ended is None:
+        if job.config.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
     async with ResultWriter(folder, job.name_of, executor.sync, progress, executor.stop_waiting) as writer:
-        if not job.models:
+        if not job.config.models:
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
             try:
-                limit = job.settings.max_in_flight
-                await judge_trajectories(job.judge, job.ids, job.views, ask, keep, limit, judge_one)
+                config = job.config
+                await judge_trajectories(
+                    config.judge, job.ids, job.views, ask, keep, config.max_in_flight, judge_one
+                )
             except asyncio.CancelledError:
                 if stopping.ended is None:
                     raise
@@ -178,23 +152,23 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
 
     Raises OptionsError for a missing key, address or price.
     """
-    settings = job.settings
-    budget = build_budget(settings.max_usd, settings.prices, job.models, spend.before_usd or 0.0)
+    config = job.config
+    budget = build_budget(config.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
     limit = AdaptiveLimit(
-        settings.max_in_flight,
-        settings.requests_per_minute,
-        settings.tokens_per_minute,
-        settings.rate_limit_timeout_s,
+        config.max_in_flight,
+        config.requests_per_minute,
+        config.tokens_per_minute,
+        config.rate_limit_timeout_s,
     )
-    timeout_s = settings.timeout_s or TIMEOUT_S
-    async with open_endpoints(job.models, timeout_s=timeout_s) as endpoints:
+    timeout_s = config.timeout_s or TIMEOUT_S
+    async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
         with ExitStack() as stack:
             cache = None
-            if settings.cache is not None:
-                folder, answers, since = settings.cache, settings.answers, settings.fresh_since
-                cache = stack.enter_context(closing(open_cache(folder, answers, since)))
-            yield CallExecutor(endpoints, job.models, cache, limit, budget, on_event)
+            if config.cache is not None:
+                opened = open_cache(config.cache, config.answers, config.fresh_since)
+                cache = stack.enter_context(closing(opened))
+            yield CallExecutor(endpoints, config.models, cache, limit, budget, on_event)
 
 
 Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
@@ -229,6 +203,22 @@ class Outcome:
     skipped: int = 0
     paid: Bill = Bill()
 
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        ended: RunEnd,
+        judged: int,
+        sums: dict[str, Any],
+        problem: str | None,
+        name: str,
+        spend: Spend,
+    ) -> Outcome:
+        """Return the outcome of a job that was ended, with the totals ``sums``."""
+        paid = Bill(*spend.facts.values(), spend.session_usd, spend.calls)
+        chosen = len(job.config.ids)
+        return cls(ended, judged, chosen, job.absent, sums, problem, name, job.skipped, paid)
+
 
 class NoRecordings:
     """Views for a judge that looks at nothing, where there are no recorded runs."""
@@ -244,45 +234,42 @@ class NoRecordings:
 
 
 def run_judge(
-    options: RunOptions, out: Path, engine: Engine, retry: Collection[str] = (), wrap: Wrap | None = None
+    config: RunConfig, out: Path, engine: Engine, retry: Collection[str] = (), wrap: Wrap | None = None
 ) -> Outcome:
-    """Judge what the options choose and is not judged yet, in the run folder ``out``.
+    """Judge the trajectories of a configuration that are not judged yet, in the run folder ``out``.
 
     ``retry`` names states whose trajectories are judged again; replies in the cache are not bought again.
-    ``wrap`` gives another judge in place of the options' one, from it, the views and the chosen ids.
+    ``wrap`` gives another judge in place of the configuration's, from it, the views and the ids to judge.
     However it ends, the folder is whole: judgments and predictions in order, run.json with the totals. Raises
     OptionsError, SourceError, SuiteError, RunFolderError.
     """
-    selection, judge, models = prepare(options)
-    views, there, skipped = open_views(options, selection, judge)
-    if wrap is not None:
-        judge = wrap(judge, views, tuple(each for each in selection.ids if each in there))
-    ids = tuple(each for each in selection.ids if each in there)
-    facts = describe_run(options, selection, judge, models, views, ids, skipped)
-    with RunFolder(out, facts.configuration, facts.older) as folder:
-        folder.check_prompts(judge, models, views, there)
-        todo = tuple(each for each in ids if folder.states.get(each) in (None, *retry))
-        settings = _with_refresh(options, folder, facts.settings, is_done=not todo)
+    job = open_job(config, wrap)
+    config = job.config
+    with RunFolder(out, config.configuration(job.views.data_hash())) as folder:
+        folder.check_prompts(config.judge, config.models, job.views, set(job.ids))
+        todo = tuple(each for each in job.ids if folder.states.get(each) in (None, *retry))
+        config = _with_refresh(config, folder, is_done=not todo)
         spend = Spend.of_run(folder.run)
         ended = RunEnd("interrupted", "stopped; finished trajectories are saved")
-        with run_session(folder, facts, spend) as session:
+        with run_session(folder, run_facts(job), spend) as session:
             try:
-                progress = Progress(len(ids), len(ids) - len(todo), spend, models=models)
+                done = len(job.ids) - len(todo)
+                progress = Progress(len(job.ids), done, spend, models=config.models)
                 with progress, stopped_like_ctrl_c():
-                    job = Job(judge, models, views, todo, settings, facts.name)
-                    ended = engine(job, folder, progress) if todo else RunEnd("finished")
+                    left = replace(job, config=config, ids=todo)
+                    ended = engine(left, folder, progress) if todo else RunEnd("finished")
             except KeyboardInterrupt:  # before the engine took the signals over, or after
                 pass
             finally:
-                folder.finalize([each.trajectory_id for each in selection.suite.split(options.split)])
+                folder.finalize([each.trajectory_id for each in config.suite.split(config.split)])
                 session["ended"] = ended.how
-                name = note_totals(folder, totals(folder.records()), judge, models)
+                name = note_totals(folder, totals(folder.records()), config.judge, config.models)
         sums = folder.run["totals"]
         progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
-        judged = sum(each in folder.states for each in selection.ids)
+        judged = sum(each in folder.states for each in config.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
-        return facts.outcome(ended, judged, sums, problem, name, spend)
+        return Outcome.of(job, ended, judged, sums, problem, name, spend)
 
 
 def note_totals(
@@ -294,16 +281,14 @@ def note_totals(
     return name
 
 
-def _with_refresh(
-    options: RunOptions, folder: RunFolder, settings: EngineSettings, *, is_done: bool
-) -> EngineSettings:
-    """Return the settings with the time from which on replies count as fresh in this folder.
+def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> RunConfig:
+    """Return the configuration with the time from which on replies count as fresh in this folder.
 
     ``--refresh`` holds from the first session of the folder that has it, so that a run which is continued
     does not pay again for what it asked itself. Raises OptionsError if nothing is left to ask.
     """
-    if not options.refresh or settings.fresh_since is None:
-        return settings
+    if not config.is_refresh:
+        return config
     since = folder.run.get("refresh_since")
     if since is None and is_done:
         raise OptionsError(
@@ -311,74 +296,38 @@ def _with_refresh(
             "--out"
         )
     if since is None:
-        folder.update_run({"refresh_since": (since := settings.fresh_since)})
-    return replace(settings, fresh_since=since)
+        folder.update_run({"refresh_since": (since := config.fresh_since)})
+    return replace(config, fresh_since=since)
 
 
-@dataclass(frozen=True)
-class RunFacts:
-    """What is known of a run before it begins. ``run`` is what run.json says of it beside its configuration,
-    ``older`` the configuration of runs from before it said so; ``chosen`` trajectories are named by the
-    options, of which ``there`` can be judged and ``skipped`` lack what the judge looks at.
-    """
-
-    configuration: dict[str, Any]
-    older: dict[str, Any]
-    run: dict[str, Any]
-    name: str
-    models: Mapping[str, ModelSettings]
-    settings: EngineSettings
-    chosen: int
-    there: int
-    skipped: int
-
-    def outcome(
-        self,
-        ended: RunEnd,
-        judged: int,
-        sums: dict[str, Any],
-        problem: str | None,
-        name: str,
-        spend: Spend,
-    ) -> Outcome:
-        absent = self.chosen - self.there - self.skipped
-        paid = Bill(*spend.facts.values(), spend.session_usd, spend.calls)
-        return Outcome(ended, judged, self.chosen, absent, sums, problem, name, self.skipped, paid)
-
-
-def describe_run(
-    options: RunOptions,
-    selection: Selection,
-    judge: AnyJudge,
-    models: Mapping[str, ModelSettings],
-    views: RunSource,
-    ids: Sequence[str],
-    skipped: int,
-) -> RunFacts:
-    """The facts of a run of this judge over ``ids``, which of the chosen trajectories can be judged."""
-    configuration = build_configuration(options, selection.suite.name, judge, models, views.data_hash())
-    settings, name = engine_settings(options, models), full_name(judge, models)
-    run = {
-        "judge": judge_facts(judge, name),
+def run_facts(job: Job) -> dict[str, Any]:
+    """Return what run.json says of a run next to its configuration, before it begins."""
+    config = job.config
+    headers = sorted({name for model in config.models.values() for name, _ in model.header})
+    return {
+        "judge": judge_facts(config.judge, config.name),
         "versions": versions(),
-        "endpoints": endpoint_addresses(models),
-        **_header_names(models),
-        "prices": price_facts(settings.prices, models),
-        "selection": _selection_facts(options, selection, ids, skipped),
-        **_source_of(options),
+        "endpoints": endpoint_addresses(config.models),
+        **({"headers": headers} if headers else {}),  # their values may be secrets
+        "prices": price_facts(config.prices, config.models),
+        "selection": {
+            **config.selection,
+            "trajectories": len(config.ids),
+            "without_a_run": job.absent,
+            **({"skipped": job.skipped} if job.skipped else {}),
+        },
+        **_source_facts(config.source),
     }
-    older, chosen = _older_configuration(judge, configuration), len(selection.ids)
-    return RunFacts(configuration, older, run, name, models, settings, chosen, len(ids), skipped)
 
 
 @contextmanager
-def run_session(folder: RunFolder, facts: RunFacts, spend: Spend) -> Iterator[dict[str, Any]]:
+def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
     """A session of the run, as run.json has it: begun now, ended as its ``ended`` says when the block is
     left, with what was paid meanwhile.
     """
-    session = {"started_at": utc_now(), "ended": "killed", "versions": facts.run["versions"]}
+    session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
     earlier = folder.run.get("sessions", [])
-    folder.update_run({**facts.run, "sessions": [*earlier, session]})
+    folder.update_run({**facts, "sessions": [*earlier, session]})
     begun = time.monotonic()
     try:
         yield session
@@ -392,140 +341,53 @@ def run_session(folder: RunFolder, facts: RunFacts, spend: Spend) -> Iterator[di
         folder.update_run({"sessions": [*earlier, session], **spend.facts})
 
 
-def prepare(options: RunOptions) -> tuple[Selection, AnyJudge, dict[str, ModelSettings]]:
-    """The trajectories, the judge and its models. Raises OptionsError with every problem, and SuiteError.
+def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
+    """Open the recorded runs of a configuration; ``wrap`` is that of `run_judge`.
 
-    Keys, addresses and prices are looked for now, before anything is written.
+    Raises OptionsError if none can be judged, or if some lack what the judge looks at and are not skipped.
     """
-    problems: list[str] = []
+    from arb.judges.views import Views
 
-    def tried(make, *arguments):
-        try:
-            return make(*arguments)
-        except OptionsError as problem:
-            problems.append(str(problem))
-
-    selection, judge = tried(select, options), tried(build_judge, options)
-    models = tried(build_models, options, judge) if judge is not None else None
-    if models:
-        tried(resolve_access, models)
-        tried(refuse_omitted_params, options, models)
-        prices = tried(read_prices, options.prices, options.price or ())
-        if prices is not None:
-            tried(build_budget, options.max_usd, prices, models)
-    if models and options.threshold is not None:
-        now = build_configuration(options, "", judge, models, None)
-        tried(check_score_settings, options.threshold, now, judge.name)
-    if problems:
-        raise OptionsError("\n".join(problems))
-    return selection, judge, models
-
-
-def _older_configuration(judge: AnyJudge, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds for a run of this judge where its configuration does not say so: it was not recorded yet.
-
-    It was shown what version 1 of the view shows; the file of a judge of your own is taken to be the same.
-    ``judge`` is the display name by which older runs called the judge instead of its key.
-    """
-    from arb.judges.views import first_view_hash
-
-    return {
-        "judge": judge.name,
-        "view_hash": None if is_reward_judge(judge) else first_view_hash(judge.wants or Wants()),
-        "judge_file_sha256": configuration.get("judge_file_sha256"),
-    }
-
-
-def engine_settings(options: RunOptions, models: Mapping[str, ModelSettings]) -> EngineSettings:
-    """What the options say to an engine, as plain values."""
-    return EngineSettings(
-        cache=cache_folder(options.cache) if models else None,
-        prices=read_prices(options.prices, options.price or ()) if models else PriceTable({}),
-        answers=options.answers,
-        max_in_flight=options.max_in_flight,
-        requests_per_minute=options.requests_per_minute,
-        tokens_per_minute=options.tokens_per_minute,
-        rate_limit_timeout_s=options.rate_limit_timeout,
-        timeout_s=options.timeout,
-        max_usd=options.max_usd,
-        fresh_since=_oldest_reply(options),
-    )
-
-
-def _oldest_reply(options: RunOptions) -> float | None:
-    """Return from when on replies in the cache count; None if all do."""
-    now = time.time()
-    if options.refresh:
-        return now
-    return None if options.cache_days is None else now - options.cache_days * 86_400
-
-
-def open_views(
-    options: RunOptions, selection: Selection, judge: AnyJudge
-) -> tuple[Views | NoRecordings, set[str], int]:
-    """What shows the runs, the trajectories that it can show, and how many chosen ones are skipped since they
-    lack what the judge looks at. Raises OptionsError where none is left, and for runs that lack it where the
-    options do not skip them.
-    """
+    judge = config.judge
     try:
-        views = build_views(options, selection.suite, judge)
+        views = Views(source_folder(config.source, config.suite), config.suite, config.images)
     except OptionsError:
         if is_reward_judge(judge) or judge.inputs != "nothing":
             raise
-        return NoRecordings(), set(selection.ids), 0
+        return Job(config, NoRecordings(), config.ids)
     there = set(views.ids())
-    if there.isdisjoint(selection.ids):
+    ids = [each for each in config.ids if each in there]
+    if not ids:
         raise OptionsError(
-            f"none of the {len(selection.ids):,} chosen trajectories is among the {len(there):,} runs of the "
-            f"suite {selection.suite.name} that the source holds; see --source and --suite, or leave --split "
+            f"none of the {len(config.ids):,} chosen trajectories is among the {len(there):,} runs of the "
+            f"suite {config.suite.name} that the source holds; see --source and --suite, or leave --split "
             "out to judge the runs of the source, whatever suite they are of"
         )
-    if is_reward_judge(judge) and _source_of(options):
+    if is_reward_judge(judge) and _source_facts(config.source):
         raise OptionsError(
             f"{judge.name}: follows rewards, and the runs of --source are read without them; name another "
             "judge, or build a dataset and give it with --suite and --split"
         )
-    shown = [each for each in selection.ids if each in there]
-    incomplete = views.incomplete(judge, shown)
-    if incomplete and not options.skip_incomplete:
-        raise OptionsError(views.describe_incomplete(judge, incomplete, len(shown)))
-    there -= set(incomplete)
-    if there.isdisjoint(selection.ids):
+    incomplete = views.incomplete(judge, ids)
+    if incomplete and not config.skip_incomplete:
+        raise OptionsError(views.describe_incomplete(judge, incomplete, len(ids)))
+    whole = tuple(each for each in ids if each not in incomplete)
+    if not whole:
         raise OptionsError(f"--skip-incomplete: none of the runs has what {judge.name} looks at")
-    return views, there, len(incomplete)
+    if wrap is not None:
+        config = replace(config, judge=wrap(judge, views, whole))
+    return Job(config, views, whole, len(incomplete))
 
 
-def _source_of(options: RunOptions) -> dict[str, Any]:
-    """The source that the runs were built from for this command, as run.json has it; empty for a suite's."""
+def _source_facts(source: Path | None) -> dict[str, Any]:
+    """Return what run.json says of a source that was built for this command; nothing of a suite's dataset."""
     from dataset_script.sources.published import PublishedSource
 
-    if options.source is None or not PublishedSource.recognises(options.source):
+    if source is None or not PublishedSource.recognises(source):
         return {}
     from dataset_script.new_suite import source_facts  # it builds datasets, with much that a run does without
 
-    facts = source_facts(options.source)
+    facts = source_facts(source)
     if facts is None:
         return {}
     return {"source": {**asdict(facts), "left_out": len(facts.left_out)}}
-
-
-def _header_names(models: Mapping[str, ModelSettings]) -> dict[str, Any]:
-    """Return the names of the headers that were sent; their values may be secrets and are not recorded."""
-    names = sorted({name for model in models.values() for name, _ in model.header})
-    return {"headers": names} if names else {}
-
-
-def _selection_facts(
-    options: RunOptions, selection: Selection, ids: Sequence[str], skipped: int
-) -> dict[str, Any]:
-    """What was chosen, and how much of it has no recorded run, or none that the judge can be shown."""
-    return {
-        "benchmark": options.benchmark,
-        "agent": options.agent,
-        "shard": options.shard,
-        "limit": options.limit,
-        "from_a_file": options.ids is not None,
-        "trajectories": len(selection.ids),
-        "without_a_run": len(selection.ids) - len(ids) - skipped,
-        **({"skipped": skipped} if skipped else {}),
-    }

@@ -24,7 +24,6 @@ from arb.judges.ensembles.threshold import (
     with_threshold,
     write_threshold,
 )
-from arb.judges.registry import find_judge
 from arb.judges.run.config import check_score_settings
 from arb.judges.types import Answer, Call, Message, OptionsError, Reply, View
 from tests.support.annotations import success_of
@@ -210,18 +209,6 @@ def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_pa
     for changed in ({"samples": 3}, {"models": {"judge": {"model": "n", "logprobs": True}}}):
         with pytest.raises(OptionsError, match="made with other settings"):
             check_score_settings(path, {**run, **changed})
-
-
-def test_a_threshold_file_that_names_its_judge_as_the_paper_does_is_taken(tmp_path):
-    judge, run = find_judge("gpt-4o-mini-noscreen"), {"judge": "gpt-4o-mini-noscreen", "models": {}}
-    old = replace(
-        FROZEN, judge="GPT-4o Mini (A)", configuration=score_settings({**run, "judge": "GPT-4o Mini (A)"})
-    )
-    write_threshold(tmp_path / "t.json", old)
-    assert with_threshold(judge, read_threshold(tmp_path / "t.json")).value == FROZEN.value
-    check_score_settings(tmp_path / "t.json", run, judge.name)
-    with pytest.raises(OptionsError, match="made with other settings"):
-        check_score_settings(tmp_path / "t.json", {**run, "judge": "aer"}, "AER-C")
 
 
 def run_folder(folder, split="dev", **configuration):

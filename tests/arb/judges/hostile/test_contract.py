@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from arb.judges.__main__ import app
 from arb.judges.cli.options import RunOptions
 from arb.judges.contract import MAX_STAGES
+from arb.judges.run.config import build_config
 from arb.judges.run.folder import read_judgments
 from arb.judges.run.plan import plan_run
 from arb.judges.run.runner import run_judge, run_local
@@ -89,7 +90,7 @@ def run(folder, server, judge, **more):
         cache=folder / "cache",
         **more,
     )
-    outcome = run_judge(options, folder / "run", run_local)
+    outcome = run_judge(build_config(options), folder / "run", run_local)
     return outcome, {each["trajectory_id"]: each for each in read_judgments(folder / "run")}
 
 
@@ -186,7 +187,7 @@ def test_plan_says_which_trajectories_a_mistake_will_end(tmp_path):
         tmp_path, ASK.replace('if reply.text == "break"', "if True").replace("MISTAKE", "yield None")
     )
     options = RunOptions(judge=judge, split="dev", suite="sample", limit=2, base_url="http://127.0.0.1:9/v1")
-    made = plan_run(options)
+    made = plan_run(build_config(options, will_run=False))
     assert {re.sub(r"line \d+", "line N", each) for each in made.problems.values()} == {
         "mine.py, in ask, line N: `ask` yields None instead of a list of calls: write `yield [Call(…)]`"
     }
@@ -201,6 +202,6 @@ def test_a_reward_judge_is_checked_too(tmp_path):
         "class Mine:\n    name = 'mine'\n\n    def judge_reward(self, cum_reward):\n        return 3\n"
     )
     options = RunOptions(judge=f"{path}:Mine", split="dev", suite="sample", limit=2)
-    run_judge(options, tmp_path / "run", run_local)
+    run_judge(build_config(options), tmp_path / "run", run_local)
     (said,) = {each["problem"] for each in read_judgments(tmp_path / "run")}
     assert said.startswith("mine.py, in judge_reward, line 4: `judge_reward` returns 3 instead of an Answer")

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from arb.judges.__main__ import app
 from arb.judges.cli.options import RunOptions
 from arb.judges.engine.answers import AnswerStore
+from arb.judges.run.config import build_config
 from arb.judges.run.runner import run_judge, run_local
 from arb.judges.types import OptionsError
 from tests.support.buckets import STORES, bucket_server, lacking_packages
@@ -64,11 +65,11 @@ def options_of(server, tmp_path, **more) -> RunOptions:
 def on_ray(options: RunOptions, out: Path, retry=(), workers: int = 2):
     from arb.judges.ray.run import run_on_ray
 
-    return run_on_ray(options, out, retry, workers=workers)
+    return run_on_ray(build_config(options), out, retry, workers=workers)
 
 
 def locally(options: RunOptions, out: Path, retry=()):
-    return run_judge(options, out, run_local, retry)
+    return run_judge(build_config(options), out, run_local, retry)
 
 
 def predictions(out: Path) -> bytes:
@@ -205,7 +206,7 @@ def test_the_cluster_that_is_named_is_taken_and_no_other_one_that_runs(
     monkeypatch.setenv("PYTHONPATH", "")  # `_cluster` adds to it
     options = RunOptions(judge="always-successful", split="dev", suite="sample")
     with pytest.raises(OptionsError, match="cluster"):
-        run_on_ray(options, tmp_path / "out", address=option)
+        run_on_ray(build_config(options), tmp_path / "out", address=option)
     assert taken == [expected]
 
 

@@ -22,6 +22,7 @@ from arb.judges.cli.options import RunOptions
 from arb.judges.engine.retry import RetryPolicy
 from arb.judges.run import batch_files
 from arb.judges.run.batch import run_batch
+from arb.judges.run.config import build_config
 from arb.judges.run.folder import RunFolderError, read_judgments, read_run
 from arb.judges.run.runner import Outcome, run_judge, run_local
 from arb.judges.types import OptionsError
@@ -42,7 +43,9 @@ def options(server, folder: Path, judge: str, **more) -> RunOptions:
 
 
 def run(server, folder: Path, judge: str = "AER-C", *, out: str = "run", **more) -> Outcome:
-    return run_judge(options(server, folder, judge, **more), folder / out, partial(run_batch, poll_s=0.01))
+    return run_judge(
+        build_config(options(server, folder, judge, **more)), folder / out, partial(run_batch, poll_s=0.01)
+    )
 
 
 def predictions(folder: Path, out: str = "run") -> list[dict]:
@@ -76,7 +79,7 @@ def by_the_prompt(request: Request) -> str:
 def test_batches_give_the_verdicts_that_single_calls_give(judge, tmp_path):
     with LLMServer(by_the_prompt) as server:
         single = options(server, tmp_path, judge, cache=tmp_path / "other cache")
-        run_judge(single, tmp_path / "single", run_local)
+        run_judge(build_config(single), tmp_path / "single", run_local)
         calls = server.counts.calls
         outcome = run(server, tmp_path, judge)
         assert outcome.ended.how == "finished"

@@ -7,7 +7,7 @@ import pytest
 from arb.judges.cli.options import RunOptions
 from arb.judges.run import config
 from arb.judges.run.config import (
-    build_configuration,
+    build_config,
     build_judge,
     build_models,
     endpoint_addresses,
@@ -19,6 +19,11 @@ from arb.judges.types import ModelSettings, OptionsError
 def models(judge="aer-c", **options) -> dict[str, ModelSettings]:
     chosen = RunOptions(judge=judge, split="dev", **options)
     return build_models(chosen, build_judge(chosen))
+
+
+def configuration(**options) -> dict:
+    chosen = RunOptions(split="dev", suite="sample", **options)
+    return build_config(chosen, will_run=False).configuration("d" * 64)
 
 
 def test_a_judges_own_model_is_asked_where_the_paper_asked_it():
@@ -76,9 +81,7 @@ def test_an_address_that_the_environment_names_belongs_to_the_run(monkeypatch):
 
 def test_how_long_a_model_shall_think_is_in_the_configuration_where_it_is_asked_for():
     for given, known in (({}, {}), ({"reasoning_effort": "low", "prompt_cache": "system"}, {"low"})):
-        options = RunOptions(judge="gpt-4o-noscreen", split="dev", **given)
-        judge = build_judge(options)
-        made = build_configuration(options, "sample", judge, build_models(options, judge), "d" * 64)
+        made = configuration(judge="gpt-4o-noscreen", **given)
         model = made["models"]["judge"]
         assert {model["reasoning_effort"]} - {None} == set(known)
         assert "prompt_cache" not in model
@@ -91,13 +94,12 @@ def test_what_cannot_be_read_is_refused(given):
 
 
 def test_the_configuration_has_what_verdicts_depend_on_with_the_address_and_without_secrets():
-    options = RunOptions(judge="aer-c", split="dev", base_url="http://u:secret@h/v1", key_variable="MY_KEY")
-    judge = build_judge(options)
-    said = build_configuration(options, "sample", judge, build_models(options, judge), "d" * 64)
+    options = {"base_url": "http://u:secret@h/v1", "key_variable": "MY_KEY"}
+    said = configuration(judge="aer-c", **options)
     assert "secret" not in str(said) and "MY_KEY" not in str(said)
     assert said["models"]["captioner"]["temperature"] == 0.0
     assert said["models"]["judge"]["address"] == "http://h/v1"
-    assert endpoint_addresses(build_models(options, judge))["judge"] == "http://h/v1"
+    assert endpoint_addresses(models(**options))["judge"] == "http://h/v1"
 
 
 def test_the_released_folder_of_a_judge_is_known_where_there_is_one():
@@ -133,8 +135,7 @@ def test_replies_may_be_as_long_as_the_released_code_lets_them_unless_an_option_
 
 
 def pictures_of(judge, **options) -> dict:
-    chosen = RunOptions(judge=judge, split="dev", **options)
-    return build_configuration(chosen, "sample", build_judge(chosen), {}, None)["images"]
+    return configuration(judge=judge, **options)["images"]
 
 
 def test_pictures_are_sent_as_recorded_and_webjudges_as_its_authors_send_them():

@@ -23,6 +23,7 @@ from arb.core.suite import load_suite
 from arb.judges.__main__ import app
 from arb.judges.catalog.official import read_templates
 from arb.judges.cli.options import RunOptions
+from arb.judges.run.config import build_config
 from arb.judges.run.export import export_released_layout
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.run.progress import RunEnd
@@ -36,6 +37,7 @@ from tests.support.llm_server.server import LLMServer
 from tests.support.waiting import eventually
 
 OPTIONS = RunOptions(judge="always-successful", split="dev", suite="sample", limit=4)
+CONFIG = build_config(OPTIONS)
 
 
 def record(trajectory_id: str, state: str = "ok") -> dict:
@@ -51,9 +53,9 @@ def test_an_engine_gets_what_is_not_judged_yet_and_what_it_keeps_is_the_run(tmp_
         folder.append(map(record, job.ids[:2]))
         return RunEnd("waiting", "two are left")
 
-    first = run_judge(OPTIONS, tmp_path, half)
+    first = run_judge(CONFIG, tmp_path, half)
     assert (first.ended.how, first.judged, first.chosen) == ("waiting", 2, 4)
-    second = run_judge(OPTIONS, tmp_path, half)
+    second = run_judge(CONFIG, tmp_path, half)
     assert (second.judged, given[1]) == (4, given[0][2:])
     assert [session["ended"] for session in read_run(tmp_path)["sessions"]] == ["waiting", "waiting"]
 
@@ -65,11 +67,12 @@ def test_a_run_over_recorded_files_imports_neither_numpy_nor_pydantic_nor_pyarro
         "from pathlib import Path\n"
         "from bench.judges import make_runs\n"
         "from arb.judges.cli.options import RunOptions\n"
+        "from arb.judges.run.config import build_config\n"
         "from arb.judges.run.runner import run_judge, run_local\n"
         "source = Path(sys.argv[1])\n"
         "make_runs(source, 2)\n"
         "options = RunOptions(judge='rule-based', suite='agent-reward-bench', split='test', source=source)\n"
-        "assert run_judge(options, source / 'run', run_local).judged == 2\n"
+        "assert run_judge(build_config(options), source / 'run', run_local).judged == 2\n"
         "print(*(name for name in ('numpy', 'pydantic', 'pyarrow') if name in sys.modules))"
     )
     command = [sys.executable, "-c", program, tmp_path]
@@ -85,8 +88,8 @@ def test_a_finished_run_starts_no_engine(tmp_path):
     def never(job, folder, progress):
         raise AssertionError("there is nothing to do")
 
-    run_judge(OPTIONS, tmp_path, whole)
-    assert run_judge(OPTIONS, tmp_path, never).ended.how == "finished"
+    run_judge(CONFIG, tmp_path, whole)
+    assert run_judge(CONFIG, tmp_path, never).ended.how == "finished"
 
 
 @pytest.mark.parametrize(("fault", "how"), [(KeyboardInterrupt, None), (OSError("disk full"), "raised")])
@@ -96,10 +99,10 @@ def test_whatever_ends_an_engine_the_folder_is_whole(tmp_path, fault, how):
         raise fault
 
     if how is None:
-        assert run_judge(OPTIONS, tmp_path, broken).ended.how == "interrupted"
+        assert run_judge(CONFIG, tmp_path, broken).ended.how == "interrupted"
     else:
         with pytest.raises(OSError, match="disk full"):
-            run_judge(OPTIONS, tmp_path, broken)
+            run_judge(CONFIG, tmp_path, broken)
     rows = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     assert len(rows) == 1
     noted = read_run(tmp_path)
@@ -113,7 +116,7 @@ def test_of_a_killed_run_the_session_says_so(tmp_path):
         seen.append(read_run(tmp_path)["sessions"][-1]["ended"])
         return RunEnd("interrupted")
 
-    run_judge(OPTIONS, tmp_path, look)
+    run_judge(CONFIG, tmp_path, look)
     assert seen == ["killed"]  # what stands there should the process die now
 
 
@@ -126,14 +129,14 @@ def test_dollars_of_earlier_sessions_count_and_unknown_ones_stay_unknown(tmp_pat
         return engine
 
     for usd, total in ((0.25, 0.25), (0.5, 0.75), (None, None), (1.0, None)):
-        run_judge(OPTIONS, tmp_path, paid(usd))
+        run_judge(CONFIG, tmp_path, paid(usd))
         assert read_run(tmp_path)["spent_usd"] == total
 
 
 def test_every_problem_of_the_options_is_listed_at_once(tmp_path):
     wrong = replace(OPTIONS, judge="gpt-4o (A)", shard="9", provider="acme")
     with pytest.raises(OptionsError) as told:
-        run_judge(wrong, tmp_path / "run", None)
+        run_judge(build_config(wrong), tmp_path / "run", None)
     assert "--shard 9" in str(told.value) and "--provider acme" in str(told.value)
     assert not (tmp_path / "run").exists()
 
@@ -154,7 +157,7 @@ def test_runs_that_the_source_does_not_have_are_counted_and_in_no_file(tmp_path)
         folder.append(map(record, job.ids))
         return RunEnd("finished")
 
-    outcome = run_judge(options, tmp_path / "run", whole)
+    outcome = run_judge(build_config(options), tmp_path / "run", whole)
     assert (outcome.judged, outcome.chosen, outcome.absent) == (1, 2, 1)
     assert read_run(tmp_path / "run")["selection"]["without_a_run"] == 1
 
@@ -310,20 +313,6 @@ def test_two_endpoints_with_the_same_model_name_share_no_reply(tmp_path):
 OUTS = ("one", "two", "one-again")
 
 
-def test_a_run_from_before_addresses_were_in_the_configuration_goes_on_at_its_address_alone(tmp_path):
-    with LLMServer(script="tags") as server, LLMServer(script="tags") as other:
-        run(server, tmp_path)
-        path = tmp_path / "run" / "run.json"
-        old = json.loads(path.read_text())
-        del old["configuration"]["models"]["judge"]["address"]
-        old["endpoints"] = {"judge": server.base_url}
-        path.write_text(json.dumps(old))
-        assert read_run(tmp_path / "run")["configuration"]["models"]["judge"]["address"] == server.base_url
-        assert run(server, tmp_path).exit_code == 0
-        assert run(other, tmp_path).exit_code == 2
-        assert (server.counts.calls, other.counts.calls) == (20, 0)
-
-
 @pytest.mark.parametrize(
     ("name", "meaning"),
     [("prompts_hash", "the wording of the prompts"), ("view_hash", "what of a run is shown, and how")],
@@ -366,23 +355,6 @@ def test_with_another_option_the_folder_may_be_the_wrong_one_and_nothing_is_begu
         assert not (tmp_path / "run-2").exists()
 
 
-def test_a_run_from_before_the_view_was_recorded_goes_on_under_version_one_of_it_alone(tmp_path, monkeypatch):
-    with LLMServer(script="tags") as server:
-        run(server, tmp_path, "--limit", 2)
-        path = tmp_path / "run" / "run.json"
-        old = json.loads(path.read_text())
-        del old["configuration"]["view_hash"]
-        path.write_text(json.dumps(old))
-        monkeypatch.setattr("arb.judges.views.VIEW_VERSION", 2)
-        other = run(server, tmp_path, "--limit", 2)
-        assert "differs in what of a run is shown, and how; leaving it unchanged" in other.output
-        assert (tmp_path / "run-2").is_dir()
-        monkeypatch.setattr("arb.judges.views.VIEW_VERSION", 1)
-        assert run(server, tmp_path, "--limit", 4).exit_code == 0
-        assert server.counts.calls == 4
-        assert len(list(read_judgments(tmp_path / "run"))) == 4
-
-
 @pytest.mark.labels
 def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of_its_own(
     tmp_path, official_settings, monkeypatch
@@ -407,26 +379,10 @@ def test_run_json_has_the_versions_that_made_the_calls_of_each_session(tmp_path)
     def engine(job, folder, progress):
         return RunEnd("interrupted")
 
-    run_judge(OPTIONS, tmp_path, engine)
+    run_judge(CONFIG, tmp_path, engine)
     written = read_run(tmp_path)
     assert {"project", "commit", "python", "aiohttp"} <= set(written["versions"])
     assert written["sessions"][0]["versions"] == written["versions"]
-
-
-def test_a_run_that_names_its_judge_as_the_paper_does_is_continued(tmp_path):
-    """Until commit 7d56a80 configurations had the display name."""
-    with LLMServer() as server:
-        run(server, tmp_path, "--limit", 2, "--samples", 2, judge="gpt-4o-mini-noscreen")
-        path = tmp_path / "run" / "run.json"
-        written = json.loads(path.read_text())
-        assert written["configuration"]["judge"] == "gpt-4o-mini-noscreen, 2 samples, majority"
-        written["configuration"]["judge"] = "GPT-4o Mini (A), 2 samples, majority"
-        path.write_text(json.dumps(written))
-        paid = server.counts.calls
-        result = run(server, tmp_path, "--limit", 3, "--samples", 2, judge="gpt-4o-mini-noscreen")
-        assert (result.exit_code, server.counts.calls - paid) == (0, 1), result.output
-    assert not (tmp_path / "run-2").exists()
-    assert read_run(tmp_path / "run")["configuration"]["judge"] == "gpt-4o-mini-noscreen, 2 samples, majority"
 
 
 def test_lines_run_json_summary_and_export_say_which_model_and_wording_judged(tmp_path):
