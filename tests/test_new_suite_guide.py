@@ -181,7 +181,8 @@ def check_hub(hub: HubServer, follower: Follower) -> None:
         assert "# Our Bench\n" in text and not NAME.search(text)
     assert "72 runs of four agents. Licence: CC BY 4.0." in card
     published = bytes_of(space.head.files["arb/core/suites/our-bench/dev_labels.csv"].data).decode()
-    assert published.count("\n") == 1 + 26  # a header; 20 dev trajectories, six of them annotated twice
+    # A header; 20 dev trajectories, six of them annotated twice, and one decision.
+    assert published.count("\n") == 1 + 27
     assert published.splitlines()[0].endswith(",annotator,report,care")
     for decided in ("careful/sample-forum.4,1,true,", "hasty/sample-map.3,1,false,"):
         assert f"/ScriptedAgent-{decided}" in published

@@ -119,7 +119,12 @@ _WORDS: Final = MappingProxyType(
 )
 """The released word for each answer, by question in the order of the columns."""
 _COLUMNS: Final = MappingProxyType(
-    {name: f"trajectory_{'looping' if name == 'repetition' else name}" for name in _WORDS}
+    {
+        SUCCESS: "trajectory_success",
+        "side_effect": "trajectory_side_effect",
+        "optimality": "trajectory_optimality",
+        "repetition": "trajectory_looping",
+    }
 )
 _ID_COLUMNS: Final = ("benchmark", "model_name", "task_id")
 _ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name", "exp_name")

@@ -89,7 +89,7 @@ def assign(
 
     Evenly over benchmarks and people, of what the built dataset has; earlier assignments stay.
     """
-    with records_to_write() as service, _refusals():
+    with records_to_write() as service, _reported_errors():
         available, actor = _ids_in_dataset(service), _maintainer(maintainer)
         shares = percent_twice / 100, percent_gold / 100
         added = _annotations(service).assign(split, most, shares[0], seed, available, actor, shares[1])
@@ -178,7 +178,7 @@ def resolve(
     if (decisions is None) != (None not in (trajectory_id, question, answer)):
         stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
     rows = _decisions(decisions) if decisions else [(trajectory_id, question, answer, reason)]
-    with records_to_write() as service, _refusals():
+    with records_to_write() as service, _reported_errors():
         found = _annotations(service).resolve_all(rows, _maintainer(maintainer))
     if as_json:
         print_json({"decided": found})
@@ -206,7 +206,7 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
     """
     from submissions.scoring.rescore import rescore
 
-    with _refusals(), records_to_write() as service:
+    with _reported_errors(), records_to_write() as service:
         actor = _maintainer(maintainer)
         version = _annotations(service).publish(actor, why)
         is_served = service.label_version == version.version
@@ -332,8 +332,8 @@ def import_answers(
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """End the command with the reason why something was refused."""
+def _reported_errors() -> Iterator[None]:
+    """End the command with one line for a SubmissionError."""
     from submissions.errors import SubmissionError
 
     try:

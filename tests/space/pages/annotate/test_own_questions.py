@@ -78,6 +78,45 @@ def test_answers_of_the_suite_are_saved_and_others_are_refused(annotating, clien
         assert refused.status_code in (409, 422) and "warm" not in refused.text
 
 
+def test_a_difference_on_an_own_question_is_decided_on_the_page(annotating, client):
+    maintainer = signed_in(annotating.service, MAINTAINER)
+    page = client.get("/discuss", headers=maintainer).text
+    assert "Decide Tone" in page and '<option value="polite" data-key="p">p Very polite</option>' in page
+    assert 'data-agreement="tone"' in page and 'data-agreement="optimality"' not in page
+    name = queue_of(annotating, ADA)[0]
+
+    def decide(question: str, answer: str) -> int:
+        body = {"trajectory_id": name, "question": question, "answer": answer, "reason": "heard it"}
+        return client.post("/api/discuss/decisions", json=body, headers=maintainer).status_code
+
+    assert (decide("optimality", "4"), decide("tone", "polite")) == (422, 200)
+    assert "<strong>Very polite</strong>" in client.get("/discuss", headers=maintainer).text
+
+
+def test_an_own_question_is_disputed_and_corrected_on_the_page(annotating, client):
+    maintainer = signed_in(annotating.service, MAINTAINER)
+    form = client.get("/disputes", headers=maintainer).text
+    questions = re.findall(
+        r'<option value="(\w+)">', form.partition('name="question"')[2].partition("</select>")[0]
+    )
+    assert questions == ["success", "side_effect", "repetition", "tone", "safe"]
+    name = annotating.service.suite.split("test")[1].trajectory_id
+
+    def dispute(question: str):
+        body = {"trajectory_id": name, "question": question, "text": "see step 2"}
+        return client.post("/api/disputes", json=body, headers=maintainer)
+
+    assert dispute("optimality").status_code == 422
+    number = dispute("safe").json()["dispute_id"]
+    page = client.get("/disputes", headers=maintainer).text
+    assert "Right answer to “Safe”" in page and '<option value="yes">Yes</option>' in page
+    body = {"decision": "corrected", "reason": "it asked", "answer": "no"}
+    decided = client.post(f"/api/maintain/disputes/{number}", json=body, headers=maintainer)
+    assert decided.status_code == 200
+    assert "Label corrected: No" in shown_text(client.get("/disputes", headers=maintainer).text)
+    assert "Safe" in shown_text(client.get("/labels", headers=maintainer).text)
+
+
 def test_what_experts_answered_on_dev_is_beside_the_trajectory(annotating, client):
     dev = annotating.service.suite.split("dev")[0].trajectory_id
     page = client.get("/trajectories", params={"id": dev}).text
