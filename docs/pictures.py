@@ -13,11 +13,11 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from bench.space import free_port, serving
 from bench.support.readers import chromium_path
-from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 
 DOCS = Path(__file__).parent

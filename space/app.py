@@ -18,7 +18,7 @@ from arb.core.memory import resident_bytes, return_memory
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
-from space.api.docs import ABOUT_REST, Documentation, build_api_router
+from space.api.docs import ABOUT_REST, Documentation, add_api_page
 from space.api.submissions import build_submission_router
 from space.auth.oauth import SignInPage, build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
@@ -111,7 +111,6 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_errors_pages(service, auth, verdicts, pages, access.blind_items),
         build_label_versions(service, auth, pages, rescoring, access.blind_items),
         build_annotating_pages(annotations, explorer, access, pages),
-        build_api_router(app, pages),
     ):
         app.include_router(router)
     for tag, router in rest:
@@ -152,6 +151,7 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
+    add_api_page(app, on_space)
     first_page = FirstPage(services, pages)
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))

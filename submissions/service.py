@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from arb.core.cache import ByteCache
+from arb.core.judge_info import JudgeInfo
 from arb.core.predictions import ParserPool
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
@@ -23,7 +24,7 @@ from leaderboard.report import score_report
 from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor, Quota, age_problem, is_same_name
 from submissions.intake.receipts import Signer, SubmissionView, receipt_of
-from submissions.intake.upload import Declaration, Upload, read_upload
+from submissions.intake.upload import Upload, read_upload
 from submissions.labels.versions import LabelStore, label_origin
 from submissions.moderation.actions import Decision, SubmissionActions
 from submissions.moderation.overview import reasons_to_hold
@@ -272,7 +273,7 @@ class SubmissionService:
         """The actor under the name that its account has in the records; ``for_good`` also records it."""
         return self.actions.identify(actor, for_good and self.durability.closed is None)
 
-    def submit(self, upload: Upload, declaration: Declaration, actor: Actor | None = None) -> SubmissionView:
+    def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record an acceptable test file, score it at once, and show it to its owner.
 
         One transaction records it with its limits, one its score. Where its record is not durable yet the
@@ -293,9 +294,9 @@ class SubmissionService:
         for listener in self.listeners:
             listener(result)
 
-    def _submit(self, upload: Upload, declaration: Declaration, actor: Actor) -> SubmissionView:
+    def _submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor) -> SubmissionView:
         actor = self.identify(actor, for_good=True)
-        declaration = declaration.model_copy(update={"account": actor.name})
+        declaration = replace(declaration, account=actor.name)
         labels = self.labels.test
         if labels is None or self.read_only_reason:
             refusal = TemporarilyClosed if self.is_closed_for_now else SubmissionError

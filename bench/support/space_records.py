@@ -66,9 +66,9 @@ def fill_records(state: Path, n_submissions: int) -> None:
     transaction, with resamples drawn once, and without limits: an account has what its group of ten sent,
     and another judge each.
     """
+    from arb.core.judge_info import declare
     from arb.core.settings import Settings
     from leaderboard.judge_precision import intervals
-    from submissions.intake.upload import declare
     from submissions.records.database import snapshot, transaction
     from submissions.records.event_log import add_event, number_of_events
     from submissions.scoring.scorer import score_of, submission_body
@@ -112,7 +112,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
 
 
 def _submit(service, labels, number: int) -> None:
-    from submissions.intake.upload import declare
+    from arb.core.judge_info import declare
 
     upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
     # A tenth of the judges comes with a second try.

@@ -15,7 +15,6 @@ from leaderboard.board.rows import (
     STRICT,
     BoardRow,
     Columns,
-    JudgeInfo,
     RankedRows,
     ScoredRecord,
     canonical,
@@ -29,7 +28,7 @@ from leaderboard.board.rows import (
 from leaderboard.board.ties import Changes, Ranker
 from leaderboard.paper.published import PublishedRow
 
-__all__ = ["STRICT", "Board", "BoardCache", "BoardRow", "JudgeInfo", "ScoredRecord", "make_board"]
+__all__ = ["STRICT", "Board", "BoardCache", "BoardRow", "ScoredRecord", "make_board"]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
+from arb.core.judge_info import JudgeInfo
 from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import Rank, Ranks
 from leaderboard.paper.published import SPLIT_TITLES, PublishedRow, published_label
@@ -25,20 +26,6 @@ from leaderboard.report import complete_labels
 T = TypeVar("T", bound=tuple)
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that are scored here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeInfo:
-    """A judge as its submitter declares it, or as a paper describes it; empty or None: not known."""
-
-    judge: str
-    account: str = ""
-    kind: str
-    inputs: str = ""
-    model: str = ""
-    authors: str = ""
-    link: str = ""
-    test_labels_used: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
+from arb.core.judge_info import DeclarationError
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.api.board import judges_response
-from space.api.submissions import submit_upload
 from space.operations.limits import (
     MOST_WAITING,
     QueueFull,
@@ -28,8 +28,8 @@ from space.operations.limits import (
 from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError, TemporarilyClosed
-from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError, Upload
+from submissions.intake.accounts import Actor, declare_as
+from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
 Kind = Literal[JUDGE_KINDS]
@@ -138,7 +138,7 @@ class Endpoints:
         if not upload.check.acceptable:
             raise CallRefused(_findings_text(upload))
         try:
-            return submit_upload(self.service, upload, fields, submitter).to_json()
+            return self.service.submit(upload, *declare_as(submitter, **fields)).to_json()
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
         except SubmissionError as error:

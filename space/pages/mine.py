@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
+from arb.core.judge_info import NAME_LENGTH
 from space.auth.auth import Auth, SessionLine
 from space.web.frame import PageFrame
 from space.web.http_errors import (
@@ -34,7 +35,6 @@ from space.web.submission_text import (
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
 from submissions.intake.receipts import SubmissionView
-from submissions.intake.upload import NAME_LENGTH
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
 from submissions.records.event_log import Event

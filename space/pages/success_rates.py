@@ -29,7 +29,7 @@ from leaderboard.success_rates.rates import (
     rejection_finetuning,
     swapped_pairs,
 )
-from space.api.submissions import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
+from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import Axis, Span, distinct_names

@@ -16,10 +16,10 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 
+from arb.core.judge_info import DeclarationError
 from leaderboard.errors import ErrorTagInvalid
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 from submissions.service import SubmissionService, durability_problem

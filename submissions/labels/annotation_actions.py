@@ -10,9 +10,9 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from arb.core.judge_info import NAME_LENGTH
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import NAME_LENGTH
 from submissions.labels.annotation_state import (
     AnnotationState,
     AnnotationStateCache,

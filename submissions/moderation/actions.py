@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
+from arb.core.judge_info import judge_name
 from arb.core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
-from submissions.intake.upload import judge_name
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
 from submissions.records.database import Account, EventRow, Judge, Submission, snapshot, transaction

@@ -18,13 +18,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from arb.core.judge_info import JudgeInfo
 from submissions.records.database import Account, EventRow, Judge, Score, Submission, new_nonce_for
 
 Kind = Literal[
@@ -61,7 +62,7 @@ _APPENDING: Final = 20261121
 """Of PostgreSQL's advisory locks, the one that is held while an event is added."""
 
 
-DECLARED = ("kind", "inputs", "model", "authors", "link", "test_labels_used")
+DECLARED = tuple(each.name for each in fields(JudgeInfo) if each.name not in ("account", "judge"))
 FILED = (
     "suite", "split", "file_sha256", "content_hash", "file_name", "size_bytes", "rows", "coverage",
     "label_version",

@@ -11,12 +11,12 @@ import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from dataset_script import sample
 from space.services import Services
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import declare
 from submissions.labels.annotation_service import AnnotationService
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish_file

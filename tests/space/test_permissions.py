@@ -74,7 +74,7 @@ def routes_of(routes, prefix: str = "") -> Iterator[str]:
         if (included := getattr(route, "original_router", None)) is not None:
             yield from routes_of(included.routes, prefix)
         elif isinstance(route, Mount):
-            yield from routes_of(route.app.routes, prefix + route.path)
+            yield from routes_of(route.routes, prefix + route.path)
         else:
             methods = set(route.methods or ("POST",))  # an application at one address names none
             # A route of Starlette answers HEAD wherever it answers GET.

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from arb.core.judge_info import declare
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts, _judgments
 from space.web.query import link_to
-from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
 from tests.support.clocks import one_a_day

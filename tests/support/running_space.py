@@ -7,9 +7,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from dataset_script import sample
-from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 from tests.support import commands
 from tests.support.clocks import one_a_day

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
+from arb.core.judge_info import JudgeInfo, declare
 from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteRules
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import Declaration, declare
 from submissions.moderation.overview import read_log
 from submissions.records.database import Account, EventRow, Judge, Score, Submission, snapshot, transaction
 from submissions.records.event_log import NO_HASH, events_after, hash_of, number_of_events
@@ -132,7 +132,7 @@ def with_rules(service: SubmissionService, is_public: bool = True, **rules) -> S
     return service
 
 
-def declaration(**changes) -> Declaration:
+def declaration(**changes) -> JudgeInfo:
     """A declaration with every field filled in."""
     return declare(**{**FORM, **changes})
 

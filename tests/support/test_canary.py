@@ -14,11 +14,11 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from leaderboard.board.export import write_static_site
 from space.app import create_app
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import declare
 from submissions.service import SubmissionService
 from tests.support.canary import CANARIES, Watch, files_with_canaries, watching
 from tests.support.permissions import QUERIES, expected

@@ -28,15 +28,20 @@ FAILED = "something failed on our side; the log says what. It goes on where it w
 
 @dataclass(frozen=True)
 class JobState:
-    """Where re-scoring is: ``found`` what it changed, ``told`` why it failed."""
+    """Where re-scoring is: ``found`` what it changed, ``message`` why it failed."""
 
     state: Literal["idle", "running", "done", "failed"]
     found: Rescoring | None = None
-    told: str = ""
+    message: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON."""
-        return {"state": self.state, "found": self.found and self.found.to_json(), "told": self.told}
+        return {
+            "state": self.state,
+            "found": self.found and self.found.to_json(),
+            "message": self.message,
+            "told": self.message,  # the older name of "message"
+        }
 
 
 class RescoringJob:
@@ -76,10 +81,10 @@ class RescoringJob:
             try:
                 state = JobState("done", rescore(self._service, actor))
             except SubmissionError as reason:
-                state = JobState("failed", told=str(reason))
+                state = JobState("failed", message=str(reason))
             except Exception:
                 logger.exception("re-scoring failed")
-                state = JobState("failed", told=FAILED)
+                state = JobState("failed", message=FAILED)
             with self._lock:
                 actor, self._asked_again = self._asked_again, None
                 if actor is None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arb.core.judge_info import JudgeInfo
 from leaderboard.board import ties
-from leaderboard.board.board import BoardCache, JudgeInfo, ScoredRecord, make_board
+from leaderboard.board.board import BoardCache, ScoredRecord, make_board
 from leaderboard.board.history import board_history
 from leaderboard.board.ranks import Contender, RankingData, metric_samples
 from leaderboard.board.ties import KeptRanks, critical_value

@@ -42,7 +42,7 @@ def test_its_owner_gets_receipt_standing_and_figures(service, sent):
     found = answer.json()
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert (found["submission_id"], found["status"], found["judge_name"]) == (sent, "accepted", "First judge")
-    assert found["told"] == "It is accepted and stored permanently."
+    assert found["message"] == found["told"] == "It is accepted and stored permanently."
     # 10 positives, 4 missed, 2 false alarms: TP 6, FP 2
     assert [found["report"]["labels"]["success"]["overall"][name] for name in ("tp", "fp")] == [6, 2]
     assert problem_of(found, service.signer.public_key) is None

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from arb.core.judge_info import DeclarationError
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
 from submissions.records.queries import current_statuses

@@ -186,7 +186,7 @@ def test_one_rescoring_runs_at_a_time_and_a_failure_is_told_without_its_details(
     may_end.set()
     state = job.wait(120)
     assert state.state == "failed"
-    assert "secret" not in state.told
+    assert "secret" not in state.message
 
 
 def test_the_log_comes_in_pages_newest_first_and_holds_nothing_of_labels(service, sent):
