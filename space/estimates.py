@@ -14,8 +14,8 @@ from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import SUCCESS_LABELS, read_draw, read_labels, read_runs
 from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
 from space.web.body_limits import FORM_LIMITS
+from submissions.app import SubmissionsApp
 from submissions.intake.upload import safe_file_name
-from submissions.service import SubmissionService
 
 MOST_VERDICT_FILES: Final = 8
 VerdictFiles = Annotated[
@@ -66,7 +66,7 @@ class FileEstimates:
     They are read where all files are, and nothing of them is kept.
     """
 
-    def __init__(self, service: SubmissionService, uploads: UploadQueue, checks: CheckLimit | None) -> None:
+    def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
         self._service, self._uploads, self._checks = service, uploads, checks
         self._on_space = service.settings.space_id is not None
 

@@ -19,10 +19,10 @@ from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE
 from space.web.submission_text import waiting_headers
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
 from submissions.intake.upload import Upload
-from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 FAILED = "something failed on our side; sending the same file again makes no second entry"
@@ -86,7 +86,7 @@ DeclarationForm = create_model(
 
 
 def build_submission_router(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth | None = None,
     uploads: UploadQueue | None = None,
     checks: CheckLimit | None = None,
@@ -115,7 +115,7 @@ def build_submission_router(
     )
     async def check(request: Request, file: File, split: Literal["dev", "test"] = "test") -> JSONResponse:
         def answer() -> JSONResponse:
-            upload = service.check(file.file.read(), file.filename or "", split, reads_apart())
+            upload = service.intake.check(file.file.read(), file.filename or "", split, reads_apart())
             return JSONResponse(upload.check.to_json())
 
         return await uploads.run(sender_of(request, on_space), answer)
@@ -143,7 +143,7 @@ def build_submission_router(
         request: Request, submitter: Submitter, file: File, declared: Annotated[DeclarationForm, Form()]
     ) -> JSONResponse:
         def answer() -> JSONResponse:
-            upload = service.check(file.file.read(), file.filename or "", "test", reads_apart())
+            upload = service.intake.check(file.file.read(), file.filename or "", "test", reads_apart())
             if not upload.check.acceptable:
                 report = upload.check.to_json()
                 return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
@@ -155,10 +155,10 @@ def build_submission_router(
 
 
 def _submit(
-    service: SubmissionService, upload: Upload, declared: DeclarationForm, submitter: Actor | None
+    service: SubmissionsApp, upload: Upload, declared: DeclarationForm, submitter: Actor | None
 ) -> JSONResponse:
     try:
-        view = service.submit(upload, *declare_as(submitter, **declared.model_dump()))
+        view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
     except (DeclarationError, SubmissionError):
         raise
     except Exception:

@@ -28,11 +28,11 @@ from space.web.submission_text import (
     report_html,
     rules_sentence,
 )
+from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway, SubmissionError
 from submissions.intake.accounts import declare_as
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import Upload
-from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def submit(request: Request) -> Response:
-        reason = service.read_only_reason
+        reason = service.intake.read_only_reason
         return pages.cached(
             request,
             (key, reason),
@@ -76,7 +76,7 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
-def page_values(service: SubmissionService) -> Mapping[str, Any]:
+def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
     """What the template says around the form that changes only when the Space starts again."""
     settings = service.settings
     space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
@@ -111,7 +111,7 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         _html('<h2 id="step-declaration">2. The declaration</h2>')
         declared = _declaration_fields(asks_name=services.auth.mode == "local")
     heading = _html(_button_heading("test"), elem_id="step-submit")
-    can_submit = not service.is_off
+    can_submit = not service.intake.is_off
     button = gr.Button(
         BUTTON_TITLES["test"], variant="primary", elem_id="submit-button", interactive=can_submit
     )
@@ -244,8 +244,8 @@ def submission_html(
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.service
         if split == "dev":
-            return render("submit/dry_run.html") + report_html(service.dry_run(upload)), {}
-        view = service.submit(upload, *declared)
+            return render("submit/dry_run.html") + report_html(service.intake.dry_run(upload)), {}
+        view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
         return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
@@ -262,9 +262,9 @@ def findings_html(upload: Upload) -> str:
     return render("submit/findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
-def receipt_html(service: SubmissionService, receipt: Receipt, view: SubmissionView) -> str:
+def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
-    board, left = service.board(), service.quota(receipt.account)
+    board, left = service.records.board(), service.records.quota(receipt.account)
     shown = (row for row in board.rows if row.id == receipt.submission_id and view.report is not None)
     row = next(shown, None)
     html = render(

@@ -23,7 +23,9 @@ from anyio import to_thread
 from arb.core.settings import Settings
 from space.app import create_app
 from space.auth.tokens import HubAccounts
-from submissions.service import ImmediateDurability, SubmissionService
+from submissions.durability import Durability
+from submissions.intake.service import IntakeService
+from submissions.service import SubmissionService
 from tests.support.space_app import signed_in
 from tests.support.submissions import FORM, settings_for, verdicts, write_suite
 
@@ -89,14 +91,14 @@ async def check(client: httpx.AsyncClient, content: bytes) -> httpx.Response:
 @asynccontextmanager
 async def held(monkeypatch, content: bytes) -> AsyncIterator[None]:
     """Files of this content are read without end, in the block."""
-    go_on, read = threading.Event(), SubmissionService.check
+    go_on, read = threading.Event(), IntakeService.check
 
     def checked(self, found, *arguments):
         if found == content:
             go_on.wait(2 * SECONDS)
         return read(self, found, *arguments)
 
-    monkeypatch.setattr(SubmissionService, "check", checked)
+    monkeypatch.setattr(IntakeService, "check", checked)
     try:
         yield
     finally:
@@ -242,7 +244,7 @@ def test_reading_and_health_wait_for_no_slow_hub(space, monkeypatch):
     def wait(self, sequence: int, timeout_s: float) -> bool:
         return timeout_s > 0 and go_on.wait(min(timeout_s, 2 * SECONDS))
 
-    monkeypatch.setattr(ImmediateDurability, "wait", wait)
+    monkeypatch.setattr(Durability, "wait", wait)
 
     async def scene():
         to_thread.current_default_thread_limiter().total_tokens = 4

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from submissions import service as service_module
+from submissions.intake import service as intake_service
+from submissions.records import service as records_service
 from submissions.scoring import scorer
 from submissions.service import SubmissionService
 from tests.support.submissions import send, settings_for, verdicts
@@ -75,7 +76,7 @@ def _kill(*_arguments, **_options) -> None:
 
 
 def _when_the_file_is_kept() -> None:
-    service_module.record_submission = _kill
+    intake_service.record_submission = _kill
 
 
 def _before_the_record_is_committed() -> None:
@@ -105,7 +106,7 @@ def _before_the_score_is_committed() -> None:
 
 
 def _when_it_is_scored() -> None:
-    service_module.receipt_of = _kill
+    records_service.receipt_of = _kill
 
 
 MOMENTS = {

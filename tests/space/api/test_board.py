@@ -376,7 +376,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
             first = (await asking.get("/readyz")).json()
             send(filled, verdicts(filled.suite, misses=3), judge="Late")
             made, pages = threading.Event(), to_thread.current_default_thread_limiter()
-            filled._current._lock.acquire()  # a board is being made
+            filled.records._current._lock.acquire()  # a board is being made
             busy = [
                 asyncio.create_task(to_thread.run_sync(made.wait)) for _ in range(int(pages.total_tokens))
             ]
@@ -386,7 +386,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
                 assert (await asyncio.wait_for(asking.get("/readyz"), 120)).json() == first
             finally:
                 made.set()
-                filled._current._lock.release()
+                filled.records._current._lock.release()
                 await asyncio.gather(*busy)
 
     asyncio.run(scene())

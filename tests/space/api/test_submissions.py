@@ -15,7 +15,6 @@ from space.operations.metrics import Metrics
 from submissions.service import SubmissionService
 from tests.support.space_app import rest_app
 from tests.support.submissions import (
-    SECRET_ANNOTATOR,
     assert_nothing_was_written,
     settings_for,
     verdicts,
@@ -52,17 +51,6 @@ def test_a_dev_file_is_checked_against_dev(client, service):
     content = verdicts(service.suite, "dev")
     assert post(client, "/api/check?split=dev", content).json()["acceptable"] is True
     assert post(client, "/api/check?split=test", content).json()["acceptable"] is False
-
-
-def test_a_submission_is_scored_and_the_same_file_again_is_the_same_submission(client, service):
-    content = verdicts(service.suite, misses=1)
-    first, again = (post(client, "/api/submissions", content, DECLARED) for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert (first.json()["is_new"], again.json()["is_new"]) == (True, False)
-    assert first.json()["submission_id"] == again.json()["submission_id"]
-    scored = [row for row in service.board().rows if row.provenance == "scored"]
-    assert [row.id for row in scored] == [first.json()["submission_id"]]
-    assert SECRET_ANNOTATOR not in first.text
 
 
 def test_every_problem_of_the_declaration_comes_at_once(client, service):
@@ -144,7 +132,7 @@ def test_a_failure_on_our_side_is_reported_without_details(service, monkeypatch)
     def fail(*_):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service, "submit", fail)
+    monkeypatch.setattr(service.intake, "submit", fail)
     answer = post(client_of(service), "/api/submissions", verdicts(service.suite), DECLARED)
     assert answer.status_code == 500
     assert "no second entry" in answer.json()["error"]

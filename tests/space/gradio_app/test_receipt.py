@@ -5,7 +5,7 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
-from space.gradio_app.submit_page import page_values, receipt_html
+from space.gradio_app.submit_page import receipt_html
 from submissions.intake.accounts import Actor
 from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text
@@ -61,9 +61,3 @@ def test_metrics_of_private_labels_are_marked_as_noisy_and_for_the_owner_only(se
         "These counts carry noise: ± 6 true positives overall (a standard deviation), ± 3 on how many" in text
     )
     assert "the judge’s page" not in text
-
-
-def test_what_may_be_submitted_stands_on_the_page_before(service):
-    with_rules(service, files_a_day=2, files_a_year=20)
-    said = page_values(service)["allowance"]
-    assert "An account may have 2 files scored on test in 24 hours and 20 in a year" in said

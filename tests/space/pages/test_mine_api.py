@@ -207,6 +207,8 @@ def test_a_submission_that_is_accepted_known_or_over_the_limit(service):
     assert (first.status_code, again.status_code) == (201, 200)
     found = first.json()
     assert (found["status"], found["is_new"], again.json()["is_new"]) == ("accepted", True, False)
+    assert found["submission_id"] == again.json()["submission_id"]
+    assert [row.id for row in service.board().rows] == [found["submission_id"]]
     assert problem_of(found, service.signer.public_key) is None
     assert found["report"]["labels"]["success"]["overall"]["tp"] == 9
     over = post_file(client, verdicts(service.suite, misses=2))

@@ -195,11 +195,11 @@ def test_records_that_are_whole_without_the_hub_are_added_to_while_it_is_silent(
 
 
 def test_what_is_left_to_score_is_scored_after_the_restore_and_not_before(hub, opened, crash, monkeypatch):
-    from submissions import service as service_module
+    from submissions.intake import service as service_module
 
     service = opened()
     with monkeypatch.context() as broken:
-        broken.setattr(service_module.SubmissionService, "_score_now", lambda _, recorded, *__: recorded)
+        broken.setattr(service_module.IntakeService, "_score_now", lambda _, recorded, *__: recorded)
         receipt = send(service, verdicts(service.suite))
     assert [record.kind for record in records_of(service)] == ["submitted"]
     lose_the_disk(service, crash)

@@ -13,7 +13,7 @@ from leaderboard.errors import ErrorTagInvalid, count_tags
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.moderation import reader_actions
-from submissions.moderation.actions import SubmissionActions
+from submissions.moderation.actions import ModerationService
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
@@ -182,7 +182,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(disputes_acts, service, 
     disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
     with pytest.raises(PermissionDenied):
         disputes_acts.decide("1", "kept", "mine", DISPUTES_ADA)
-    SubmissionActions(service.engine, service.suite, disputes_acts.clock).decide_account(
+    ModerationService(service.engine, service.suite, disputes_acts.clock).decide_account(
         "banned", "bob", MIA, "spam", even_if_unknown=True
     )
     with pytest.raises(PermissionDenied, match="closed"):

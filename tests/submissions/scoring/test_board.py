@@ -279,7 +279,7 @@ def test_a_suite_that_ranks_by_a_hidden_half_shows_the_other_half_with_noise(set
         assert label["ranked_by"] == "a half of the tasks that is not shown"
         # 15 tasks of two runs: 2 + 3 + 2 + 2 tasks of the benchmarks' 3, 6, 3 and 3 are hidden, 6 are shown.
         assert label["overall"]["n"] == 12
-    assert board.to_bytes() == SubmissionService.board(service).to_bytes()
+    assert board.to_bytes() == service.records.board().to_bytes()
 
 
 def test_the_exact_figures_of_a_private_suite_are_not_in_the_board(settings):

@@ -21,6 +21,7 @@ from space.pages.trajectories.verdicts import (
     judges_of,
     reasoning_in,
 )
+from submissions.records.service import RecordsService
 from submissions.service import SubmissionService
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 from tests.support.synthetic_dataset import JUDGES
@@ -160,9 +161,9 @@ def test_what_a_judge_wrote_on_a_trajectory_is_found(folder):
 def test_files_are_read_once_for_a_board(folder, monkeypatch):
     service = service_of(folder, "public")
     send(service, verdicts(service.suite), judge="Alpha")
-    read, real = [], SubmissionService.verdicts
+    read, real = [], RecordsService.verdicts
     monkeypatch.setattr(
-        SubmissionService, "verdicts", lambda self, name: (read.append(name), real(self, name))[1]
+        RecordsService, "verdicts", lambda self, name: (read.append(name), real(self, name))[1]
     )
     judges = SubmittedJudges(service)
     judges.of_suite("small")
