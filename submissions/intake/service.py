@@ -1,13 +1,10 @@
 """Taking prediction files in: check, dry run, submit, score."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from arb.core.judge_info import JudgeInfo
 from leaderboard.labels.labels import LabelSet
@@ -17,15 +14,15 @@ from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, 
 from submissions.intake.accounts import Actor, age_problem
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload, read_upload
+from submissions.moderation.actions import ModerationService
 from submissions.moderation.overview import reasons_to_hold
 from submissions.privacy.disclosure import POLICY
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import salt_event_log
 from submissions.records.queries import RecordedSubmission, current_statuses, recorded_submission
+from submissions.records.service import RecordsService
+from submissions.resources import Resources
 from submissions.scoring.scorer import THE_SERVER, NotCharged, record_submission, refund_submission
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +30,13 @@ logger = logging.getLogger(__name__)
 class IntakeService:
     """Checks, records and scores the files of one suite. Safe for threads."""
 
-    def __init__(self, app: SubmissionsApp) -> None:
-        self._app = app
+    def __init__(
+        self,
+        resources: Resources,
+        records: RecordsService,
+        moderation: Callable[[], ModerationService],
+    ) -> None:
+        self._resources, self._records, self._moderation = resources, records, moderation
         self._lock = threading.Lock()
         self._finishing: threading.Thread | None = None
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
@@ -42,9 +44,15 @@ class IntakeService:
 
     def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
         """Check a prediction file against a split; with ``apart`` another process reads it, however small."""
-        app = self._app
+        resources = self._resources
         upload = read_upload(
-            content, file_name, app.settings, suite=app.suite, split=split, parsers=app.parsers, apart=apart
+            content,
+            file_name,
+            resources.settings,
+            suite=resources.suite,
+            split=split,
+            parsers=resources.parsers,
+            apart=apart,
         )
         self._notify(upload)
         return upload
@@ -53,9 +61,9 @@ class IntakeService:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
         if not upload.check.acceptable or upload.check.split != "dev":
             raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
-        if self._app.labels.dev is None:
-            raise SubmissionError(f"scoring dev files is off: {self._app.labels.why_none('dev')}")
-        return score_report(upload.check.aligned, self._app.labels.dev, POLICY)
+        if self._resources.labels.dev is None:
+            raise SubmissionError(f"scoring dev files is off: {self._resources.labels.why_none('dev')}")
+        return score_report(upload.check.aligned, self._resources.labels.dev, POLICY)
 
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record an acceptable test file, score it at once, and show it to its owner.
@@ -79,26 +87,28 @@ class IntakeService:
             listener(result)
 
     def _submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor) -> SubmissionView:
-        app = self._app
-        actor = app.moderation.identify(actor, for_good=True)
+        resources = self._resources
+        actor = self._moderation().identify(actor, for_good=True)
         declaration = replace(declaration, account=actor.name)
-        labels = app.labels.test
+        labels = resources.labels.test
         if labels is None or self.read_only_reason:
             refusal = TemporarilyClosed if self.is_closed_for_now else SubmissionError
             raise refusal(f"submitting is off: {self.read_only_reason}")
         if not upload.check.acceptable or upload.check.split != "test":
             raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
-        if problem := age_problem(actor, app.suite.rules, app.clock().date()):
+        if problem := age_problem(actor, resources.suite.rules, resources.clock().date()):
             raise PermissionDenied(problem)
-        app.secret  # noqa: B018 - noted with the records before the first submission
-        app.files.keep(upload.content)
+        resources.secret  # noqa: B018 - noted with the records before the first submission
+        resources.files.keep(upload.content)
         reasons = ()
-        if not app.suite.labels_are_public:
-            reasons = reasons_to_hold(upload.check.aligned, app.suite.split("test"), app.suite.rules)
+        if not resources.suite.labels_are_public:
+            reasons = reasons_to_hold(
+                upload.check.aligned, resources.suite.split("test"), resources.suite.rules
+            )
         recorded = record_submission(
-            app.engine, app.suite, upload, declaration, labels.version, app.clock, reasons
+            resources.engine, resources.suite, upload, declaration, labels.version, resources.clock, reasons
         )
-        return app.records.view(self._score_now(recorded, upload, labels), actor)
+        return self._records.view(self._score_now(recorded, upload, labels), actor)
 
     def _score_now(
         self, recorded: RecordedSubmission, upload: Upload, labels: LabelSet
@@ -108,11 +118,11 @@ class IntakeService:
         if is_scored or recorded.status.is_held or recorded.status.is_rejected:
             return recorded
         try:
-            score, last = self._app.scorer.score(
+            score, last = self._resources.scorer.score(
                 recorded.submission.id, recorded.submitted.actor, upload, labels
             )
         except NotCharged:  # a maintainer decided on it in the meantime
-            with snapshot(self._app.engine) as session:
+            with snapshot(self._resources.engine) as session:
                 found = recorded_submission(
                     session, recorded.submission, current_statuses(session), labels.version
                 )
@@ -122,7 +132,10 @@ class IntakeService:
             raise
         except Exception:
             refund_submission(
-                self._app.engine, recorded.submission.id, "scoring failed on our side", self._app.clock()
+                self._resources.engine,
+                recorded.submission.id,
+                "scoring failed on our side",
+                self._resources.clock(),
             )
             raise
         shown = recorded.shown or score
@@ -134,10 +147,12 @@ class IntakeService:
         Called at the start: a process killed between recording and scoring leaves such ones. A log from
         before nonces gets its first one then (`event_log`), so that no page shows a hash without.
         """
-        with transaction(self._app.engine) as session:
-            salt_event_log(session, THE_SERVER, self._app.clock())
-        self._app.files.prepare()
-        return self._app.scorer.finish(self._app.labels.test) if self._app.labels.test else 0
+        with transaction(self._resources.engine) as session:
+            salt_event_log(session, THE_SERVER, self._resources.clock())
+        self._resources.files.prepare()
+        return (
+            self._resources.scorer.finish(self._resources.labels.test) if self._resources.labels.test else 0
+        )
 
     def _finish_later(self) -> None:
         """Score what was recorded without a score, once the database answers again."""
@@ -147,7 +162,7 @@ class IntakeService:
                 self._finishing.start()
 
     def _finish(self) -> None:
-        while not self._app.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
+        while not self._resources.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
             try:
                 self.finish_scoring()
                 return
@@ -160,19 +175,25 @@ class IntakeService:
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, as a message for anyone; None when it can."""
-        return self._durability_problem or self._app.durability.closed or self._app.labels.why_none("test")
+        return (
+            self._durability_problem
+            or self._resources.durability.closed
+            or self._resources.labels.why_none("test")
+        )
 
     @property
     def is_off(self) -> bool:
         """Whether the settings leave nothing to submit to; asks neither the Hub nor for labels."""
-        return self._durability_problem is not None or self._app.settings.labels == "none"
+        return self._durability_problem is not None or self._resources.settings.labels == "none"
 
     @property
     def is_closed_for_now(self) -> bool:
         """Whether nothing can be recorded now for a reason that passes by itself."""
-        is_waiting = self._app.durability.closed is not None and self._app.durability.ended is None
+        is_waiting = (
+            self._resources.durability.closed is not None and self._resources.durability.ended is None
+        )
         return is_waiting and self._durability_problem is None
 
     @cached_property
     def _durability_problem(self) -> str | None:
-        return durability_problem(self._app.settings)
+        return durability_problem(self._resources.settings)
