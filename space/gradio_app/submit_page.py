@@ -265,8 +265,9 @@ def findings_html(upload: Upload) -> str:
 def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
     board, left = service.records.board(), service.records.quota(receipt.account)
-    shown = (row for row in board.rows if row.id == receipt.submission_id and view.report is not None)
-    row = next(shown, None)
+    row = None
+    if view.report is not None:
+        row = next((each for each in board.rows if each.id == receipt.submission_id), None)
     html = render(
         "submit/receipt.html",
         receipt=receipt,

@@ -138,8 +138,8 @@ class IntakeService:
                 self._resources.clock(),
             )
             raise
-        shown = recorded.shown or score
-        return replace(recorded, score=score, shown=shown, last=last, figures_through=last)
+        disclosed = recorded.shown or score
+        return replace(recorded, score=score, shown=disclosed, last=last, figures_through=last)
 
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
