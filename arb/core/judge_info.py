@@ -71,8 +71,7 @@ class JudgeInfo:
     judge: Annotated[Name, Field(title="Name of the judge", description="The judge's name.")]
     kind: Annotated[Literal[JUDGE_KINDS], Field(title="Kind", description="What kind of judge it is.")]
     inputs: Annotated[
-        Literal[JUDGE_INPUTS],
-        Field(title="What it sees", description="What the judge sees of a trajectory."),
+        Literal[JUDGE_INPUTS], Field(title="What it sees", description="What the judge sees of a trajectory.")
     ] = ""
     model: Annotated[
         PlainText, Field(max_length=120, title="Model", description="The model that the judge uses.")

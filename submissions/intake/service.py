@@ -31,12 +31,9 @@ class IntakeService:
     """Checks, records and scores the files of one suite. Safe for threads."""
 
     def __init__(
-        self,
-        resources: Resources,
-        records: RecordsService,
-        moderation: Callable[[], ModerationService],
+        self, resources: Resources, records: RecordsService, moderation: Callable[[], ModerationService]
     ) -> None:
-        self._resources, self._records, self._moderation = resources, records, moderation
+        self._shared, self._records, self._moderation = resources, records, moderation
         self._lock = threading.Lock()
         self._finishing: threading.Thread | None = None
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
@@ -44,7 +41,7 @@ class IntakeService:
 
     def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
         """Check a prediction file against a split; with ``apart`` another process reads it, however small."""
-        resources = self._resources
+        resources = self._shared
         upload = read_upload(
             content,
             file_name,
@@ -61,9 +58,9 @@ class IntakeService:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
         if not upload.check.acceptable or upload.check.split != "dev":
             raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
-        if self._resources.labels.dev is None:
-            raise SubmissionError(f"scoring dev files is off: {self._resources.labels.why_none('dev')}")
-        return score_report(upload.check.aligned, self._resources.labels.dev, POLICY)
+        if self._shared.labels.dev is None:
+            raise SubmissionError(f"scoring dev files is off: {self._shared.labels.why_none('dev')}")
+        return score_report(upload.check.aligned, self._shared.labels.dev, POLICY)
 
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record an acceptable test file, score it at once, and show it to its owner.
@@ -87,7 +84,7 @@ class IntakeService:
             listener(result)
 
     def _submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor) -> SubmissionView:
-        resources = self._resources
+        resources = self._shared
         actor = self._moderation().identify(actor, for_good=True)
         declaration = replace(declaration, account=actor.name)
         labels = resources.labels.test
@@ -118,11 +115,11 @@ class IntakeService:
         if is_scored or recorded.status.is_held or recorded.status.is_rejected:
             return recorded
         try:
-            score, last = self._resources.scorer.score(
+            score, last = self._shared.scorer.score(
                 recorded.submission.id, recorded.submitted.actor, upload, labels
             )
         except NotCharged:  # a maintainer decided on it in the meantime
-            with snapshot(self._resources.engine) as session:
+            with snapshot(self._shared.engine) as session:
                 found = recorded_submission(
                     session, recorded.submission, current_statuses(session), labels.version
                 )
@@ -132,10 +129,10 @@ class IntakeService:
             raise
         except Exception:
             refund_submission(
-                self._resources.engine,
+                self._shared.engine,
                 recorded.submission.id,
                 "scoring failed on our side",
-                self._resources.clock(),
+                self._shared.clock(),
             )
             raise
         disclosed = recorded.shown or score
@@ -147,12 +144,10 @@ class IntakeService:
         Called at the start: a process killed between recording and scoring leaves such ones. A log from
         before nonces gets its first one then (`event_log`), so that no page shows a hash without.
         """
-        with transaction(self._resources.engine) as session:
-            salt_event_log(session, THE_SERVER, self._resources.clock())
-        self._resources.files.prepare()
-        return (
-            self._resources.scorer.finish(self._resources.labels.test) if self._resources.labels.test else 0
-        )
+        with transaction(self._shared.engine) as session:
+            salt_event_log(session, THE_SERVER, self._shared.clock())
+        self._shared.files.prepare()
+        return self._shared.scorer.finish(self._shared.labels.test) if self._shared.labels.test else 0
 
     def _finish_later(self) -> None:
         """Score what was recorded without a score, once the database answers again."""
@@ -162,7 +157,7 @@ class IntakeService:
                 self._finishing.start()
 
     def _finish(self) -> None:
-        while not self._resources.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
+        while not self._shared.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
             try:
                 self.finish_scoring()
                 return
@@ -176,24 +171,20 @@ class IntakeService:
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, as a message for anyone; None when it can."""
         return (
-            self._durability_problem
-            or self._resources.durability.closed
-            or self._resources.labels.why_none("test")
+            self._durability_problem or self._shared.durability.closed or self._shared.labels.why_none("test")
         )
 
     @property
     def is_off(self) -> bool:
         """Whether the settings leave nothing to submit to; asks neither the Hub nor for labels."""
-        return self._durability_problem is not None or self._resources.settings.labels == "none"
+        return self._durability_problem is not None or self._shared.settings.labels == "none"
 
     @property
     def is_closed_for_now(self) -> bool:
         """Whether nothing can be recorded now for a reason that passes by itself."""
-        is_waiting = (
-            self._resources.durability.closed is not None and self._resources.durability.ended is None
-        )
+        is_waiting = self._shared.durability.closed is not None and self._shared.durability.ended is None
         return is_waiting and self._durability_problem is None
 
     @cached_property
     def _durability_problem(self) -> str | None:
-        return durability_problem(self._resources.settings)
+        return durability_problem(self._shared.settings)

@@ -33,7 +33,7 @@ class RecordsService:
     """What may be read of the records of one suite. Safe for threads."""
 
     def __init__(self, resources: Resources) -> None:
-        self._resources = resources
+        self._shared = resources
 
     def forget_secret(self) -> None:
         """Build the leak budget and the board again at their next use, with the secret of now."""
@@ -43,10 +43,7 @@ class RecordsService:
     @cached_property
     def leak(self) -> LeakBudget:
         return LeakBudget(
-            self._resources.engine,
-            self._resources.suite,
-            self._resources.disclosure_policy,
-            self._resources.clock,
+            self._shared.engine, self._shared.suite, self._shared.disclosure_policy, self._shared.clock
         )
 
     def submission(self, submission_id: str, actor: Actor) -> SubmissionView:
@@ -54,9 +51,9 @@ class RecordsService:
 
         Raises KeyError where there is no such submission, PermissionDenied for anybody else.
         """
-        version = self._resources.label_version
-        with snapshot(self._resources.engine) as session:
-            submission = find_submission(session, self._resources.suite.name, submission_id)
+        version = self._shared.label_version
+        with snapshot(self._shared.engine) as session:
+            submission = find_submission(session, self._shared.suite.name, submission_id)
             if submission is None:
                 raise KeyError(submission_id)
             if not (actor.is_maintainer or is_same_name(submission.judge.account.name, actor.name)):
@@ -70,29 +67,27 @@ class RecordsService:
         Figures are not shown before: if the events were lost, nobody would have been charged for them.
         """
         audience = "maintainer" if actor.is_maintainer else "owner"
-        is_exact = actor.is_maintainer or self._resources.suite.labels_are_public
+        is_exact = actor.is_maintainer or self._shared.suite.labels_are_public
         score = found.score if is_exact else found.shown
-        is_durable = self._resources.durability.wait(found.last, 0.0)
-        may_be_seen = not found.status.is_held and self._resources.durability.wait(found.figures_through, 0.0)
+        is_durable = self._shared.durability.wait(found.last, 0.0)
+        may_be_seen = not found.status.is_held and self._shared.durability.wait(found.figures_through, 0.0)
         status = "waiting" if not is_durable else "held" if found.status.is_held else "accepted"
         return SubmissionView(
-            receipt=receipt_of(found.submitted, found.is_new, status, self._resources.signer),
+            receipt=receipt_of(found.submitted, found.is_new, status, self._shared.signer),
             judge=found.judge,
             status=found.status,
-            report=self._resources.disclosure_policy.report(score, audience)
-            if score and may_be_seen
-            else None,
-            appears_at=self._resources.disclosure_policy.appears_at(found.status.published_at),
+            report=self._shared.disclosure_policy.report(score, audience) if score and may_be_seen else None,
+            appears_at=self._shared.disclosure_policy.appears_at(found.status.published_at),
             are_figures_withdrawn=found.score is not None and score is None,
         )
 
     def quota(self, account: str) -> Quota | None:
         """What is left to an account; None where there are no test labels."""
-        if self._resources.label_version is None:
+        if self._shared.label_version is None:
             return None
-        with snapshot(self._resources.engine) as session:
+        with snapshot(self._shared.engine) as session:
             return quota_of(
-                session, self._resources.suite, account, current_statuses(session), self._resources.clock()
+                session, self._shared.suite, account, current_statuses(session), self._shared.clock()
             )
 
     @cached_property
@@ -101,34 +96,34 @@ class RecordsService:
 
     @cached_property
     def _current(self) -> CurrentBoard:
-        return CurrentBoard(self._resources.engine, self._state_of_board, self._board_maker(), self._round)
+        return CurrentBoard(self._shared.engine, self._state_of_board, self._board_maker(), self._round)
 
     def _round(self) -> int:
         return (
             0
-            if self._resources.suite.labels_are_public
-            else self._resources.disclosure_policy.round(self._resources.clock())
+            if self._shared.suite.labels_are_public
+            else self._shared.disclosure_policy.round(self._shared.clock())
         )
 
     def _state_of_board(self, session: Session) -> tuple:
-        if self._resources.labels.is_older_than(events_after(session, kinds=["labels_published"])):
-            self._resources.forget_labels()  # another replica, or a command, published a set
-        version = self._resources.label_version or fullest_label_version(
-            session, self._resources.suite.name, POLICY
+        if self._shared.labels.is_older_than(events_after(session, kinds=["labels_published"])):
+            self._shared.forget_labels()  # another replica, or a command, published a set
+        version = self._shared.label_version or fullest_label_version(
+            session, self._shared.suite.name, POLICY
         )
         return version, state_of_board(session), self._round(), self._not_durable(session)
 
     def _not_durable(self, session: Session) -> frozenset[str]:
         """Return the submissions that have no row yet, since their records could still be lost."""
-        through = self._resources.durability.through(session)
+        through = self._shared.durability.through(session)
         return frozenset() if through is None else submissions_not_durable(session, through)
 
     def _board_maker(self) -> BoardMaker:
         return BoardMaker(
-            self._resources.suite,
-            self._resources.disclosure_policy,
-            lambda: self._resources.labels,
-            self._resources.clock,
+            self._shared.suite,
+            self._shared.disclosure_policy,
+            lambda: self._shared.labels,
+            self._shared.clock,
             self._not_durable,
         )
 
@@ -141,7 +136,7 @@ class RecordsService:
 
         Where labels are private it is for maintainers: rows have figures there that nobody was shown.
         """
-        with snapshot(self._resources.engine) as session:
+        with snapshot(self._shared.engine) as session:
             return self._board_maker()(session, (label_version,), is_current=False)
 
     @property
@@ -156,7 +151,7 @@ class RecordsService:
     @cached_property
     def paper_verdicts(self) -> Mapping[str, Predictions]:
         """The verdicts in ARB_PAPER_VERDICTS by the id of the judge's row; read once."""
-        return read_paper_verdicts(self._resources.settings, self._resources.suite)
+        return read_paper_verdicts(self._shared.settings, self._shared.suite)
 
     def verdicts(self, row_id: str) -> Predictions:
         """The verdicts of a submission, or of a paper's judge whose file is in ARB_PAPER_VERDICTS: columns in
@@ -170,11 +165,11 @@ class RecordsService:
         return self._verdict_cache.get(row_id, lambda: self._read_verdicts(row_id))
 
     def _read_verdicts(self, submission_id: str) -> Predictions:
-        with snapshot(self._resources.engine) as session:
-            submission = find_submission(session, self._resources.suite.name, submission_id)
+        with snapshot(self._shared.engine) as session:
+            submission = find_submission(session, self._shared.suite.name, submission_id)
         if submission is None:
             raise KeyError(submission_id)
         sha256, split = submission.file_sha256, submission.split
         return read_stored_verdicts(
-            self._resources.files, sha256, self._resources.suite, split, self._resources.parsers
+            self._shared.files, sha256, self._shared.suite, split, self._shared.parsers
         )
