@@ -49,13 +49,13 @@ class Measured:
 def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
     """Upload to a Space with ``n_rows`` submissions and read its first page."""
     from arb.core.settings import Settings
-    from submissions.service import SubmissionService
+    from submissions.app import SubmissionsApp
 
     state = folder / str(n_rows)
     begun = time.perf_counter()
     fill_records(state, n_rows)
     print(f"{n_rows:,} submissions: records made in {time.perf_counter() - begun:.0f} s", flush=True)
-    labels = SubmissionService(Settings(state_dir=state)).labels_for_public_figures()
+    labels = SubmissionsApp(Settings(state_dir=state)).labels_for_public_figures()
     found = Measured()
     begun = time.perf_counter()
     environment = {"ARB_STATE_DIR": str(state), "ARB_CHECKS_A_MINUTE": "10000"}

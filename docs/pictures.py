@@ -13,12 +13,12 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from bench.space import free_port, serving
 from bench.support.readers import chromium_path
-from submissions.intake.upload import declare
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 DOCS = Path(__file__).parent
 VERDICTS = DOCS.parents[1] / "shared" / "data" / "agent-reward-bench" / "verdicts"
@@ -34,7 +34,7 @@ def main() -> None:
     """Take every picture."""
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
-        ids = submit_real_judges(SubmissionService(Settings(state_dir=state), clock=one_a_day()))
+        ids = submit_real_judges(SubmissionsApp(Settings(state_dir=state), clock=one_a_day()))
         log = Path(folder) / "space.log"
         with (
             free_port() as port,
@@ -54,17 +54,17 @@ def one_a_day() -> Callable[[], datetime]:
     return lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=next(days))
 
 
-def submit_real_judges(service: SubmissionService) -> list[str]:
+def submit_real_judges(service: SubmissionsApp) -> list[str]:
     """The ids of the submissions; none where the files are not here."""
     found = []
     for file, (judge, kind, inputs) in JUDGES.items():
         path = VERDICTS / f"{file}.jsonl"
         if path.is_file():
-            upload = service.check(path.read_bytes(), path.name, "test")
+            upload = service.intake.check(path.read_bytes(), path.name, "test")
             declaration = declare(
                 account="Released verdicts", judge=judge, kind=kind, inputs=inputs, test_labels_used=False
             )
-            found.append(service.submit(upload, declaration).receipt.submission_id)
+            found.append(service.intake.submit(upload, declaration).receipt.submission_id)
     return found
 
 

@@ -76,7 +76,6 @@ def _help(app: Any, name: str, arguments: list[str]) -> Iterator[str]:
 def rest() -> Iterator[str]:
     """Every operation of the REST API, from its OpenAPI document."""
     from arb.core.settings import Settings
-    from space.api.docs import operations_of
     from space.app import create_app
 
     with TemporaryDirectory() as folder:
@@ -85,24 +84,34 @@ def rest() -> Iterator[str]:
     yield "# REST"
     yield document["info"]["description"]
     yield "A running Space has the same under `/api`, and the OpenAPI document under `/api/openapi.json`."
-    for each in operations_of(document):
-        yield from ("", f"## {each.method} {each.path}", "", each.details.get("summary", ""), "")
-        if description := each.details.get("description"):
-            yield from (description, "")
-        if each.fields:
-            yield from ("| field | in | type | |", "|---|---|---|---|")
-        for field in each.fields:
-            needed = "required. " if field.is_required else ""
-            yield f"| `{field.name}` | {field.place} | {field.type} | {needed}{_cell(field.schema)} |"
-        yield ""
-        yield from (
-            f"- **{status}** {answer.get('description', '')}"
-            for status, answer in each.details["responses"].items()
-        )
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield from ("", f"## {method.upper()} {path}", "", operation["summary"], "")
+            yield from (operation.get("description", ""), "")
+            yield from _fields(document, operation)
+            yield ""
+            for status, answer in operation["responses"].items():
+                yield f"- **{status}** {answer.get('description', '')}"
 
 
-def _cell(schema: Mapping[str, Any]) -> str:
-    return " ".join(str(schema.get("description", "")).split()).replace("|", "\\|")
+def _fields(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table of the parameters of an operation and the fields of its body."""
+    schemas = [part["schema"] for part in operation.get("requestBody", {}).get("content", {}).values()]
+    rows = [
+        (each["name"], "address", each.get("description", "")) for each in operation.get("parameters", [])
+    ]
+    while schemas:
+        schema = schemas.pop()
+        if "$ref" in schema:
+            schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        schemas += schema.get("allOf", [])
+        for name, field in schema.get("properties", {}).items():
+            rows.append((name, "body", field.get("description", "")))
+    if rows:
+        yield from ("| field | in | |", "|---|---|---|")
+    for name, place, description in rows:
+        text = " ".join(description.split()).replace("|", "\\|")
+        yield f"| `{name}` | {place} | {text} |"
 
 
 def judges() -> Iterator[str]:

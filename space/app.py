@@ -18,7 +18,7 @@ from arb.core.memory import resident_bytes, return_memory
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
-from space.api.docs import ABOUT_REST, Documentation, build_api_router
+from space.api.docs import ABOUT_REST, Documentation, add_api_page
 from space.api.submissions import build_submission_router
 from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
@@ -64,8 +64,8 @@ from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, JSON_BYTES, PAGE_UPLO
 from space.web.frame import PageFrame
 from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
+from submissions.app import SubmissionsApp
 from submissions.moderation.reader_actions import ReaderActions
-from submissions.service import SubmissionService
 from submissions.startup import PATIENCE_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
@@ -112,7 +112,6 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_errors_pages(service, auth, verdicts, pages, access.blind_items),
         build_label_versions(service, auth, pages, rescoring, access.blind_items),
         build_annotating_pages(annotations, explorer, access, pages),
-        build_api_router(app, pages),
     ):
         app.include_router(router)
     for tag, router in rest:
@@ -146,72 +145,99 @@ def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
         openapi_url="/api/openapi.json",
     )
     app.state.end_streams = streams.end
-    on_space, checks = settings.space_id is not None, CheckLimit(settings, metrics)
-    page_checks, sender = CheckLimit(settings, metrics), partial(client_address, on_space=on_space)
+    on_space = settings.space_id is not None
+    counts = RequestCounts(settings, metrics, uploads)
     queue = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
-    services = Services(service, Explorer(settings, service), checks, queue)
+    services = Services(service, Explorer(settings, service), counts.files, queue)
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
+    add_api_page(app, on_space)
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))
         app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)
-    app.include_router(build_upload_router(uploads, sender))
+    app.include_router(build_upload_router(uploads, counts.sender))
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, pages))
+    _add_middleware(app, settings, services, pages, counts, streams)
+    app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost
+    app = mount_gradio(app, services, settings, pages)
+    gradio_app = next(route.app for route in reversed(app.routes) if isinstance(route, Mount))
+    add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
+    results = UnreadResults(gradio_app.get_blocks()._queue, counts.sender)
+    return app
 
-    requests = CheckLimit(settings, metrics, times=REQUESTS_A_FILE)
+
+class RequestCounts:
+    """Counts requests with a body before the body is read, by account or by address."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, uploads: UploadStore) -> None:
+        self.files = CheckLimit(settings, metrics)
+        self.sender = partial(client_address, on_space=settings.space_id is not None)
+        self._page_uploads = CheckLimit(settings, metrics)
+        self._others = CheckLimit(settings, metrics, times=REQUESTS_A_FILE)
+        self._uploads = uploads
+
+    @property
+    def by_path(self) -> dict[str, Callable[[Request], None]]:
+        """What counts a request, by its path."""
+        return {
+            **dict.fromkeys(FORM_ROUTES, self.files.take),
+            PAGE_UPLOAD: self._count_upload,
+            MCP_PATH: self._count_call,
+            ALL_OTHERS: self._others.take,
+        }
+
+    def _count_call(self, request: Request) -> None:
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and len(length) < 9 and int(length) <= JSON_BYTES:
+            self._others.take(request)
+        else:
+            count_file(self.files, request)
+
+    def _count_upload(self, request: Request) -> None:
+        self._page_uploads.take(request)
+        self._uploads.require_room(self.sender(request))
+
+
+def _add_middleware(
+    app: FastAPI,
+    settings: Settings,
+    services: Services,
+    pages: PageFrame,
+    counts: RequestCounts,
+    streams: OpenStreams,
+) -> None:
+    """Add the middleware from the inside out."""
+    on_space = settings.space_id is not None
 
     def count_submitter(request: Request) -> None:
         if (actor := services.auth.submitter_of(request)) is not None:
-            checks.take(request, actor)
+            counts.files.take(request, actor)
         request.state.submitter = actor
-
-    def count_call(request: Request) -> None:
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and len(length) < 9 and int(length) <= JSON_BYTES:
-            requests.take(request)
-        else:
-            count_file(checks, request)
 
     def account_or_address(request: Request) -> str:
         return sender_of(request, on_space, getattr(request.state, "submitter", None))
 
-    def count_upload(request: Request) -> None:
-        page_checks.take(request)
-        uploads.require_room(sender(request))
-
-    app.add_middleware(Admission, uploads=queue, sender=account_or_address, admits=is_expensive)
-    app.add_middleware(StreamLimits, streams=streams, sender=sender)
-    # Where there is one, Gradio does not add its own, which lets pages of every site read every answer.
+    app.add_middleware(Admission, uploads=services.uploads, sender=account_or_address, admits=is_expensive)
+    app.add_middleware(StreamLimits, streams=streams, sender=counts.sender)
+    # If there is one, Gradio does not add its own, which lets pages of every site read every answer.
     app.add_middleware(
         CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
     )
     app.add_middleware(ClosedRoutes, serves=pages.profile.serves, render_error=pages.problem)
-    add_error_handlers(app, service, pages.problem)
+    add_error_handlers(app, services.submissions, pages.problem)
     app.add_middleware(
         BodyLimits,
         upload_bytes=settings.max_upload_bytes,
-        counts={
-            **dict.fromkeys(FORM_ROUTES, checks.take),
-            PAGE_UPLOAD: count_upload,
-            MCP_PATH: count_call,
-            ALL_OTHERS: requests.take,
-        },
+        counts=counts.by_path,
         gates={"/api/submissions": count_submitter, ANSWERS_PATH: services.auth.require_actor},
-        sender=sender,
+        sender=counts.sender,
         larger={ANSWERS_PATH: MOST_ANSWER_BYTES, MCP_PATH: MCP_BODY_BYTES},
         render_error=pages.problem,
     )
     app.add_middleware(SecurityHeaders, on_space=on_space)
-    # the last one added is around all others
-    app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)
-    app = mount_gradio(app, services, settings, pages)
-    gradio_app = next(route.app for route in reversed(app.routes) if isinstance(route, Mount))
-    add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
-    results = UnreadResults(gradio_app.get_blocks()._queue, sender)
-    return app
 
 
 def is_expensive(path: str) -> bool:
@@ -221,7 +247,7 @@ def is_expensive(path: str) -> bool:
 
 @asynccontextmanager
 async def lifespan(
-    service: SubmissionService,
+    service: SubmissionsApp,
     uploads: UploadStore,
     sweep: Callable[[], object],
     _app: FastAPI,

@@ -9,15 +9,15 @@ from space.operations.limits import CheckLimit, UploadQueue
 from space.pages.annotate.access import Access
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts
+from submissions.app import SubmissionsApp
 from submissions.labels.annotation_service import AnnotationService
-from submissions.service import SubmissionService
 
 
 @dataclass(frozen=True)
 class Services:
     """Every service; without ``checks`` the number of checks is not limited."""
 
-    submissions: SubmissionService
+    submissions: SubmissionsApp
     trajectories: Explorer
     checks: CheckLimit | None = None
     uploads: UploadQueue = field(default_factory=UploadQueue)
@@ -27,7 +27,12 @@ class Services:
         service = self.submissions
         sessions = Sessions(service.engine)
         tokens = AccessTokens(service.engine)
-        return Auth(service.settings, sessions=sessions, identify=service.identify, access_tokens=tokens)
+        return Auth(
+            service.settings,
+            sessions=sessions,
+            identify=service.moderation.identify,
+            access_tokens=tokens,
+        )
 
     @cached_property
     def annotations(self) -> AnnotationService:

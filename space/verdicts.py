@@ -23,8 +23,8 @@ from space.pages.trajectories.dataset import Explorer, OpenedDataset, Trajectori
 from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
 from space.web.cells import short_name
+from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
-from submissions.service import SubmissionService
 
 LABEL: Final = "success"
 """The label whose errors are read: the paper's categories are about it."""
@@ -51,7 +51,7 @@ class JudgeColumn:
 class JudgeVerdicts:
     """Answers which verdicts a judge gave; reads them once for each dataset and board. Safe for threads."""
 
-    def __init__(self, service: SubmissionService, explorer: Explorer) -> None:
+    def __init__(self, service: SubmissionsApp, explorer: Explorer) -> None:
         self._service, self._explorer = service, explorer
         self._lock = threading.Lock()
         self._carried: dict[str, tuple[tuple, Mapping[str, JudgeColumn]]] = {}
@@ -77,7 +77,7 @@ class JudgeVerdicts:
 
     def of_papers(self) -> Mapping[str, JudgeColumn]:
         """The verdicts on test of the rows from papers, where they are known."""
-        rows = (row for row in self._service.board().rows if row.provenance != "scored")
+        rows = (row for row in self._service.records.board().rows if row.provenance != "scored")
         return {row.id: column for row in rows if (column := self.of(row)) is not None}
 
     def with_figures(self, row: BoardRow) -> BoardRow:
@@ -119,7 +119,7 @@ class JudgeVerdicts:
         carried = self._in_dataset(split)
         if split == "dev":
             return carried
-        best = [row.id for row in self._service.board().ranking(LABEL) if row.labels[LABEL]["best"]]
+        best = [row.id for row in self._service.records.board().ranking(LABEL) if row.labels[LABEL]["best"]]
         is_whole = {judge for judge, column in carried.items() if column.is_complete}
         files = (self._of_file(row_id) for row_id in best if row_id not in is_whole)
         found = islice(filter(None, files), MOST_JUDGES)
@@ -137,7 +137,7 @@ class JudgeVerdicts:
         suite has no page of errors."""
         if not self._service.suite.profile.serves("/errors"):
             return ()
-        has_file = row.provenance == "scored" or row.id in self._service.paper_verdicts
+        has_file = row.provenance == "scored" or row.id in self._service.records.paper_verdicts
         return tuple(
             split
             for split in self.splits()
@@ -150,7 +150,7 @@ class JudgeVerdicts:
             if column.dataset_name is not None:
                 text = self._explorer.reasoning(trajectory.trajectory_id, column.dataset_name)
             else:
-                texts = self._service.verdicts(column.judge).reasoning
+                texts = self._service.records.verdicts(column.judge).reasoning
                 text = texts[place] if texts else None
         except (KeyError, VerdictsUnavailable, TrajectoriesUnavailable):
             return ""
@@ -176,11 +176,11 @@ class JudgeVerdicts:
 
     def _of_file(self, row_id: str) -> JudgeColumn | None:
         """From the file that was submitted, or that the maintainer has of a paper's judge."""
-        row = self._service.board().row(row_id)  # what is not on the board is not shown
-        if row is None or not (row.provenance == "scored" or row_id in self._service.paper_verdicts):
+        row = self._service.records.board().row(row_id)  # what is not on the board is not shown
+        if row is None or not (row.provenance == "scored" or row_id in self._service.records.paper_verdicts):
             return None
         try:
-            found = self._service.verdicts(row_id)
+            found = self._service.records.verdicts(row_id)
         except (KeyError, VerdictsUnavailable):
             return None
         return JudgeColumn(
@@ -201,7 +201,9 @@ class JudgeVerdicts:
         opened = self._dataset()
         if opened is None:
             return {}
-        on_board = frozenset(row.id for row in self._service.board().rows if row.provenance != "scored")
+        on_board = frozenset(
+            row.id for row in self._service.records.board().rows if row.provenance != "scored"
+        )
         key = (opened.version, on_board)
         with self._lock:
             if split not in self._carried or self._carried[split][0] != key:

@@ -174,6 +174,7 @@ def submit_command(
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
+    from arb.core.judge_info import DeclarationError, declare
     from submissions.client import (
         SubmissionNotSent,
         local_address,
@@ -181,7 +182,7 @@ def submit_command(
         problems_in,
         send_submission,
     )
-    from submissions.intake.upload import DeclarationError, declare, read_upload
+    from submissions.intake.upload import read_upload
 
     if not (space or settings.port):
         stop("ARB_PORT is 0, any free port: name the address that `space serve` printed with --space")
@@ -224,8 +225,8 @@ def submit_command(
     address = f"{space.rstrip('/')}/mine/{receipt['submission_id']}"
     verb = "submitted" if receipt["is_new"] else "was submitted before"
     typer.echo(f"{file.name} {verb}: {receipt['submission_id']}, SHA-256 {receipt['file_sha256']}")
-    if receipt.get("told"):
-        typer.echo(receipt["told"])
+    if receipt.get("message"):
+        typer.echo(receipt["message"])
     typer.echo(f"Next, see its state and its figures: {address}")
 
 

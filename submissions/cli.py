@@ -24,14 +24,15 @@ from arb.core.cli import (
 from arb.core.console import percent, progress_bar, text_table
 
 if TYPE_CHECKING:
+    from submissions.app import SubmissionsApp
     from submissions.labels.versions import LabelVersion
     from submissions.records.integrity import Backup
     from submissions.scoring.rescore import Rescoring
-    from submissions.service import SubmissionService
 
 HUB_SECONDS = 120.0
 """How long a command waits until the Hub has what it recorded."""
 
+MaintainerOption = Annotated[str, typer.Option(help="Who does it; kept with the record.")]
 OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder to write.")]
 
 
@@ -66,22 +67,17 @@ def verify(as_json: JsonOption = False) -> None:
 
 def rescore(
     as_json: JsonOption = False,
-    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    maintainer: MaintainerOption = "the command line",
 ) -> None:
     """Score every submission under the labels as they are now, and show ranks before and after.
 
     Old scores stay, under their label version. Stopped, it goes on where it was.
     """
-
-    from submissions.errors import SubmissionError
     from submissions.intake.accounts import Actor
     from submissions.scoring.rescore import rescore as score_again
 
-    try:
-        with records_to_write() as service:
-            found = score_again(service, Actor(maintainer, is_maintainer=True))
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
+    with records_to_write() as service:
+        found = score_again(service, Actor(maintainer, is_maintainer=True))
     if as_json:
         print_json(found.to_json())
         return
@@ -107,23 +103,19 @@ def account(
     even_if_unknown: Annotated[
         bool, typer.Option("--even-if-unknown", help="Accept a name that nobody has here yet.")
     ] = False,
-    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    maintainer: MaintainerOption = "the command line",
     as_json: JsonOption = False,
 ) -> None:
     """Confirm or ban an account, or undo that.
 
     A confirmed account may use the part of the leak budget that is reserved for confirmed accounts.
     """
-    from submissions.errors import SubmissionError
     from submissions.intake.accounts import Actor
 
     decision = f"{action}ned" if action.endswith("ban") else f"{action}ed"
-    try:
-        with records_to_write() as service:
-            actor = Actor(maintainer, is_maintainer=True)
-            service.actions.decide_account(decision, name, actor, reason, even_if_unknown)
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
+    with records_to_write() as service:
+        actor = Actor(maintainer, is_maintainer=True)
+        service.moderation.decide_account(decision, name, actor, reason, even_if_unknown)
     if as_json:
         print_json({"account": name, "decision": decision})
     else:
@@ -146,7 +138,7 @@ def publish_labels(
     preview: Annotated[
         bool, typer.Option("--preview", help="Without FILE: say what it would do, and publish nothing.")
     ] = False,
-    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    maintainer: MaintainerOption = "the command line",
     as_json: JsonOption = False,
 ) -> None:
     """Make a file the suite's newest label set; ARB_LABELS=records serves it, `rescore` scores everything.
@@ -154,7 +146,6 @@ def publish_labels(
     Without FILE: publish the accepted corrections of disputes, whatever ARB_LABELS names; they are served and
     everything is scored at once. Old sets stay: ARB_LABELS=records:VERSION serves one again.
     """
-    from submissions.errors import SubmissionError
     from submissions.intake.accounts import Actor
     from submissions.labels.corrections import publish_corrections
     from submissions.scoring.rescore import publish_file
@@ -165,15 +156,13 @@ def publish_labels(
     actor = Actor(maintainer, is_maintainer=True)
     try:
         if preview:
-            return _print_next(open_records(), as_json)
+            return _print_next(as_json)
         with records_to_write() as service:
             if file is not None:
                 version, scored = publish_file(service, file, actor, why), None
             else:
                 version = publish_corrections(service, actor, why)
                 scored = score_again(service, actor)
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
     except OSError as problem:
         name = "a stored file" if file is None else repr(file.name)
         stop(f"{name} cannot be read: {problem.strerror or type(problem).__name__}")
@@ -188,13 +177,18 @@ def publish_labels(
         next_step("check the records", "submissions", "verify")
 
 
-def _print_next(service: SubmissionService, as_json: bool) -> None:
-    """Print which corrections wait and what they would do to every judge. Of hidden labels no answer."""
+def _print_next(as_json: bool) -> None:
+    """Print which corrections wait and what they would do to every judge, without hidden labels."""
+    from submissions.errors import SubmissionError
     from submissions.labels.corrections import next_labels
     from submissions.moderation.overview import judge_names
     from submissions.scoring.rescore import label_effects
 
-    found = next_labels(service)
+    service = open_records()
+    try:
+        found = next_labels(service)
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
     kinds = {
         kind: [each.to_json(service.suite.labels_are_public) for each in getattr(found, kind)]
         for kind in ("applied", "conflicts", "missing")
@@ -296,7 +290,7 @@ def export(
     service = open_records()
     try:
         if static:
-            number = write_static_site(service.board(), out)
+            number = write_static_site(service.records.board(), out)
             if as_json:
                 print_json({"folder": str(out), "files": number})
             else:
@@ -344,7 +338,7 @@ def restore(
 
 
 def accept_charge(
-    maintainer: Annotated[str, typer.Option(help="Who does it; kept with the record.")] = "the command line",
+    maintainer: MaintainerOption = "the command line",
     as_json: JsonOption = False,
 ) -> None:
     """Show private figures again after the secret was replaced, and charge them to the leak budget.
@@ -352,15 +346,11 @@ def accept_charge(
     Every file is scored with the new secret first. Each file whose figures were shown before counts once more
     for its account.
     """
-    from submissions.errors import SubmissionError
     from submissions.intake.accounts import Actor
     from submissions.privacy.secret_change import accept_charge as accept
 
-    try:
-        with records_to_write() as service:
-            found = accept(service, Actor(maintainer, is_maintainer=True))
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
+    with records_to_write() as service:
+        found = accept(service, Actor(maintainer, is_maintainer=True))
     if as_json:
         print_json({"submissions": list(found.submissions), "rho": found.rho})
         return
@@ -386,15 +376,15 @@ def _say_backup(found: Backup, where: str, as_json: bool) -> None:
         )
 
 
-def open_records() -> SubmissionService:
+def open_records() -> SubmissionsApp:
     """Return the service over this machine's records; end the command if they cannot be used."""
+    from submissions.app import SubmissionsApp
     from submissions.privacy.server_secret import SecretRefused, SecretUnavailable
     from submissions.records.database import DatabaseUnavailable
-    from submissions.service import SubmissionService
 
     settings = read_settings()
     read_suite(None, settings)
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     try:
         service.engine  # noqa: B018 - opened here, so that its error is reported here
         if not service.suite.labels_are_public:
@@ -406,32 +396,37 @@ def open_records() -> SubmissionService:
 
 
 @contextmanager
-def records_to_write() -> Iterator[SubmissionService]:
-    """The same for a command that adds records: where the Hub keeps them, they are there when it ends."""
+def records_to_write() -> Iterator[SubmissionsApp]:
+    """Open the records for a command that adds to them; a refusal ends the command with its message.
+
+    If the Hub keeps the records, the new ones are there when the block ends.
+    """
+    from submissions.errors import SubmissionError
     from submissions.privacy.server_secret import SecretRefused
-    from submissions.records.database import DatabaseUnavailable, snapshot
+    from submissions.records.database import DatabaseUnavailable
     from submissions.records.event_log import number_of_events
     from submissions.startup import InvalidRepositoryName, open_service
 
     settings = read_settings()
-    if not settings.records_repo:
-        yield open_records()
-        return
     read_suite(None, settings)
+    is_on_hub = bool(settings.records_repo)
     try:
-        service = open_service(settings)
+        service = open_service(settings) if is_on_hub else open_records()
     except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as problem:
         stop(str(problem))
     try:
-        if reason := service.durability.closed:
+        if is_on_hub and (reason := service.durability.closed):
             stop(f"nothing was done: {reason}", code=1)
         yield service
-        with snapshot(service.engine) as session:
+        with service.snapshot() as session:
             last = number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
             stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
+    except SubmissionError as problem:
+        stop(str(problem), code=1)
     finally:
-        service.close()
+        if is_on_hub:
+            service.close()
 
 
 def export_labels(
@@ -442,15 +437,15 @@ def export_labels(
 
     It holds test labels: only its owner may read it, and it belongs to no public folder.
     """
+    from submissions.app import SubmissionsApp
     from submissions.labels.versions import published_versions
     from submissions.records.database import DatabaseUnavailable
-    from submissions.service import SubmissionService
 
     settings = read_settings()
     read_suite(None, settings)
     if out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     try:
         known = published_versions(service.engine, service.suite.name)
     except DatabaseUnavailable as problem:

@@ -139,8 +139,8 @@ def _follow(
         waited += max(sent.retry_after, 1.0)
         if waited > MOST_WAITED_SECONDS:
             break
-        told = sent.answer.get("told", "It waits to be stored for good.")
-        say(f"{told} Asking again in {sent.retry_after:.0f} s")
+        message = sent.answer.get("message", "It waits to be stored for good.")
+        say(f"{message} Asking again in {sent.retry_after:.0f} s")
         sleep(max(sent.retry_after, 1.0))
         try:
             answer = client.get(f"{address}/{sent.answer['submission_id']}", headers=headers)

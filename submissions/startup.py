@@ -11,6 +11,7 @@ from typing import Final
 
 from arb.core.hub import CommitRateLimiter, HubRepository, hub_of, is_repo_name
 from arb.core.settings import Settings, variable_of
+from submissions.app import SubmissionsApp
 from submissions.hub.board_copy import BoardCopy
 from submissions.hub.lease import open_lease
 from submissions.hub.mirror import HubSync
@@ -23,7 +24,6 @@ from submissions.records.event_log import number_of_events
 from submissions.records.queries import current_statuses
 from submissions.records.secret_check import check_accepted
 from submissions.scoring.rescore import finish
-from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ PATIENCE_SECONDS: Final = 30.0
 
 def open_service(
     settings: Settings, limiter: CommitRateLimiter | None = None, wait_s: float = PATIENCE_SECONDS
-) -> SubmissionService:
+) -> SubmissionsApp:
     """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
 
     Where the Hub keeps the records (ARB_RECORDS_REPO) and has not answered after ``wait_s`` seconds, reading
@@ -49,7 +49,7 @@ def open_service(
             raise InvalidRepositoryName(
                 f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
             )
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     with suppress(SecretUnavailable):
         service.secret  # noqa: B018 - a secret that cannot be used is reported at the start
     with service.snapshot() as session:
@@ -73,24 +73,24 @@ def open_service(
     return service
 
 
-def _secret_of(service: SubmissionService) -> ServerSecret | None:
+def _secret_of(service: SubmissionsApp) -> ServerSecret | None:
     with suppress(SecretUnavailable):
         return service.secret
 
 
-def _after_restoring(service: SubmissionService) -> None:
+def _after_restoring(service: SubmissionsApp) -> None:
     service.forget_labels()  # the set that is served may have come with the records
     finish(service)
 
 
-def _finish(service: SubmissionService) -> None:
+def _finish(service: SubmissionsApp) -> None:
     try:
         finish(service)
     except Exception:
         logger.exception("scoring what had no score yet has failed; the next start goes on")
 
 
-def _mirror(service: SubmissionService, settings: Settings, limiter: CommitRateLimiter) -> HubSync:
+def _mirror(service: SubmissionsApp, settings: Settings, limiter: CommitRateLimiter) -> HubSync:
     stop = threading.Event()
     folder = _private_folder(settings)
     repository = RecordsRepository(hub_of(settings), settings.records_repo, folder, _say)
@@ -126,11 +126,11 @@ def _private_folder(settings: Settings) -> Path:
     return settings.state_dir / "hub" / f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
 
 
-def _board_copy(service: SubmissionService, settings: Settings, mirror: HubSync | None) -> BoardCopy:
+def _board_copy(service: SubmissionsApp, settings: Settings, mirror: HubSync | None) -> BoardCopy:
     stop = threading.Event()
     repository = HubRepository(hub_of(settings), settings.board_repo, say=_say, sleep=_pause_until(stop))
     return BoardCopy(
-        service.board,
+        service.records.board,
         repository,
         settings.state_dir / "hub" / "board",
         stop,

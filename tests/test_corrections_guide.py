@@ -14,11 +14,11 @@ from arb.core.settings import Settings
 from leaderboard.__main__ import app as leaderboard_app
 from leaderboard.labels.labels import load_annotations
 from submissions.__main__ import app as submissions_app
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.labels.corrections import next_labels, outdated_dev_labels
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import label_effects
-from submissions.service import SubmissionService
 from tests.support.annotations import success_of
 from tests.support.clocks import one_a_day
 from tests.support.running_space import ANNOTATIONS
@@ -31,7 +31,7 @@ MIA = Actor("mia", is_maintainer=True)
 AGENT = "webarena/GenericAgent-Qwen_Qwen2.5-VL-72B-Instruct"
 
 
-def correct(service: SubmissionService, trajectory_id: str, answer: str) -> None:
+def correct(service: SubmissionsApp, trajectory_id: str, answer: str) -> None:
     acts = ReaderActions(service.engine, service.suite, service.clock)
     number = acts.dispute(trajectory_id, "success", "see the last step", Actor("ada")).body["dispute_id"]
     acts.decide(number, "corrected", "looked again", MIA, answer)
@@ -50,7 +50,7 @@ def test_every_command_of_the_guide_works_in_its_order(tmp_path, monkeypatch):
     settings = Settings(suite=str(suite), labels=f"csv:{ANNOTATIONS}", state_dir=tmp_path / "state")
     for name, value in (("SUITE", suite), ("LABELS", settings.labels), ("STATE_DIR", settings.state_dir)):
         monkeypatch.setenv(f"ARB_{name}", str(value))
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     before = service.label_version
     for split in ("test", "dev"):
         trajectory = service.suite.split(split)[0]
@@ -73,9 +73,7 @@ def test_every_command_of_the_guide_works_in_its_order(tmp_path, monkeypatch):
 @pytest.mark.labels
 @pytest.mark.shared
 def test_the_example_has_the_labels_and_the_figures_of_its_tables(official_settings, shared, tmp_path):
-    service = SubmissionService(
-        official_settings.model_copy(update={"state_dir": tmp_path}), clock=one_a_day()
-    )
+    service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}), clock=one_a_day())
     found = [
         a for a in load_annotations(service.suite, service.settings) if a.trajectory_id.startswith("webarena")
     ]

@@ -40,13 +40,13 @@ def make_records(state: Path, n_submissions: int, workers: int | None = None) ->
 def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> None:
     """Submit the judges of every ``workers``-th group of ten, beginning with ``part``, in their order."""
     from arb.core.settings import Settings
-    from submissions.service import SubmissionService
+    from submissions.app import SubmissionsApp
 
     moment = [FIRST]
-    service = SubmissionService(Settings(state_dir=state), clock=lambda: moment[0])
+    service = SubmissionsApp(Settings(state_dir=state), clock=lambda: moment[0])
     labels = service.labels_for_public_figures()
     if labels is None:
-        sys.exit(f"no records without labels: {service.read_only_reason}")
+        sys.exit(f"no records without labels: {service.intake.read_only_reason}")
     for number in range(n_submissions):
         if number // 10 % workers != part:
             continue
@@ -66,18 +66,18 @@ def fill_records(state: Path, n_submissions: int) -> None:
     transaction, with resamples drawn once, and without limits: an account has what its group of ten sent,
     and another judge each.
     """
+    from arb.core.judge_info import declare
     from arb.core.settings import Settings
     from leaderboard.judge_precision import intervals
-    from submissions.intake.upload import declare
+    from submissions.app import SubmissionsApp
     from submissions.records.database import snapshot, transaction
     from submissions.records.event_log import add_event, number_of_events
     from submissions.scoring.scorer import score_of, submission_body
-    from submissions.service import SubmissionService
 
-    service = SubmissionService(Settings(state_dir=state))
+    service = SubmissionsApp(Settings(state_dir=state))
     labels = service.labels_for_public_figures()
     if labels is None:
-        sys.exit(f"no records without labels: {service.read_only_reason}")
+        sys.exit(f"no records without labels: {service.intake.read_only_reason}")
     service.secret  # noqa: B018 - noted with the records before the first submission
     with snapshot(service.engine) as session:
         there = number_of_events(session) // 2
@@ -86,7 +86,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
 
     @lru_cache(DISTINCT)
     def scored(number: int) -> tuple:
-        upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
+        upload = service.intake.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
         service.files.keep(upload.content)
         return upload, score_of(upload.check.aligned, labels)
 
@@ -112,16 +112,16 @@ def fill_records(state: Path, n_submissions: int) -> None:
 
 
 def _submit(service, labels, number: int) -> None:
-    from submissions.intake.upload import declare
+    from arb.core.judge_info import declare
 
-    upload = service.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
+    upload = service.intake.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
     # A tenth of the judges comes with a second try.
     name = f"Made-up judge {number if number % 10 else number + 1}"
     declared = declare(
         account=f"Group {number // 10 % ACCOUNTS}", judge=name, kind="LLM judge",
         inputs=INPUTS[number % len(INPUTS)], model=MODELS[number % len(MODELS)], test_labels_used=False,
     )  # fmt: skip
-    service.submit(upload, declared)
+    service.intake.submit(upload, declared)
 
 
 def verdict_file(labels, number: int) -> bytes:

@@ -15,7 +15,6 @@ from leaderboard.board.ranks import RANKED_METRICS, Rank, RankingData, rank_cell
 from leaderboard.board.rows import (
     STRICT,
     BoardRow,
-    JudgeInfo,
     ScoredRecord,
     has_label,
     is_rankable,
@@ -28,7 +27,7 @@ from leaderboard.board.rows import (
 )
 from leaderboard.paper.published import PublishedRow
 
-__all__ = ["STRICT", "Board", "BoardRow", "JudgeInfo", "ScoredRecord", "make_board"]
+__all__ = ["STRICT", "Board", "BoardRow", "ScoredRecord", "make_board"]
 
 Ranks = Mapping[str, Rank | None]
 """By row id, for rows that stand for their judge; None where the metric is undefined."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Final
 
+from arb.core.judge_info import JudgeInfo
 from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import Rank
 from leaderboard.paper.published import SPLIT_TITLES, PublishedRow, published_label
@@ -17,20 +18,6 @@ from leaderboard.score import Cell, Score
 
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that are scored here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeInfo:
-    """A judge as its submitter declares it, or as a paper describes it; empty or None: not known."""
-
-    judge: str
-    account: str = ""
-    kind: str
-    inputs: str = ""
-    model: str = ""
-    authors: str = ""
-    link: str = ""
-    test_labels_used: bool | None = None
 
 
 @dataclass(frozen=True)

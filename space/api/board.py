@@ -23,12 +23,12 @@ from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
 from space.web.http_errors import NO_STORE
 from space.web.responses import CachedResponse
+from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 from submissions.records.queries import versions_scored
 from submissions.scoring.scorer import POLICY
-from submissions.service import SubmissionService
 
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
@@ -86,20 +86,20 @@ def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
 class BoardResponses:
     """Responses over the current board by path, each made again only when the board has changed."""
 
-    def __init__(self, service: SubmissionService) -> None:
+    def __init__(self, service: SubmissionsApp) -> None:
         self._service, self._lock = service, threading.Lock()
         self._made: tuple[object, dict[str, CachedResponse]] = (None, {})
 
     async def get(self, path: str) -> CachedResponse:
         """The response of a path now; made in a thread where that takes time."""
-        board = self._service.cached_board()
+        board = self._service.records.cached_board()
         key, responses = self._made  # read once: a thread may replace it
         if board is None or key is not board.key or path not in responses:
             return await run_in_threadpool(self._make, path)
         return responses[path]
 
     def _make(self, path: str) -> CachedResponse:
-        board = self._service.board()
+        board = self._service.records.board()
         with self._lock:
             if self._made[0] is not board.key:
                 self._made = (board.key, {})
@@ -173,7 +173,7 @@ class Readiness:
     being made.
     """
 
-    def __init__(self, service: SubmissionService) -> None:
+    def __init__(self, service: SubmissionsApp) -> None:
         self._service, self._thread = service, CapacityLimiter(1)
 
     async def get(self) -> Mapping[str, Any]:
@@ -187,10 +187,10 @@ class Readiness:
         try:
             with snapshot(service.engine) as session:
                 session.execute(text("SELECT 1"))
-            board = service.cached_board() or service.latest_board or service.board()
+            board = service.records.cached_board() or service.records.latest_board or service.records.board()
             facts = {
                 "suite": service.suite.name,
-                "submissions": "off" if service.read_only_reason else "open",
+                "submissions": "off" if service.intake.read_only_reason else "open",
                 "waiting": service.durability.waiting(),
                 "records": service.durability.message,
                 "label_version": service.label_version,
@@ -203,7 +203,7 @@ class Readiness:
         return {"status": "ok", **facts}
 
 
-def build_board_router(service: SubmissionService) -> APIRouter:
+def build_board_router(service: SubmissionsApp) -> APIRouter:
     """Routes over a service. HEAD is answered too: who watches a site often asks no more."""
     router = APIRouter()
     responses, readiness = BoardResponses(service), Readiness(service)
@@ -224,7 +224,7 @@ def build_board_router(service: SubmissionService) -> APIRouter:
         """Rows as in ``/api/board.json``. Ask again with ``next`` as the cursor until it is null. Rows that
         come meanwhile neither repeat nor leave out one that was there. Has an ETag."""
         try:
-            content = board_page(service.board(), cursor, limit)
+            content = board_page(service.records.board(), cursor, limit)
         except ValueError as problem:
             raise HTTPException(422, str(problem)) from None
         return CachedResponse.of(content, JSON).answer(request)
@@ -271,7 +271,7 @@ CACHE_BYTES = 16_000_000
 NO_BOARD = "there is no board for this label version"
 
 
-def build_board_versions_router(service: SubmissionService, auth: Auth) -> APIRouter:
+def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
     """The routes: which versions there are, and the board of each.
 
     Where labels are private they are for maintainers: a row made public under the labels of now would show
@@ -305,7 +305,7 @@ def build_board_versions_router(service: SubmissionService, auth: Auth) -> APIRo
         day = service.clock().date()  # with a new round, rows of a private suite appear
         response = cache.get(
             (label_version, state, day),
-            lambda: CachedResponse.of(service.board_under(label_version).to_bytes(), JSON),
+            lambda: CachedResponse.of(service.records.board_under(label_version).to_bytes(), JSON),
         )
         return response.answer(request)
 

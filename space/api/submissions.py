@@ -4,34 +4,28 @@ What is sent is bounded before it gets here (see `body_limits`).
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import fastapi
 from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
-from arb.core.predictions import ReadingLimits, read_predictions
-from arb.core.predictions.parser_pool import PREDICTIONS
+from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.write import template
-from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
-from leaderboard.success_rates.files import FilesEstimate, estimate_files
-from leaderboard.success_rates.runs import SUCCESS_LABELS
 from space.auth.auth import Auth
+from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE
 from space.web.submission_text import waiting_headers
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
-from submissions.intake.accounts import Actor
-from submissions.intake.receipts import SubmissionView
-from submissions.intake.upload import DeclarationError, Upload, declare_as, safe_file_name
-from submissions.service import SubmissionService
+from submissions.intake.accounts import Actor, declare_as
+from submissions.intake.upload import Upload
 
 logger = logging.getLogger(__name__)
 FAILED = "something failed on our side; sending the same file again makes no second entry"
-YES_OR_NO = {"true": True, "yes": True, "false": False, "no": False}
 MEDIA_TYPES = {
     "jsonl": "application/jsonl",
     "csv": "text/csv; charset=utf-8",
@@ -58,7 +52,7 @@ SUBMITTED = {
     200: {"description": "The receipt again: the same file of this judge was sent before."},
     201: {"description": "Accepted: the signed receipt, and the figures that you may see."},
     202: {
-        "description": "Recorded, but `waiting` until it is stored for good, or `held`; `told` says why. "
+        "description": "Recorded, but `waiting` until it is stored for good, or `held`; `message` says why. "
         "While it is `waiting`, ask `Location` again after `Retry-After` seconds."
     },
     400: {"description": "The form cannot be read."},
@@ -74,98 +68,25 @@ SUBMITTED = {
     },
 }
 File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
-MOST_VERDICT_FILES: Final = 8
-VerdictFiles = Annotated[
-    list[UploadFile],
-    fastapi.File(
-        max_length=MOST_VERDICT_FILES,
-        description="A judge's verdicts on all runs: JSONL, CSV or Parquet. Again for each further judge, "
-        f"{MOST_VERDICT_FILES} at most; a judge is named for its file.",
-    ),
-]
-LabelsFile = Annotated[
-    UploadFile,
-    fastapi.File(
-        description="Labels of some runs, drawn at random: trajectory_id and success, or annotations (the "
-        "released CSV, our Parquet)."
-    ),
-]
-DrawFile = Annotated[
-    UploadFile | None,
-    fastapi.File(
-        description="What ``annotation-template --for-estimate`` recorded of the draw of the labelled runs "
-        "(JSON): a stratified draw needs it. Without it the labelled runs count as a uniform draw."
-    ),
-]
-ESTIMATE_LIMITS: Final = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
-_REQUIRED = {"required": ["judge", "kind", "inputs", "test_labels_used"]}
 
 
-class DeclarationForm(BaseModel):
-    """The declaration as a form has it. Its fields are checked with the file, all at once, by `declare`."""
-
-    model_config = ConfigDict(json_schema_extra=_REQUIRED)
-    account: str = Field("", description="Your name. On a Space it is the name of the signed-in account.")
-    judge: str = Field("", description="The judge's name.")
-    kind: str = Field(
-        "", description="What kind of judge it is.", json_schema_extra={"enum": list(JUDGE_KINDS)}
-    )
-    inputs: str = Field(
-        "", description="What the judge sees of a trajectory.", json_schema_extra={"enum": list(JUDGE_INPUTS)}
-    )
-    model: str = Field("", description="The model that the judge uses.")
-    authors: str = Field("", description="Who made the judge.")
-    link: str = Field("", description="A web page about the judge (https://).")
-    test_labels_used: str = Field(
-        "",
-        description="Whether test labels were used to build or tune the judge.",
-        json_schema_extra={"enum": ["yes", "no", "true", "false"]},
-    )
+def _form_field(name: str) -> Any:
+    """Return a text field of the form: `declare` checks the fields with the file, all at once."""
+    schema = declared_fields()[name]
+    choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
+    extra = {"enum": choices} if choices else None
+    return str, Field("", description=schema["description"], json_schema_extra=extra)
 
 
-class FileEstimates:
-    """Estimates from a reader's files, for REST and the page: each file counts as one that is checked.
-
-    They are read where all files are, and nothing of them is kept.
-    """
-
-    def __init__(self, service: SubmissionService, uploads: UploadQueue, checks: CheckLimit | None) -> None:
-        self._service, self._uploads, self._checks = service, uploads, checks
-        self._on_space = service.settings.space_id is not None
-
-    async def make(
-        self,
-        request: Request,
-        verdicts: Sequence[UploadFile],
-        labels: UploadFile,
-        draw: UploadFile | None = None,
-    ) -> FilesEstimate:
-        """The estimate of a form's files. Raises TooManyChecks, QueueFull."""
-        if self._checks is not None:
-            for _ in verdicts:  # the form itself was counted before it was read
-                self._checks.take(request)
-        sender = sender_of(request, self._on_space)
-        return await self._uploads.run(sender, self._make, verdicts, labels, draw)
-
-    def _make(
-        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None
-    ) -> FilesEstimate:
-        limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
-
-        def read(file: UploadFile, reader: str = PREDICTIONS):
-            content = file.file.read()
-            return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
-
-        has_draw = draw is not None and draw.filename  # a page's form sends an empty part for no file
-        return estimate_files(
-            ((safe_file_name(file.filename or ""), read(file)) for file in verdicts),
-            (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
-            (safe_file_name(draw.filename), draw.file.read()) if has_draw else None,
-        )
+DeclarationForm = create_model(
+    "DeclarationForm",
+    __config__=ConfigDict(json_schema_extra={"required": [name for name in REQUIRED if name != "account"]}),
+    **{name: _form_field(name) for name in declared_fields()},
+)
 
 
 def build_submission_router(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth | None = None,
     uploads: UploadQueue | None = None,
     checks: CheckLimit | None = None,
@@ -194,7 +115,7 @@ def build_submission_router(
     )
     async def check(request: Request, file: File, split: Literal["dev", "test"] = "test") -> JSONResponse:
         def answer() -> JSONResponse:
-            upload = service.check(file.file.read(), file.filename or "", split, reads_apart())
+            upload = service.intake.check(file.file.read(), file.filename or "", split, reads_apart())
             return JSONResponse(upload.check.to_json())
 
         return await uploads.run(sender_of(request, on_space), answer)
@@ -222,7 +143,7 @@ def build_submission_router(
         request: Request, submitter: Submitter, file: File, declared: Annotated[DeclarationForm, Form()]
     ) -> JSONResponse:
         def answer() -> JSONResponse:
-            upload = service.check(file.file.read(), file.filename or "", "test", reads_apart())
+            upload = service.intake.check(file.file.read(), file.filename or "", "test", reads_apart())
             if not upload.check.acceptable:
                 report = upload.check.to_json()
                 return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
@@ -233,23 +154,11 @@ def build_submission_router(
     return router
 
 
-def submit_upload(
-    service: SubmissionService, upload: Upload, fields: Mapping[str, Any], submitter: Actor | None
-) -> SubmissionView:
-    """Submit a checked file with the declaration that these texts make: REST, MCP, Gradio's endpoint.
-
-    Raises DeclarationError, and what `SubmissionService.submit` raises.
-    """
-    used = YES_OR_NO.get(str(fields["test_labels_used"]).lower())
-    declaration, actor = declare_as(submitter, **{**fields, "test_labels_used": used})
-    return service.submit(upload, declaration, actor)
-
-
 def _submit(
-    service: SubmissionService, upload: Upload, declared: DeclarationForm, submitter: Actor | None
+    service: SubmissionsApp, upload: Upload, declared: DeclarationForm, submitter: Actor | None
 ) -> JSONResponse:
     try:
-        view = submit_upload(service, upload, declared.model_dump(), submitter)
+        view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
     except (DeclarationError, SubmissionError):
         raise
     except Exception:

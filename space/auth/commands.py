@@ -16,8 +16,8 @@ def token(
 
     It is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer`.
     """
+    from arb.core.judge_info import DeclarationError, account_name
     from space.auth.access_tokens import AccessTokens
-    from submissions.intake.upload import DeclarationError, account_name
     from submissions.records.database import DatabaseUnavailable, open_database
 
     try:

@@ -24,13 +24,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Route
 
+from arb.core.judge_info import Name
 from arb.core.settings import is_loopback
 from arb.core.suite import SuiteRules
 from space.auth.auth import Auth, Mode, local_path, session_key
 from space.web.frame import PageFrame
 from space.web.http_errors import AccessRefused, InvalidToken, sentence
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
-from submissions.intake.upload import Name
 
 logger = logging.getLogger(__name__)
 STATE_SECONDS: Final = 600

@@ -14,9 +14,9 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
+from arb.core.judge_info import DeclarationError
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from space.api.board import judges_response
-from space.api.submissions import submit_upload
 from space.operations.limits import (
     MOST_WAITING,
     QueueFull,
@@ -28,8 +28,8 @@ from space.operations.limits import (
 from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError, TemporarilyClosed
-from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError, Upload
+from submissions.intake.accounts import Actor, declare_as
+from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
 Kind = Literal[JUDGE_KINDS]
@@ -103,7 +103,7 @@ class Endpoints:
         limit = self.service.settings.max_upload_bytes
         if len(content) > limit:
             raise CallRefused(f"more than {limit:,} bytes: send a smaller file (without reasoning, say)")
-        return self.service.check(content, name, split, reads_apart())
+        return self.service.intake.check(content, name, split, reads_apart())
 
     def check_path(self, path: str, name: str, split: str) -> Upload:
         """A file that was uploaded to this server, checked; never more of it is read than the limit."""
@@ -138,7 +138,7 @@ class Endpoints:
         if not upload.check.acceptable:
             raise CallRefused(_findings_text(upload))
         try:
-            return submit_upload(self.service, upload, fields, submitter).to_json()
+            return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
         except DeclarationError as error:
             raise CallRefused("\n".join(message for _, message in error.problems)) from None
         except SubmissionError as error:
@@ -146,11 +146,11 @@ class Endpoints:
 
     def board(self) -> dict[str, Any]:
         """What ``GET /api/board.json`` gives."""
-        return json.loads(self.service.board().to_bytes())
+        return json.loads(self.service.records.board().to_bytes())
 
     def judges(self) -> dict[str, Any]:
         """What ``GET /api/judges`` gives."""
-        return judges_response(self.service.board())
+        return judges_response(self.service.records.board())
 
 
 def uploaded_path(path: Any) -> Path:

@@ -157,8 +157,8 @@ def understood(upload: Upload) -> tuple[str, ...]:
     for label in LABELS[1:]:
         column = getattr(aligned, label)
         if column is not None and (column >= 0).any():
-            yes, given = int((column == 1).sum()), int((column >= 0).sum())
-            lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {given:,} verdicts say that it happened.")
+            yes, total = int((column == 1).sum()), int((column >= 0).sum())
+            lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
     absent = [LABEL_TITLES[label].lower() for label in LABELS[1:] if not _has_verdicts(aligned, label)]
     if absent:
         lines.append(f"No verdicts on {' and '.join(absent)}: the judge will not be on those boards.")

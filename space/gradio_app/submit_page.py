@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
 from arb.core.console import percent
+from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.findings import counted
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from leaderboard.board.board import Board, BoardRow
@@ -27,10 +28,11 @@ from space.web.submission_text import (
     report_html,
     rules_sentence,
 )
+from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway, SubmissionError
+from submissions.intake.accounts import declare_as
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
-from submissions.intake.upload import DeclarationError, Upload, declare_as
-from submissions.service import SubmissionService
+from submissions.intake.upload import Upload
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ FORMATS: Final = (("jsonl", "JSONL"), ("csv", "CSV"), ("parquet", "Parquet"))
 SPLIT_TITLES: Final = {"test": "test: scored and ranked", "dev": "dev: dry run"}
 BUTTON_TITLES: Final = {"test": "Submit", "dev": "Dry run on dev"}
 YES, NO = "Yes, they were used", "No, they were not used"
-FIELDS: Final = ("account", "judge", "kind", "inputs", "model", "authors", "link", "test_labels_used")
+FIELDS: Final = tuple(declared_fields())
 """The fields of the declaration, in the order of the page."""
 SHOW_FORM: Final = "() => document.getElementById('submit-form')?.classList.add('is-ready')"
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
@@ -56,7 +58,7 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def submit(request: Request) -> Response:
-        reason = service.read_only_reason
+        reason = service.intake.read_only_reason
         return pages.cached(
             request,
             (key, reason),
@@ -74,7 +76,7 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
-def page_values(service: SubmissionService) -> Mapping[str, Any]:
+def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
     """What the template says around the form that changes only when the Space starts again."""
     settings = service.settings
     space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
@@ -109,7 +111,7 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         _html('<h2 id="step-declaration">2. The declaration</h2>')
         declared = _declaration_fields(asks_name=services.auth.mode == "local")
     heading = _html(_button_heading("test"), elem_id="step-submit")
-    can_submit = not service.is_off
+    can_submit = not service.intake.is_off
     button = gr.Button(
         BUTTON_TITLES["test"], variant="primary", elem_id="submit-button", interactive=can_submit
     )
@@ -169,20 +171,13 @@ def _button_heading(split: str) -> str:
 
 def _declaration_fields(asks_name: bool) -> list[gr.Component]:
     """What a submitter says of the judge; on a Space the account is the one that is signed in."""
-    line = {"max_lines": 1}
     with gr.Row():
-        account = gr.Textbox(label="Your name", max_length=80, elem_id="account", visible=asks_name, **line)
-        judge = gr.Textbox(label="Name of the judge", max_length=80, elem_id="judge", **line)
-        kind = gr.Dropdown(list(JUDGE_KINDS), value=None, label="Kind", elem_id="kind", min_width=140)
-        inputs = gr.Dropdown(
-            list(JUDGE_INPUTS), value=None, label="What it sees", elem_id="inputs", min_width=140
-        )
+        account = _text_field("account", visible=asks_name)
+        judge = _text_field("judge")
+        kind, inputs = _choice_field("kind"), _choice_field("inputs")
     with gr.Row():
-        model = gr.Textbox(label="Model (optional)", max_length=120, elem_id="model", **line)
-        authors = gr.Textbox(label="Authors (optional)", max_length=300, elem_id="authors", **line)
-        link = gr.Textbox(
-            label="Link (optional)", placeholder="https://", max_length=300, elem_id="link", **line
-        )
+        model, authors = _text_field("model"), _text_field("authors")
+        link = _text_field("link", placeholder="https://")
     used = gr.Radio(
         [NO, YES],
         value=None,
@@ -190,6 +185,17 @@ def _declaration_fields(asks_name: bool) -> list[gr.Component]:
         elem_id="test-labels",
     )
     return [account, judge, kind, inputs, model, authors, link, used]
+
+
+def _text_field(name: str, **options: Any) -> gr.Textbox:
+    schema = declared_fields()[name]
+    label = schema["title"] if name in REQUIRED else f"{schema['title']} (optional)"
+    return gr.Textbox(label=label, max_length=schema["maxLength"], elem_id=name, max_lines=1, **options)
+
+
+def _choice_field(name: str) -> gr.Dropdown:
+    schema = declared_fields()[name]
+    return gr.Dropdown(schema["enum"], value=None, label=schema["title"], elem_id=name, min_width=140)
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
@@ -238,8 +244,8 @@ def submission_html(
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.service
         if split == "dev":
-            return render("submit/dry_run.html") + report_html(service.dry_run(upload)), {}
-        view = service.submit(upload, *declared)
+            return render("submit/dry_run.html") + report_html(service.intake.dry_run(upload)), {}
+        view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
         return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
@@ -256,11 +262,12 @@ def findings_html(upload: Upload) -> str:
     return render("submit/findings.html", upload=upload, view=view, percent=percent, counted=counted)
 
 
-def receipt_html(service: SubmissionService, receipt: Receipt, view: SubmissionView) -> str:
+def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
     """What was recorded and its status, its rank, and the metrics that its owner may see."""
-    board, left = service.board(), service.quota(receipt.account)
-    shown = (row for row in board.rows if row.id == receipt.submission_id and view.report is not None)
-    row = next(shown, None)
+    board, left = service.records.board(), service.records.quota(receipt.account)
+    row = None
+    if view.report is not None:
+        row = next((each for each in board.rows if each.id == receipt.submission_id), None)
     html = render(
         "submit/receipt.html",
         receipt=receipt,

@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic import SecretStr
 from starlette.concurrency import run_in_threadpool
 
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload
-from submissions.service import SubmissionService
 
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """Upper ends of the histogram's buckets."""
@@ -51,9 +51,9 @@ class Metrics:
         """Ask ``waiting`` for the number of records that are not yet durable, whenever metrics are read."""
         self._waiting.set_function(waiting)
 
-    def watch_service(self, service: SubmissionService) -> None:
+    def watch_service(self, service: SubmissionsApp) -> None:
         """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio."""
-        service.listeners.append(self._count)
+        service.intake.listeners.append(self._count)
 
     def _count(self, result: Upload | SubmissionView | Exception) -> None:
         match result:

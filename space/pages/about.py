@@ -18,11 +18,11 @@ from space.pages.maintain.page import describe_epsilon
 from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
+from submissions.app import SubmissionsApp
 from submissions.privacy.leak_budget import Leak, account_budget, common_budget
 from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import head
-from submissions.service import SubmissionService
 
 PATH: Final = "/about"
 PACKAGES: Final = (
@@ -45,7 +45,7 @@ class Release:
     lines: tuple[str, ...]
 
 
-def facts_of(service: SubmissionService) -> dict[str, Any]:
+def facts_of(service: SubmissionsApp) -> dict[str, Any]:
     """Everything about suite, labels and metrics on the page that is no fixed sentence."""
     suite, test = service.suite, service.suite.split("test")
     return {
@@ -63,7 +63,7 @@ def facts_of(service: SubmissionService) -> dict[str, Any]:
         "few": FEW,
         "design_effects": dict(DESIGN_EFFECTS),
         "max_upload_bytes": service.settings.max_upload_bytes,
-        "board_digest": service.board().digest,
+        "board_digest": service.records.board().digest,
         "versions": tuple((package, version(package)) for package in PACKAGES),
         "releases": read_change_log(),
     }
@@ -83,7 +83,7 @@ def read_change_log() -> tuple[Release, ...]:
     return tuple(releases)
 
 
-def trust_of(service: SubmissionService) -> dict[str, Any]:
+def trust_of(service: SubmissionsApp) -> dict[str, Any]:
     """Rules, leak budget, key of receipts and head of the event log as they are now.
 
     ``leak`` is None where the labels are public, ``public_key`` without a secret.
@@ -92,7 +92,7 @@ def trust_of(service: SubmissionService) -> dict[str, Any]:
     with snapshot(service.engine) as session:
         n_records, last = head(session)
     try:
-        report = service.leak.get()
+        report = service.records.leak.get()
     except SecretUnavailable:
         report = None
     try:
@@ -170,6 +170,6 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
-def about_values(service: SubmissionService) -> dict[str, Any]:
+def about_values(service: SubmissionsApp) -> dict[str, Any]:
     """Everything that the page shows, as it is now."""
     return {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}

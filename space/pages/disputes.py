@@ -22,11 +22,11 @@ from space.pages.trajectories.index import Labels
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
 from space.web.query import link_to
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.labels.decisions import OUTCOMES, Dispute, Outcome, view_dispute
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
-from submissions.service import SubmissionService
 
 PATH: Final = "/disputes"
 API: Final = "/api/disputes"
@@ -71,7 +71,7 @@ def with_questions(model: type[BaseModel], suite: Suite) -> type[BaseModel]:
 
 
 def visible_disputes(
-    service: SubmissionService,
+    service: SubmissionsApp,
     actions: ReaderActions,
     is_maintainer: bool,
     blind: BlindItems,
@@ -97,7 +97,7 @@ def visible_disputes(
 
 
 def build_disputes_router(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     actions: ReaderActions,
     blind_items: Callable[[Request], BlindItems],
@@ -221,7 +221,7 @@ DECISION_WORDS = {
 
 
 def build_disputes_pages(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     actions: ReaderActions,
     pages: PageFrame,
@@ -277,7 +277,7 @@ def build_disputes_pages(
     return router
 
 
-def _versions_by_dispute(service: SubmissionService, actions: ReaderActions) -> dict[str, str]:
+def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
     """The newest label version that holds the correction of a dispute as it was decided last."""
     decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
     versions = published_versions(service.engine, service.suite.name)

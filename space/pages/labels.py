@@ -17,6 +17,7 @@ from space.pages.disputes import answer_words
 from space.pages.maintain.api import RescoringJob
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.labels.corrections import next_labels, outdated_dev_labels
 from submissions.labels.decisions import Decision
@@ -24,7 +25,6 @@ from submissions.labels.versions import have_questions_changed, published_versio
 from submissions.moderation.overview import judge_names
 from submissions.records.event_log import Event
 from submissions.scoring.rescore import REASON_LENGTH, label_effects, rescorings
-from submissions.service import SubmissionService
 
 PATH: Final = "/labels"
 MOST_RESCORINGS: Final = 10
@@ -75,7 +75,7 @@ def view_rescoring(record: Event) -> dict[str, Any]:
 
 
 def build_label_versions(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     pages: PageFrame,
     job: RescoringJob,
@@ -120,9 +120,7 @@ def build_label_versions(
     return router
 
 
-def _next(
-    service: SubmissionService, visible: Callable[[Iterable[Decision]], CorrectionList]
-) -> dict[str, Any]:
+def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], CorrectionList]) -> dict[str, Any]:
     """The next label version for maintainers, with what it would do to every row."""
     try:
         found = next_labels(service)
@@ -133,9 +131,9 @@ def _next(
     return {"why_no_next": "", "next": found, **lists, "effects": effects}
 
 
-def _names(service: SubmissionService) -> dict[str, str]:
+def _names(service: SubmissionsApp) -> dict[str, str]:
     """What each submission is called now, by its id."""
     with service.snapshot() as session:
         names = judge_names(session, service.suite.name)
-    rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.board().rows}
+    rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.records.board().rows}
     return {name: f"{judge}, by {account}" for name, (judge, account) in names.items()} | rows

@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
+from arb.core.judge_info import NAME_LENGTH
 from space.auth.auth import Auth, SessionLine
 from space.web.frame import PageFrame
 from space.web.http_errors import (
@@ -31,14 +32,13 @@ from space.web.submission_text import (
     rules_sentence,
     waiting_headers,
 )
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
 from submissions.intake.receipts import SubmissionView
-from submissions.intake.upload import NAME_LENGTH
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
 from submissions.records.event_log import Event
-from submissions.service import SubmissionService
 
 PATH = "/mine"
 ON_A_PAGE = 20
@@ -74,7 +74,7 @@ class Renaming(BaseModel):
     )
 
 
-def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
+def build_mine_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
     """The routes over a service; ``auth`` says who makes a request."""
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
@@ -88,7 +88,7 @@ def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
             raise HTTPException(403, NOT_YOURS)
         require_open(service, even_if_lost=True)
         try:
-            event = service.actions.rename(account, body.judge, body.to, actor)
+            event = service.moderation.rename(account, body.judge, body.to, actor)
         except KeyError:
             raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
         return recorded(service, account=account, judge=event.body["to"])
@@ -100,17 +100,17 @@ def build_mine_router(service: SubmissionService, auth: Auth) -> APIRouter:
         if actor is None and auth.mode == "local" and account:
             actor = Actor(account)
         actor = actor or auth.require_actor(request)
-        found = allowance_json(service.quota(actor.name), service.suite.rules)
+        found = allowance_json(service.records.quota(actor.name), service.suite.rules)
         return JSONResponse({"account": actor.name, **found}, headers=NO_STORE)
 
     return router
 
 
-def _add_submission_routes(router: APIRouter, service: SubmissionService, Known: Any) -> None:
+def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: Any) -> None:
     path = "/api/submissions/{submission_id}"
 
     def answer(submission_id: str, actor: Actor) -> JSONResponse:
-        view = hide_unknown(actor, service.submission, submission_id, actor)
+        view = hide_unknown(actor, service.records.submission, submission_id, actor)
         return JSONResponse(view.to_json(), headers={**NO_STORE, **waiting_headers(view.receipt)})
 
     def act(
@@ -136,7 +136,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionService, Known:
         submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
     ) -> JSONResponse:
         """Its record stays, and it still counts towards the limits."""
-        return act(service.actions.withdraw, submission_id, actor, body.reason)
+        return act(service.moderation.withdraw, submission_id, actor, body.reason)
 
     @router.post(
         f"{path}/publish",
@@ -147,7 +147,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionService, Known:
         submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
     ) -> JSONResponse:
         """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
-        return act(service.actions.publish, submission_id, actor)
+        return act(service.moderation.publish, submission_id, actor)
 
     @router.post(
         f"{path}/refresh",
@@ -159,7 +159,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionService, Known:
     ) -> JSONResponse:
         """Metrics stay those of the labels that a submission was first scored under. Newer ones count as a
         test file, and for a public row as a row of the year too."""
-        return act(service.actions.refresh, submission_id, actor, service.label_version)
+        return act(service.moderation.refresh, submission_id, actor, service.label_version)
 
 
 @dataclass(frozen=True)
@@ -180,13 +180,13 @@ class OwnSubmission:
 
 
 def own_submission(
-    service: SubmissionService, submission_id: str, actor: Actor, is_whole: bool
+    service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
 ) -> OwnSubmission:
     """What an actor may see of a submission, its benchmarks only where ``is_whole``.
 
     Raises KeyError, PermissionDenied.
     """
-    found = service.submission(submission_id, actor)
+    found = service.records.submission(submission_id, actor)
     with service.snapshot() as session:
         decisions = decisions_on(session, submission_id)
     is_private = not service.suite.labels_are_public
@@ -221,7 +221,7 @@ def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
     return {**report, "labels": labels}
 
 
-def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -> APIRouter:
+def build_mine_pages(service: SubmissionsApp, auth: Auth, pages: PageFrame) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
     router = APIRouter()
 
@@ -259,7 +259,7 @@ def build_mine_pages(service: SubmissionService, auth: Auth, pages: PageFrame) -
         with service.snapshot() as session:
             listed = own_submissions(session, service.suite.name, service.label_version, actor.name)
         on_page = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
-        left = service.quota(actor.name)
+        left = service.records.quota(actor.name)
         return pages.answer(
             "account/mine.html",
             "Your submissions",

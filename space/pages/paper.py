@@ -14,7 +14,7 @@ from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 PATH: Final = "/paper"
 FIRST: Final = "1"
@@ -24,7 +24,7 @@ CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 class PaperTables:
     """The tables from the official labels and the judges' verdicts, where these are known."""
 
-    def __init__(self, service: SubmissionService, verdicts: JudgeVerdicts) -> None:
+    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
         self._lock = threading.Lock()
         self._made: tuple[tuple, dict[int, PaperTable]] | None = None

@@ -29,13 +29,13 @@ from leaderboard.success_rates.rates import (
     rejection_finetuning,
     swapped_pairs,
 )
-from space.api.submissions import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
+from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import Axis, Span, distinct_names
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 PATH: Final = "/rates"
 TITLE, TEMPLATE = "Success rates", "pages/success_rates.html"
@@ -50,7 +50,7 @@ MOST_KEPT: Final = 12
 class RateSources:
     """Evaluators by id, over the service's records. Experts only where the suite's labels are public."""
 
-    def __init__(self, service: SubmissionService, verdicts: JudgeVerdicts) -> None:
+    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
 
     def choices(self) -> list[tuple[str, str]]:
@@ -58,7 +58,9 @@ class RateSources:
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
-            row for row in self._service.board().rows if row.id not in named and self._verdicts.are_known(row)
+            row
+            for row in self._service.records.board().rows
+            if row.id not in named and self._verdicts.are_known(row)
         ]
         return [*printed, *zip(distinct_names(rows), (row.id for row in rows), strict=True)]
 
@@ -93,7 +95,7 @@ class RateSources:
         return found, problems
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
-        row = self._service.board().row(row_id)  # what is not shown is not counted
+        row = self._service.records.board().row(row_id)  # what is not shown is not counted
         column = row and self._verdicts.of(row)
         if column is not None:
             basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
@@ -258,7 +260,7 @@ class EstimateSources:
     labels beside that at 60 would be one label, and each choice of judges one more figure of the same labels.
     """
 
-    def __init__(self, service: SubmissionService, verdicts: JudgeVerdicts) -> None:
+    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
 
     def splits(self) -> tuple[str, ...]:
@@ -268,7 +270,7 @@ class EstimateSources:
     def choices(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
         """(name, id) of judges that judged every run; on test the best ones, and who is chosen."""
         if split == "test":
-            ranked = self._service.board().ranking("success")
+            ranked = self._service.records.board().ranking("success")
             best = [row for row in ranked if row.labels["success"]["best"] and self._verdicts.are_known(row)]
             rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
             return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
@@ -299,7 +301,7 @@ class EstimateSources:
     def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> "EstimatesView | None":
         """The estimates of each agent from the draw with judges (name, id); None without labels or judges."""
         labels = self._verdicts.labels(split) if judges else None
-        board, columns = self._service.board(), {}
+        board, columns = self._service.records.board(), {}
         for name, row_id in judges:
             row = board.row(row_id)
             found = self._verdicts.of(row) if split == "test" else self._verdicts.on(split)[row_id]
@@ -373,7 +375,7 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
     return found
 
 
-def benchmarks_of(service: SubmissionService) -> tuple[str, ...]:
+def benchmarks_of(service: SubmissionsApp) -> tuple[str, ...]:
     """``overall`` and the benchmarks of the suite's test split, the official ones in the paper's order."""
     found = {trajectory.benchmark for trajectory in service.suite.split("test")}
     known = tuple(name for name in BENCHMARKS if name in found)
@@ -407,7 +409,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         evaluators, problems = sources.find(query["by"])
         choices = sources.choices()
         known = {row_id for _, row_id in choices}
-        ranked = service.board().ranking("success")
+        ranked = service.records.board().ranking("success")
         training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
         found = FORMATS | estimates.values(query["split"], query["judges"], query["labels"])
         return found | {
@@ -429,7 +431,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def rates_page(request: Request) -> Response:
-        board, (query, unknown) = service.board(), choices_of(request)
+        board, (query, unknown) = service.records.board(), choices_of(request)
         labels = [found and found.version for found in map(services.verdicts.labels, SPLITS)]
         key = (board.key, services.verdicts.version, *labels, *unknown, "", json.dumps(query))
         return pages.cached(request, key, TEMPLATE, TITLE, PATH, lambda: values(query, unknown))

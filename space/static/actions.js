@@ -43,7 +43,7 @@
     try {
       let found = await send(form);
       if (found.state === "running") found = await finished(form.getAttribute("action"));
-      if (found.state === "failed") throw new Error(found.told);
+      if (found.state === "failed") throw new Error(found.message);
       sessionStorage.setItem(SAID, found.lasts === false ? "Done; it waits to be stored permanently." : "Done.");
       if (form.dataset.then) window.location.assign(form.dataset.then); // where what was done is listed
       else window.location.reload();

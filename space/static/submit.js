@@ -74,7 +74,7 @@
     if (address) {
       try {
         const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
-        if (answer.ok) text = (await answer.json()).told;
+        if (answer.ok) text = (await answer.json()).message;
       } catch { /* then the rules alone stand there */ }
     }
     if (latest === address) for (const place of document.querySelectorAll("[data-allowance]")) place.textContent = text;
@@ -100,7 +100,7 @@
       } catch { /* the next answer says it */ }
       if (!found || found.status === "waiting") continue;
       notice.querySelector("[data-outcome]").textContent = found.status === "held" ? "Submitted, and held." : "Submitted.";
-      notice.querySelector("[data-sentence]").textContent = found.told;
+      notice.querySelector("[data-sentence]").textContent = found.message;
       notice.querySelector("[data-status]").textContent = found.status;
       notice.classList.toggle("good", found.status === "accepted");
       return;

@@ -16,13 +16,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 
+from arb.core.judge_info import DeclarationError
 from leaderboard.errors import ErrorTagInvalid
+from submissions.app import SubmissionsApp
+from submissions.durability import durability_problem
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
-from submissions.service import SubmissionService, durability_problem
 
 RenderError = Callable[[str, str, int], Response]
 """Makes the page of an error from its heading, what is wrong and what to do, and the status."""
@@ -53,7 +54,7 @@ REFUSALS: Final = {
 
 
 def add_error_handlers(
-    app: FastAPI, service: SubmissionService, render_error: RenderError | None = None
+    app: FastAPI, service: SubmissionsApp, render_error: RenderError | None = None
 ) -> None:
     """Register the handlers; ``render_error`` makes the page of an error outside ``/api``."""
 
@@ -111,14 +112,14 @@ def add_error_handlers(
         app.add_exception_handler(kind, handler)
 
 
-def require_open(service: SubmissionService, even_if_lost: bool = False) -> None:
+def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
     """Raise HTTPException 503 while records cannot be stored.
 
     ``even_if_lost``: also take a record where no place keeps it longer than this process.
     """
     lost = None if even_if_lost else durability_problem(service.settings)
     if closed := service.durability.closed or lost:
-        passes = service.is_closed_for_now
+        passes = service.intake.is_closed_for_now
         headers = {"Retry-After": str(TemporarilyClosed.RETRY_AFTER_SECONDS)} if passes else None
         raise HTTPException(503, f"nothing was done: {closed}", headers)
 
@@ -164,14 +165,14 @@ def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options:
         raise HTTPException(*(404, NO_SUBMISSION) if actor.is_maintainer else (403, NOT_YOURS)) from None
 
 
-def is_durable(service: SubmissionService) -> bool:
+def is_durable(service: SubmissionsApp) -> bool:
     """Whether every record up to now is durable. Nothing waits for it: a slow Hub would hold up pages."""
     with snapshot(service.engine) as session:
         last = number_of_events(session)
     return service.durability.wait(last, 0.0)
 
 
-def recorded(service: SubmissionService, status: int = 200, **fields: Any) -> JSONResponse:
+def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONResponse:
     """The answer to an action that was recorded: ``lasts`` says whether its record is durable by now."""
     return JSONResponse({**fields, "lasts": is_durable(service)}, status, NO_STORE)
 

@@ -48,13 +48,15 @@ def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
 
 def allowance_json(left: Quota | None, rules: SuiteRules) -> dict[str, Any]:
     """The limits as data; without labels what is left is not known."""
+    message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,
         "files_a_year": rules.files_a_year,
         "left_today": left and left.left_today,
         "left_this_year": left and left.left_this_year,
         "next_at": left.next_at.isoformat() if left and left.next_at else None,
-        "told": allowance_sentence(left, rules) if left else "",
+        "message": message,
+        "told": message,  # the older name of "message"
     }
 
 

@@ -130,11 +130,11 @@ class HubSync:
             return max(0, number_of_events(session) - committed_through(session))
 
     def through(self, session: Session) -> int | None:
-        """See `submissions.service.Durability`."""
+        """See `submissions.durability.Durability`."""
         return None if self._disk_is_durable else committed_through(session)
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
-        """See `submissions.service.Durability`."""
+        """See `submissions.durability.Durability`."""
         if self._disk_is_durable:
             return True
         start = time.monotonic()

@@ -6,8 +6,9 @@ Files are counted by day and by year, over all judges of an account.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
+from arb.core.judge_info import DeclarationError, JudgeInfo, declare
 from arb.core.suite import SuiteRules
 
 How = Literal["local", "session", "token"]
@@ -39,6 +40,32 @@ class Actor:
 def is_same_name(name: str, other: str) -> bool:
     """Whether two names are of one account: the Hub's names differ by more than their capitals."""
     return name.casefold() == other.casefold()
+
+
+def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
+    """Check a declaration in the name of an actor, whatever account the form names.
+
+    Without an actor (on one's own machine) the form's name counts.
+
+    Raises:
+        DeclarationError: Lists every problem, also if the form names another account.
+    """
+    if actor is None:
+        declared = declare(**fields)
+        return declared, Actor(declared.account)
+    named = str(fields.get("account") or "").strip()
+    problems = []
+    if named and not any(is_same_name(named, name) for name in (actor.name, actor.display_name)):
+        known = actor.display_name
+        message = f"Your name: you are signed in as {known}; leave it empty, or sign in as {named}"
+        problems.append(("account", message))
+    try:
+        declared = declare(**{**fields, "account": actor.name})
+    except DeclarationError as error:
+        raise DeclarationError([*problems, *error.problems]) from None
+    if problems:
+        raise DeclarationError(problems)
+    return declared, actor
 
 
 def is_age_exempt(actor: Actor, rules: SuiteRules) -> bool:

@@ -87,6 +87,7 @@ class SubmissionView:
 
     def to_json(self) -> dict[str, Any]:
         """The submission as REST, MCP and Gradio's clients get it: receipt, status, metrics, a sentence."""
+        message = status_sentence(self.receipt.status, self.status.reasons)
         status = asdict(self.status)
         if self.status.published_at is not None:
             status["published_at"] = self.status.published_at.isoformat()
@@ -96,7 +97,8 @@ class SubmissionView:
             "standing": status,
             "report": self.report,
             "appears_at": self.appears_at and self.appears_at.isoformat(),
-            "told": status_sentence(self.receipt.status, self.status.reasons),
+            "message": message,
+            "told": message,  # the older name of "message"
         }
 
 

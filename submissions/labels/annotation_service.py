@@ -15,14 +15,15 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from arb.core.annotation import Annotation
+from arb.core.judge_info import NAME_LENGTH
 from arb.core.vocabulary import SPLITS
 from leaderboard.labels.agreement import AgreementReport, agreement_report
 from leaderboard.labels.annotations import with_opaque_annotators, with_unsure, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import NAME_LENGTH
 from submissions.labels.annotation_state import (
     AnnotationState,
     AnnotationStateCache,
@@ -39,7 +40,6 @@ from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import transaction
 from submissions.records.event_log import Event, Kind, add_event, lock_event_log
 from submissions.scoring.rescore import publish
-from submissions.service import SubmissionService
 
 EARLIER: Final = "earlier-"
 """Before the id of an annotator of an earlier label set: they are other people than those invited here."""
@@ -67,7 +67,7 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     return tuple(with_unsure(annotation, state.questions) for annotation in ordered)
 
 
-def annotations_before(service: SubmissionService) -> tuple[Annotation, ...]:
+def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
     """The annotations of the newest published label set; of what is served where ARB_LABELS names a file.
 
     Empty where there are none yet. Raises SubmissionError where there should be some that cannot be read.
@@ -123,7 +123,7 @@ class AnnotationService:
     allow it. No message holds an answer.
     """
 
-    def __init__(self, service: SubmissionService) -> None:
+    def __init__(self, service: SubmissionsApp) -> None:
         self.service = service
         self.engine, self.suite, self.clock = service.engine, service.suite, service.clock
         self._states = AnnotationStateCache(service.engine, service.suite)

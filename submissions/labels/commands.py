@@ -16,11 +16,11 @@ from submissions.cli import open_records, print_rescoring, print_version, record
 
 if TYPE_CHECKING:
     from arb.core.annotation import Annotation
+    from submissions.app import SubmissionsApp
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
     from submissions.labels.annotation_state import DiscussionItem
     from submissions.privacy.server_secret import ServerSecret
-    from submissions.service import SubmissionService
 
 app = new_command()
 AccountsArgument = Annotated[list[str], typer.Argument(help="Names with which the accounts sign in.")]
@@ -342,7 +342,7 @@ def _reported_errors() -> Iterator[None]:
         stop(str(problem), code=1)
 
 
-def _annotations(service: SubmissionService) -> AnnotationService:
+def _annotations(service: SubmissionsApp) -> AnnotationService:
     from submissions.labels.annotation_service import AnnotationService
 
     return AnnotationService(service)
@@ -376,7 +376,7 @@ def _report(found: Sequence[Mapping[str, Any]], problems: Sequence[str], as_json
         stop("\n".join(problems), code=1)
 
 
-def _ids_in_dataset(service: SubmissionService) -> set[str]:
+def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
     """What the built dataset and the sample hold; ends the command where they hold nothing of the suite."""
     ids = {
         trajectory_id
@@ -392,7 +392,7 @@ def _ids_in_dataset(service: SubmissionService) -> set[str]:
     return ids
 
 
-def _datasets(service: SubmissionService) -> list[Any]:
+def _datasets(service: SubmissionsApp) -> list[Any]:
     from dataset_script import sample
     from dataset_script.sources.base import SourceError
     from dataset_script.sources.published import MANIFEST, PublishedDataset
@@ -404,7 +404,7 @@ def _datasets(service: SubmissionService) -> list[Any]:
         stop(str(problem), code=1)
 
 
-def _secret(service: SubmissionService) -> ServerSecret:
+def _secret(service: SubmissionsApp) -> ServerSecret:
     from submissions.privacy.server_secret import SecretRefused, SecretUnavailable
 
     try:
@@ -414,7 +414,7 @@ def _secret(service: SubmissionService) -> ServerSecret:
 
 
 def _read_answers(
-    service: SubmissionService, file: Path, file_format: str
+    service: SubmissionsApp, file: Path, file_format: str
 ) -> tuple[list[Annotation], list[str]]:
     """What a file has, and what of it is left out. Raises AnnotationsInvalid, LabelsInvalid, OSError."""
     from arb.core.annotation import answered

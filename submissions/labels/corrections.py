@@ -20,6 +20,7 @@ from leaderboard.labels.labels import (
     version_of,
 )
 from leaderboard.labels.source import LabelsUnavailable
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.decisions import (
@@ -36,7 +37,6 @@ from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
 from submissions.scoring.rescore import publish
-from submissions.service import SubmissionService
 
 
 def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
@@ -76,7 +76,7 @@ class NextLabels(DecidedAnnotations):
         return f"{what} {', '.join(each.dispute_id for each in self.applied)}"
 
 
-def next_labels(service: SubmissionService) -> NextLabels:
+def next_labels(service: SubmissionsApp) -> NextLabels:
     """The labels that are served with all accepted corrections; SubmissionError where there are none."""
     with snapshot(service.engine) as session:
         sequence = number_of_events(session)
@@ -102,7 +102,7 @@ def next_labels(service: SubmissionService) -> NextLabels:
 
 
 def publish_corrections(
-    service: SubmissionService, actor: Actor, why: str = "", expected: str | None = None
+    service: SubmissionsApp, actor: Actor, why: str = "", expected: str | None = None
 ) -> LabelVersion:
     """Publish the next label version, of the labels served now and the corrections that wait.
 
@@ -135,7 +135,7 @@ def publish_corrections(
     )
 
 
-def outdated_dev_labels(service: SubmissionService) -> list[Decision]:
+def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
     """Accepted corrections of dev labels that the suite's published dev labels lack.
 
     Judges are tuned on that file, which comes with the suite: no label version changes it.

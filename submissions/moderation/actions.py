@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
+from arb.core.judge_info import judge_name
 from arb.core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
-from submissions.intake.upload import judge_name
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
 from submissions.records.database import Account, Event, Judge, Submission, snapshot, transaction
@@ -74,14 +74,20 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-class SubmissionActions(Actions):
+@dataclass(frozen=True)
+class ModerationService(Actions):
     """What owners and maintainers do with submissions, judges and accounts.
 
     Every method returns the event, and raises KeyError for what is not in the log, PermissionDenied for an
     actor who may not do it, SubmissionError where the status does not allow it.
     """
 
-    def identify(self, actor: Actor, for_good: bool) -> Actor:
+    on_release: Callable[[], object] = lambda: None
+    """Called after a held submission was released, to score it."""
+    is_open: Callable[[], bool] = lambda: True
+    """Says whether records may be added now."""
+
+    def identify(self, actor: Actor, for_good: bool = False) -> Actor:
         """The actor under the name that its account has in the records (`queries.account_of`).
 
         ``for_good`` also records which id of the Hub the account has, and the name that it has there now.
@@ -93,7 +99,11 @@ class SubmissionActions(Actions):
         with snapshot(self.engine) as session:
             found = current_statuses(session)
             account = account_of(session, found, actor)
-        if for_good and (found.accounts.get(actor.subject), found.hub_names.get(account)) != (account, name):
+        if (
+            for_good
+            and self.is_open()
+            and (found.accounts.get(actor.subject), found.hub_names.get(account)) != (account, name)
+        ):
             with transaction(self.engine) as session:
                 lock_event_log(session)
                 account = account_of(session, current_statuses(session), actor)
@@ -154,14 +164,14 @@ class SubmissionActions(Actions):
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
             found = current_statuses(session)
-            shown = recorded_submission(session, submission, found, label_version).shown
+            disclosed = recorded_submission(session, submission, found, label_version).shown
             if found.are_figures_withdrawn:
                 raise SubmissionError("metrics are withdrawn until whoever runs this Space shows them again")
             if find_score(session, submission.id, label_version or "", POLICY) is None:
                 raise SubmissionError(
                     "it has no score under the current labels yet; a maintainer re-scores all submissions"
                 )
-            if shown is not None and shown.label_version == label_version:
+            if disclosed is not None and disclosed.label_version == label_version:
                 raise SubmissionError("its metrics are those under the current labels already")
             account, rules = submission.judge.account.name, self.suite.rules
             left = quota_of(session, self.suite, account, found, self.clock())
@@ -182,7 +192,7 @@ class SubmissionActions(Actions):
         require_maintainer(actor)
         with transaction(self.engine) as session:
             submission, status = self._of(session, submission_id)
-            if problem := _conflict(decision, status):
+            if problem := conflict_of(decision, status):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
             if decision == "released" and not (status.is_refunded or self.suite.labels_are_public):
@@ -190,7 +200,9 @@ class SubmissionActions(Actions):
             event = self._add(session, decision, actor, body)
             if decision == "rejected":
                 self._refund(session, submission.id, status, actor, "rejected before it was scored")
-            return event
+        if decision == "released":
+            self.on_release()
+        return event
 
     def decide_account(
         self,
@@ -309,7 +321,8 @@ def _require_owner(account: str, actor: Actor) -> None:
         raise PermissionDenied("only its owner and maintainers may do this")
 
 
-def _conflict(decision: Decision, status: SubmissionStatus) -> str | None:
+def conflict_of(decision: Decision, status: SubmissionStatus) -> str | None:
+    """Return why a decision is not possible in this status, or None if it is."""
     already = {
         "hidden": status.is_hidden,
         "shown": not status.is_hidden,

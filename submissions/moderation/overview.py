@@ -141,17 +141,11 @@ def flags_of(
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
     return [
-        *_held(alive),
+        *(Flag(each, "held", _reasons(each)) for each in alive if each.status.is_held),
         *_alike(alive, looked_at, named_at),
         *_same_verdicts(alive, looked_at),
         *_without_score(alive),
     ]
-
-
-def _held(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
-    for each in submissions:
-        if each.status.is_held:
-            yield Flag(each, "held", _reasons(each))
 
 
 def _alike(
@@ -327,21 +321,19 @@ def _listed(
         wanted = wanted.where(Account.name.in_(accounts))
         scores = scores.join(Submission).join(Judge).join(Account).where(Account.name.in_(accounts))
     scored = set(session.scalars(scores))
-    return [_one(each, found, each.id in scored) for each in session.scalars(wanted)]
-
-
-def _one(submission: Submission, found: SubmissionStatuses, is_scored: bool) -> ListedSubmission:
-    account, first_name = submission.judge.account.name, submission.judge.name
-    return ListedSubmission(
-        id=submission.id,
-        account=account,
-        judge=found.name_of(account, first_name),
-        first_name=first_name,
-        submitted_at=submission.submitted_at,
-        content_hash=submission.content_hash,
-        status=found.of(submission.id),
-        is_scored=is_scored,
-    )
+    return [
+        ListedSubmission(
+            id=each.id,
+            account=each.judge.account.name,
+            judge=found.name_of(each.judge.account.name, each.judge.name),
+            first_name=each.judge.name,
+            submitted_at=each.submitted_at,
+            content_hash=each.content_hash,
+            status=found.of(each.id),
+            is_scored=each.id in scored,
+        )
+        for each in session.scalars(wanted)
+    ]
 
 
 MOST: Final = 200

@@ -9,6 +9,7 @@ shown before, which the leak budget counts like a request of its owner.
 from dataclasses import dataclass
 from typing import Final
 
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.disclosure import POLICY
@@ -16,7 +17,6 @@ from submissions.privacy.leak_budget import file_cost, row_cost
 from submissions.records.database import transaction
 from submissions.records.event_log import add_event, lock_event_log
 from submissions.records.queries import current_statuses, disclosure_histories, find_score
-from submissions.service import SubmissionService
 
 WITHDRAWN: Final = (
     "the server's secret was replaced, so that figures of hidden labels are withdrawn: "
@@ -32,7 +32,7 @@ class AcceptedCharge:
     rho: float
 
 
-def accept_charge(service: SubmissionService, actor: Actor) -> AcceptedCharge:
+def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
     """Show figures again that were withdrawn because the secret was replaced, and record the charge.
 
     Every file is scored first, under the label version that the new secret names.
@@ -47,7 +47,7 @@ def accept_charge(service: SubmissionService, actor: Actor) -> AcceptedCharge:
         raise SubmissionError("no figures are withdrawn: there is nothing to accept")
     if (version := service.label_version) is None:
         raise SubmissionError(f"files cannot be scored again: {service.labels.why_none('test')}")
-    service.finish_scoring()
+    service.intake.finish_scoring()
     again, rho = [], 0.0
     with transaction(service.engine) as session:
         lock_event_log(session)

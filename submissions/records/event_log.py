@@ -15,13 +15,14 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from arb.core.judge_info import JudgeInfo
 from submissions.records.database import Account, Event, Judge, Score, Submission, canonical
 
 Kind = Literal[
@@ -58,7 +59,7 @@ _APPENDING: Final = 20261121
 """Of PostgreSQL's advisory locks, the one that is held while an event is added."""
 
 
-DECLARED = ("kind", "inputs", "model", "authors", "link", "test_labels_used")
+DECLARED = tuple(each.name for each in fields(JudgeInfo) if each.name not in ("account", "judge"))
 FILED = (
     "suite", "split", "file_sha256", "content_hash", "file_name", "size_bytes", "rows", "coverage",
     "label_version",

@@ -32,6 +32,7 @@ from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
 from leaderboard.score import is_known_version, report_of_version
+from submissions.app import SubmissionsApp
 from submissions.privacy.server_secret import (
     KnownSecret,
     SecretRefused,
@@ -65,7 +66,6 @@ from submissions.records.statuses import fold_statuses
 from submissions.scoring.rescore import label_set_of
 from submissions.scoring.scorer import score_of
 from submissions.scoring.verdicts import check_stored_file
-from submissions.service import SubmissionService
 
 Progress = Callable[[int, int], None]
 TABLES = (Account, Judge, Submission, Score)
@@ -87,7 +87,7 @@ class Verification:
     board_digest: str | None
 
 
-def verify(service: SubmissionService, progress: Progress = lambda done, all: None) -> Verification:
+def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None) -> Verification:
     """Check everything; changes nothing. Raises SecretRefused."""
     with snapshot(service.engine) as session:
         events = events_after(session)
@@ -121,12 +121,12 @@ def verify(service: SubmissionService, progress: Progress = lambda done, all: No
         scores=len(to_check),
         scores_of_replaced_secrets=of_replaced,
         problems=tuple(problems),
-        board_digest=service.board().digest if not problems else None,
+        board_digest=service.records.board().digest if not problems else None,
     )
 
 
 def _label_sets(
-    service: SubmissionService, scored: Sequence[Event], retired: set[str]
+    service: SubmissionsApp, scored: Sequence[Event], retired: set[str]
 ) -> tuple[dict[str, LabelSet], list[str]]:
     """Return the test labels of every version scored under, and a problem for each that is not here."""
     versions = Counter(event.body["label_version"] for event in scored)
@@ -169,7 +169,7 @@ def _duplicates(events: Sequence[Event]) -> list[str]:
     return problems
 
 
-def _unreadable_files(service: SubmissionService, events: Sequence[Event]) -> tuple[set[str], list[str]]:
+def _unreadable_files(service: SubmissionsApp, events: Sequence[Event]) -> tuple[set[str], list[str]]:
     """Return the SHA-256 of each stored file that is missing or damaged, and a problem per use of it."""
     unreadable, problems = set(), []
     for event in events:
@@ -186,7 +186,7 @@ def _unreadable_files(service: SubmissionService, events: Sequence[Event]) -> tu
 
 
 def _problem_of_score(
-    service: SubmissionService, scored: Event, submitted: Event, labels: LabelSet, is_retired: bool
+    service: SubmissionsApp, scored: Event, submitted: Event, labels: LabelSet, is_retired: bool
 ) -> str | None:
     """Compute one score again from its file and its labels; return what is wrong without naming a figure.
 
@@ -224,7 +224,7 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
     return {**score, "report": report_of_version(score["report"], version), "halves": halves}
 
 
-def _problems_of_tables(service: SubmissionService, events: Sequence[Event]) -> list[str]:
+def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> list[str]:
     """Restore the records into an empty database and compare its tables with those in use."""
     restored = open_database("sqlite://")
     try:
@@ -273,7 +273,7 @@ class Backup:
     names_secret: bool
 
 
-def export_to_folder(service: SubmissionService, folder: Path) -> Backup:
+def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
     """Write all that is needed to restore into a new folder, whole or not at all. Raises BackupError."""
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -367,8 +367,8 @@ SECRET_NEEDED: Final = (
 )
 
 
-def _write(service: SubmissionService, folder: Path) -> Backup:
-    board = service.board()
+def _write(service: SubmissionsApp, folder: Path) -> Backup:
+    board = service.records.board()
     with suppress(SecretUnavailable, SecretRefused):
         service.secret  # noqa: B018 - noted with the records at first use
     with snapshot(service.engine) as session:

@@ -11,9 +11,9 @@ import numpy as np
 from sqlalchemy import Engine, Select, func, select
 from sqlalchemy.orm import Session, joinedload
 
-from leaderboard.board.board import JudgeInfo, ScoredRecord
+from arb.core.judge_info import NAME_LENGTH, JudgeInfo
+from leaderboard.board.board import ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.intake.upload import NAME_LENGTH
 from submissions.records.database import Account, Event, Judge, Score, Submission, snapshot
 from submissions.records.event_log import (
     DECLARED,

@@ -19,6 +19,7 @@ from leaderboard.labels.labels import LabelSet, LabelsInvalid
 from leaderboard.labels.source import LabelsUnavailable
 from leaderboard.report import verdicts_of
 from leaderboard.score import Cell
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.decisions import Decision
@@ -36,7 +37,6 @@ from submissions.records.event_log import Event, add_event, events_after, lock_e
 from submissions.records.queries import ScoreLine, current_statuses, score_lines, versions_scored
 from submissions.scoring.scorer import POLICY
 from submissions.scoring.verdicts import VerdictsUnavailable
-from submissions.service import SubmissionService
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ Effects = Mapping[str, Sequence[JudgeEffect]]
 """By question that is scored, its rows in the order of the newer places; only where labels differ."""
 
 
-def label_effects(service: SubmissionService, before: LabelSet, after: LabelSet) -> Effects:
+def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
     """What each submission that was scored under one label set would be under another one, from its verdicts.
 
     Nothing is recorded. A submission whose file cannot be read is left out.
@@ -96,7 +96,7 @@ def label_effects(service: SubmissionService, before: LabelSet, after: LabelSet)
     changed = [label for label in LABELS if (before.primary[label] != after.primary[label]).any()]
     if not changed:
         return {}
-    published = [row for row in service.board().rows if row.provenance != "scored"]
+    published = [row for row in service.records.board().rows if row.provenance != "scored"]
     with snapshot(service.engine) as session:
         statuses = current_statuses(session)
         lines = [
@@ -107,7 +107,7 @@ def label_effects(service: SubmissionService, before: LabelSet, after: LabelSet)
     verdicts = {}
     for line in lines:
         try:
-            verdicts[line] = service.verdicts(line.submission_id)
+            verdicts[line] = service.records.verdicts(line.submission_id)
         except VerdictsUnavailable:
             continue
     return {
@@ -165,7 +165,7 @@ def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[Boa
     return {row_id: rank.place for row_id, rank in ranks.items() if rank is not None}
 
 
-def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
+def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
     """Score every submission under the labels as they are now, and record what it did to ranks and figures.
 
     Stopped half way, it goes on where it was when it is called again. Doing it twice adds no second record.
@@ -173,11 +173,11 @@ def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
     """
     version = service.label_version
     if version is None:
-        raise SubmissionError(f"nothing can be scored: {service.read_only_reason}")
-    scored = service.finish_scoring()
+        raise SubmissionError(f"nothing can be scored: {service.intake.read_only_reason}")
+    scored = service.intake.finish_scoring()
     before = _version_before(service, version)
-    old = service.board_under(before) if before else None
-    found = Rescoring(before, version, scored, rank_changes(old, service.board_under(version)))
+    old = service.records.board_under(before) if before else None
+    found = Rescoring(before, version, scored, rank_changes(old, service.records.board_under(version)))
     if before and not _is_recorded(service, before, version):
         ranks = {change.id: [change.before, change.after] for change in found.changes}
         effects = _effects_of(service, before)
@@ -189,9 +189,9 @@ def rescore(service: SubmissionService, actor: Actor) -> Rescoring:
     return found
 
 
-def finish(service: SubmissionService) -> None:
+def finish(service: SubmissionsApp) -> None:
     """What a stop left undone: scores, and after publishing labels the record of what they changed."""
-    service.finish_scoring()
+    service.intake.finish_scoring()
     for newest in published_versions(service.engine, service.suite.name)[-1:]:
         before, after = newest.replaces, newest.version
         is_new = before not in (None, after) and after == service.label_version
@@ -199,7 +199,7 @@ def finish(service: SubmissionService) -> None:
             rescore(service, Actor(newest.by, is_maintainer=True))
 
 
-def _effects_of(service: SubmissionService, before: str) -> dict[str, list[dict[str, Any]]] | None:
+def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str, Any]]] | None:
     """The effects of the labels of now as the record holds them; None where the earlier ones are gone."""
     old, new = label_set_of(service, before), service.labels.test
     if old is None or new is None:
@@ -208,7 +208,7 @@ def _effects_of(service: SubmissionService, before: str) -> dict[str, list[dict[
     return {label: [asdict(each) for each in effects] for label, effects in found.items()}
 
 
-def label_set_of(service: SubmissionService, version: str) -> LabelSet | None:
+def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
     """Return the test labels of a version, from a published set or the file in ARB_LABELS; None if neither
     has it.
 
@@ -226,7 +226,7 @@ def label_set_of(service: SubmissionService, version: str) -> LabelSet | None:
     return found if found is not None and found.version == version else None
 
 
-def _version_before(service: SubmissionService, version: str) -> str | None:
+def _version_before(service: SubmissionsApp, version: str) -> str | None:
     """What was served before the labels of now were published; without a record of that, scored before."""
     newest = published_versions(service.engine, service.suite.name)[-1:]
     if newest and newest[0].version == version and newest[0].replaces:
@@ -234,7 +234,7 @@ def _version_before(service: SubmissionService, version: str) -> str | None:
     return previous_version(service, version)
 
 
-def previous_version(service: SubmissionService, version: str) -> str | None:
+def previous_version(service: SubmissionsApp, version: str) -> str | None:
     """The label version that submissions were scored under before this one; None where it is the first."""
     with snapshot(service.engine) as session:
         versions = versions_scored(session, service.suite.name, POLICY)
@@ -256,12 +256,12 @@ def rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
 _OF_VERSIONS: Final = ("labels_published", "rescored")
 
 
-def rescorings(service: SubmissionService) -> list[Event]:
+def rescorings(service: SubmissionsApp) -> list[Event]:
     with snapshot(service.engine) as session:
         return events_after(session, kinds=["rescored"])
 
 
-def _is_recorded(service: SubmissionService, before: str, after: str) -> bool:
+def _is_recorded(service: SubmissionsApp, before: str, after: str) -> bool:
     with snapshot(service.engine) as session:
         return _is_among(events_after(session, kinds=_OF_VERSIONS), before, after, service.suite.name)
 
@@ -285,7 +285,7 @@ REASON_LENGTH = 2_000
 
 
 def publish(
-    service: SubmissionService,
+    service: SubmissionsApp,
     content: bytes,
     actor: Actor,
     why: str,
@@ -338,7 +338,7 @@ def _refuse_if_changed(events: Sequence[Event]) -> None:
         raise SubmissionError(f"{event.actor} {done} at the same time: look at the next version again")
 
 
-def publish_file(service: SubmissionService, path: Path, actor: Actor, why: str) -> LabelVersion:
+def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:
     """The same of a file on this machine, every column of which has to be known.
 
     Our Parquet is turned into the released format first, and titles of own answers, which may change, into
@@ -359,7 +359,7 @@ def publish_file(service: SubmissionService, path: Path, actor: Actor, why: str)
     return publish(service, content, actor, why)
 
 
-def _previous(service: SubmissionService, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
+def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
     """The label set before: the newest published one where such are served, else what is served."""
     if not (known and serves_records(service.settings)):
         return service.labels.test

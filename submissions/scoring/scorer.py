@@ -11,6 +11,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from arb.core.judge_info import JudgeInfo
 from arb.core.predictions import ParserPool
 from arb.core.predictions.table import Predictions
 from arb.core.suite import Suite
@@ -19,7 +20,7 @@ from leaderboard.report import counts_by_task, score_report, with_cost
 from leaderboard.score import METRIC_VERSION
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import limit_message
-from submissions.intake.upload import Declaration, Upload
+from submissions.intake.upload import Upload
 from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
 from submissions.records.database import Score, Submission, snapshot, transaction
@@ -55,7 +56,7 @@ def record_submission(
     engine: Engine,
     suite: Suite,
     upload: Upload,
-    declaration: Declaration,
+    declaration: JudgeInfo,
     label_version: str,
     clock: Callable[[], datetime],
     reasons_to_hold: Sequence[str] = (),
@@ -178,7 +179,7 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 
 
 def submission_body(
-    suite: str, upload: Upload, declaration: Declaration, judge: str, label_version: str
+    suite: str, upload: Upload, declaration: JudgeInfo, judge: str, label_version: str
 ) -> dict[str, Any]:
     """Return the body of the event by which a file comes; ``judge`` is its first name.
 

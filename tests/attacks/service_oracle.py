@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited
 from submissions.intake.accounts import Actor
-from submissions.service import SubmissionService
 from tests.attacks.oracle import ACCOUNTS, BudgetSpent, FileHeld
 from tests.attacks.world import World
 from tests.support.submissions import RELEASED_HEADER, declaration, settings_for
@@ -62,7 +62,7 @@ class ServiceOracle:
     def __post_init__(self) -> None:
         write_suite_of(self.world, self.folder, self.is_public)
         settings = settings_for(self.folder, self.folder / "state")
-        self.service = SubmissionService(settings, clock=self.clock)
+        self.service = SubmissionsApp(settings, clock=self.clock)
         rules = self.service.suite.rules
         self.files_left = ACCOUNTS * rules.files_a_year
         self.public_rows_left = ACCOUNTS * rules.public_rows_a_year
@@ -74,9 +74,9 @@ class ServiceOracle:
     def public_figures(self, verdicts: np.ndarray) -> Mapping[str, Any]:
         """The board's row, once its round is over."""
         submission_id, _ = self._sent(self._content(verdicts))
-        self.service.actions.publish(submission_id, self._actor())
+        self.service.moderation.publish(submission_id, self._actor())
         self.clock.now += timedelta(days=self.service.suite.rules.round_days)
-        row = next(row for row in self.service.board().rows if row.id == submission_id)
+        row = next(row for row in self.service.records.board().rows if row.id == submission_id)
         return {"labels": row.labels}
 
     def figures_of_content(self, content: bytes) -> Mapping[str, Any]:
@@ -98,13 +98,15 @@ class ServiceOracle:
         self.sent += 1
         if self.sent % (2 * ACCOUNTS) == 1:
             self.clock.now += timedelta(hours=25)
-        upload = self.service.check(content, "verdicts.jsonl", "test")
+        upload = self.service.intake.check(content, "verdicts.jsonl", "test")
         said = declaration(account=self._actor().name, judge=f"judge {self.sent}")
         try:
-            receipt = self.service.submit(upload, said, self._actor()).receipt
+            receipt = self.service.intake.submit(upload, said, self._actor()).receipt
         except RateLimited:
             raise BudgetSpent from None
         self.files_left -= 1
         if receipt.status == "held":
             raise FileHeld
-        return receipt.submission_id, self.service.submission(receipt.submission_id, self._actor()).report
+        return receipt.submission_id, self.service.records.submission(
+            receipt.submission_id, self._actor()
+        ).report

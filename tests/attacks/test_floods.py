@@ -23,7 +23,9 @@ from anyio import to_thread
 from arb.core.settings import Settings
 from space.app import create_app
 from space.auth.tokens import HubAccounts
-from submissions.service import ImmediateDurability, SubmissionService
+from submissions.app import SubmissionsApp
+from submissions.durability import Durability
+from submissions.intake.service import IntakeService
 from tests.support.space_app import signed_in
 from tests.support.submissions import FORM, settings_for, verdicts, write_suite
 
@@ -47,7 +49,7 @@ class Space:
         )
 
     def file(self, **changes) -> bytes:
-        return verdicts(SubmissionService(self.settings).suite, **changes)
+        return verdicts(SubmissionsApp(self.settings).suite, **changes)
 
 
 def space_with(folder: Path, **changes) -> Space:
@@ -89,14 +91,14 @@ async def check(client: httpx.AsyncClient, content: bytes) -> httpx.Response:
 @asynccontextmanager
 async def held(monkeypatch, content: bytes) -> AsyncIterator[None]:
     """Files of this content are read without end, in the block."""
-    go_on, read = threading.Event(), SubmissionService.check
+    go_on, read = threading.Event(), IntakeService.check
 
     def checked(self, found, *arguments):
         if found == content:
             go_on.wait(2 * SECONDS)
         return read(self, found, *arguments)
 
-    monkeypatch.setattr(SubmissionService, "check", checked)
+    monkeypatch.setattr(IntakeService, "check", checked)
     try:
         yield
     finally:
@@ -242,7 +244,7 @@ def test_reading_and_health_wait_for_no_slow_hub(space, monkeypatch):
     def wait(self, sequence: int, timeout_s: float) -> bool:
         return timeout_s > 0 and go_on.wait(min(timeout_s, 2 * SECONDS))
 
-    monkeypatch.setattr(ImmediateDurability, "wait", wait)
+    monkeypatch.setattr(Durability, "wait", wait)
 
     async def scene():
         to_thread.current_default_thread_limiter().total_tokens = 4
@@ -312,7 +314,7 @@ def test_refused_submissions_count_by_address(strict, within_a_minute):
 
 
 def test_an_account_counts_however_many_addresses_it_comes_from(strict, within_a_minute):
-    headers = signed_in(SubmissionService(strict.settings), "mallory")
+    headers = signed_in(SubmissionsApp(strict.settings), "mallory")
 
     async def scene():
         answers = []

@@ -13,11 +13,11 @@ from itertools import product
 import numpy as np
 
 from space.pages.about import trust_of
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, events_after, hash_of
 from submissions.scoring.scorer import score_of
-from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import RELEASED_HEADER, declaration, settings_for
 
@@ -25,7 +25,7 @@ UNKNOWN = (3, 17, 29, 41, 58)
 TRUTH = np.random.default_rng(4).integers(0, 2, 60)
 
 
-def small_service(folder) -> SubmissionService:
+def small_service(folder) -> SubmissionsApp:
     """60 trajectories whose labels are private, without a ranking half or files to be held."""
     suite = folder / "small"
     suite.mkdir()
@@ -39,10 +39,10 @@ def small_service(folder) -> SubmissionService:
             answers = ("Successful" if answer else "Unsuccessful", "No", "2. Suboptimal", "No")
             writer.writerow(("A", "webarena", name.split("/")[2], "agent", "e", *answers))
     settings = settings_for(folder, folder / "state", secret="244743c0676a52704dec7742e95ee8c1")
-    return SubmissionService(settings, clock=Clock())
+    return SubmissionsApp(settings, clock=Clock())
 
 
-def guesses_that_fit(service: SubmissionService, upload, head: str, submitted: Event) -> list[tuple]:
+def guesses_that_fit(service: SubmissionsApp, upload, head: str, submitted: Event) -> list[tuple]:
     """Values of the unknown labels under which the record of the score would have this hash."""
     known = service.labels.test  # of it the attacker uses what it is said to have: all but five labels
     found = []
@@ -61,8 +61,8 @@ def test_no_guess_at_five_labels_is_confirmed_by_a_public_hash(tmp_path):
     service = small_service(tmp_path)
     rows = [f'{{"trajectory_id": "{t.trajectory_id}", "success": true}}' for t in service.suite.split("test")]
     rows[0] = rows[0].replace("true", "false")
-    upload = service.check("\n".join(rows).encode(), "verdicts.jsonl", "test")
-    receipt = service.submit(upload, declaration(), Actor("Ada")).receipt
+    upload = service.intake.check("\n".join(rows).encode(), "verdicts.jsonl", "test")
+    receipt = service.intake.submit(upload, declaration(), Actor("Ada")).receipt
     with snapshot(service.engine) as session:
         submitted, scored = events_after(session)
     assert submitted.hash == receipt.record_hash

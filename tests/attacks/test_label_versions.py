@@ -9,13 +9,13 @@ import pytest
 
 from arb.core.settings import Settings
 from leaderboard.report import score_report
+from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.disclosure import DisclosurePolicy, digests_of, disclose, hidden_half
 from submissions.records.database import Score
 from submissions.scoring.rescore import rescore
 from submissions.scoring.scorer import score_of
-from submissions.service import SubmissionService
 from tests.attacks.oracle import GeneratedOracle, SuccessColumn
 from tests.attacks.service_oracle import Clock
 from tests.attacks.world import World, make_world
@@ -58,7 +58,7 @@ def under_versions(settings, folder, clock):
             lines[place] = lines[place].replace(f",{before},", f",{after},")
         path = settings.state_dir.parent / f"labels-{version}.csv"
         path.write_text("\n".join(lines) + "\n")
-        service = SubmissionService(settings.model_copy(update={"labels": f"csv:{path}"}), clock=clock)
+        service = SubmissionsApp(settings.model_copy(update={"labels": f"csv:{path}"}), clock=clock)
         rescore(service, KEEPER)
         yield service
         clock.now += timedelta(days=30)
@@ -78,10 +78,10 @@ def test_twelve_rescorings_show_each_file_once(settings, folder):
             for misses in (1, 2):
                 content = verdicts(service.suite, misses=misses, false_alarms=7)
                 seen[send(service, content, account="Mallory").submission_id] = set()
-            service.actions.publish(next(iter(seen)), MALLORY)
+            service.moderation.publish(next(iter(seen)), MALLORY)
         for name, figures in seen.items():
-            figures.add(figures_of(service.submission(name, MALLORY).report))
-        for row in service.board().rows:
+            figures.add(figures_of(service.records.submission(name, MALLORY).report))
+        for row in service.records.board().rows:
             ranked = {label: found and found["rank"] for label, found in row.labels.items()}
             rows.setdefault(row.id, set()).add((figures_of({"labels": row.labels}), repr(ranked)))
     assert [len(figures) for figures in seen.values()] == [1, 1]
@@ -95,29 +95,29 @@ def test_a_year_of_withdrawals_and_new_names_over_versions_gives_one_years_files
         for _ in range(3):
             sent += 1
             content = verdicts(service.suite, misses=1 + sent % 9, false_alarms=5 + sent // 9)
-            upload = service.check(content, "verdicts.jsonl", "test")
+            upload = service.intake.check(content, "verdicts.jsonl", "test")
             said = declaration(account="Mallory", judge=f"Judge {sent}")
             try:
-                name = service.submit(upload, said, MALLORY).receipt.submission_id
+                name = service.intake.submit(upload, said, MALLORY).receipt.submission_id
             except RateLimited:
                 break
-            seen.add((name, figures_of(service.submission(name, MALLORY).report)))
+            seen.add((name, figures_of(service.records.submission(name, MALLORY).report)))
             try:
-                service.actions.publish(name, MALLORY)
+                service.moderation.publish(name, MALLORY)
                 public.add(name)
             except SubmissionError:
                 pass
-            service.actions.withdraw(name, MALLORY)
-            service.actions.rename("Mallory", f"Judge {sent}", f"Renamed {sent}", MALLORY)
+            service.moderation.withdraw(name, MALLORY)
+            service.moderation.rename("Mallory", f"Judge {sent}", f"Renamed {sent}", MALLORY)
             with pytest.raises(SubmissionError):  # withdrawn for good: no newer figures either
-                service.actions.publish(name, MALLORY)
+                service.moderation.publish(name, MALLORY)
     assert (len(seen), len(public)) == (3, 2)
 
 
 def test_no_label_of_the_half_that_ranks_moves_a_figure_that_is_shown(settings):
     """Of a suite that says nothing of it: half of the tasks rank, and all that is shown is of the others."""
-    service = SubmissionService(settings, clock=Clock())
-    upload = service.check(verdicts(service.suite, misses=2, false_alarms=7), "verdicts.jsonl", "test")
+    service = SubmissionsApp(settings, clock=Clock())
+    upload = service.intake.check(verdicts(service.suite, misses=2, false_alarms=7), "verdicts.jsonl", "test")
     labels, key = service.labels.test, service.scorer.half_key
     assert key is not None
     hidden = hidden_half(labels.trajectories, key)

@@ -59,8 +59,10 @@ def test_an_owner_and_the_board_are_told_noisy_figures_and_a_maintainer_exact_on
     assert any(
         cell["tp"] != exact["by_benchmark"][name]["tp"] for name, cell in public["by_benchmark"].items()
     )
-    row = oracle.service.board().rows[0]
-    told = oracle.service.submission(row.id, Actor("keeper", is_maintainer=True)).report["labels"]["success"]
+    row = oracle.service.records.board().rows[0]
+    told = oracle.service.records.submission(row.id, Actor("keeper", is_maintainer=True)).report["labels"][
+        "success"
+    ]
     assert told["overall"]["tp"] == exact["overall"]["tp"]
     seen = [(world.votes[1], owner), (world.votes[0], {"labels": {"success": public}})]
     assert flips_that_do_not_fit(world, seen) == []
@@ -98,4 +100,4 @@ def test_a_suspicious_form_is_told_nothing(world, tmp_path):
     oracle = ServiceOracle(world, tmp_path)
     with pytest.raises(FileHeld):
         Notebook(world, oracle).ask(likely_negatives(world, 240)[:29])
-    assert oracle.service.board().rows == ()
+    assert oracle.service.records.board().rows == ()

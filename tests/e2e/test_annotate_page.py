@@ -11,16 +11,16 @@ import pytest
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from dataset_script import sample
 from space.services import Services
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import declare
 from submissions.labels.annotation_service import AnnotationService
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish_file
-from submissions.service import SubmissionService
 from tests.support.browsing import every_form, faults, keep_picture, sign_in
 from tests.support.clocks import one_a_day
 from tests.support.running_space import RunningSpace
@@ -45,13 +45,13 @@ def settings(tmp_path_factory) -> Settings:
     settings = Settings(
         suite="sample", labels="records", state_dir=folder / "state", data_dir=folder / "none"
     )
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     publish_file(service, ANNOTATIONS, Actor("grace", is_maintainer=True), "the annotations of the sample")
     names = [t.trajectory_id for t in service.suite.split("test")]
     rows = [{"trajectory_id": name, "success": True, "reasoning": canary(name)} for name in names]
-    upload = service.check("\n".join(map(json.dumps, rows)).encode(), "yes.jsonl", "test")
+    upload = service.intake.check("\n".join(map(json.dumps, rows)).encode(), "yes.jsonl", "test")
     said = declare(account="eve", judge="Says yes", kind="Other", inputs="tree", test_labels_used=False)
-    judge = service.submit(upload, said).receipt.submission_id
+    judge = service.intake.submit(upload, said).receipt.submission_id
     readers = ReaderActions(service.engine, service.suite, one_a_day())
     for name in names:
         readers.dispute(name, "success", canary(name), Actor("eve"))
@@ -214,7 +214,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
     for name in ("ada", "bob"):
         act(page, "Invite an annotator", "Invite", account=name)
     act(page, "Assign trajectories", "Assign", split="test", most="14", percent_twice="43", seed="1")
-    services = Services(SubmissionService(settings), None)
+    services = Services(SubmissionsApp(settings), None)
     ada, bob = (services.access.context_of(Actor(name)) for name in ("ada", "bob"))
     state = ada.state
     queues = {
@@ -320,7 +320,7 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
 def newcomer(space, settings, browser):
     """The browser of somebody invited just now, and how many runs of dev they have to annotate, none begun;
     faults of the network are part of its life."""
-    annotations = AnnotationService(SubmissionService(settings))
+    annotations = AnnotationService(SubmissionsApp(settings))
     grace = Actor("grace", is_maintainer=True)
     state = annotations.now()
     for who in state.active:  # what they have not finished is assigned to the newcomer

@@ -10,7 +10,7 @@ SMUGGLED = """<img src="/nowhere.png" onerror="window.hit = 1"><svg onload="wind
 <a id="smuggled" href="javascript:window.hit = 1">x</a>"""
 
 
-@pytest.mark.parametrize("path", [*(page.path for page in PAGES), "/api"])
+@pytest.mark.parametrize("path", [page.path for page in PAGES])
 def test_every_page_is_shown_without_a_word_in_the_console(page, space, path):
     answer = page.goto(space.url + path)
     assert answer.status == 200
@@ -18,7 +18,14 @@ def test_every_page_is_shown_without_a_word_in_the_console(page, space, path):
     page.wait_for_load_state("networkidle")
 
 
-@pytest.mark.parametrize("path", ["/", "/api"])
+def test_swagger_ui_draws_the_api_without_a_word_in_the_console(page, space):
+    page.goto(space.url + "/api")
+    page.locator(".opblock-summary-control").first.click()
+    page.locator(".responses-table").first.wait_for()
+    page.wait_for_load_state("networkidle")
+
+
+@pytest.mark.parametrize("path", ["/", "/about"])
 def test_markup_that_got_into_a_page_runs_no_script(browser, space, path):
     context = browser.new_context()
     page = context.new_page()

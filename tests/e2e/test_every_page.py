@@ -37,7 +37,7 @@ ADDRESSES = {
 }
 
 OF_AN_ACCOUNT = ("/mine", "/maintain", "/annotate", "/discuss")
-OUTSIDE_THE_MENU = ("/api", "/sign-in")
+OUTSIDE_THE_MENU = ("/sign-in",)
 
 
 def story_address(space) -> str:

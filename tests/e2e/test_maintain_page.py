@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support.browsing import keep_picture, sign_in
 from tests.support.running_space import RunningSpace
 from tests.support.submissions import send, settings_for, verdicts, write_suite
@@ -22,12 +22,12 @@ class SmallSpace(RunningSpace):
     def __init__(self, folder: Path) -> None:
         write_suite(folder)
         settings = settings_for(folder, folder / "state", secret=None)  # that of the Space
-        service = SubmissionService(settings)
+        service = SubmissionsApp(settings)
         content = verdicts(service.suite, misses=4, false_alarms=2)
         self.shown = send(service, content, judge="Alpha", account="Cleo").submission_id
         own = verdicts(service.suite, misses=2, false_alarms=1)
         self.owned = send(service, own, judge="Delta", account="Ada").submission_id
-        held = SubmissionService(settings)
+        held = SubmissionsApp(settings)
         held.__dict__["suite"] = replace(held.suite, labels_are_public=False)  # fewer than 30 positives
         self.held = send(held, verdicts(held.suite, misses=1), judge="Beta", account="Bob").submission_id
         service.engine.dispose()

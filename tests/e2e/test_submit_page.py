@@ -157,9 +157,9 @@ def test_a_receipt_that_waits_is_followed_until_it_is_accepted(page, space):
     def answer(route):
         asked.append(route.request.url)
         if len(asked) == 1:
-            route.fulfill(json={"status": "waiting", "told": "It waits."}, headers={"Retry-After": "1"})
+            route.fulfill(json={"status": "waiting", "message": "It waits."}, headers={"Retry-After": "1"})
         else:
-            route.fulfill(json={"status": "accepted", "told": "It is accepted and stored permanently."})
+            route.fulfill(json={"status": "accepted", "message": "It is accepted and stored permanently."})
 
     page.route("**/api/submissions/0123456789ab", answer)
     open_form(page, space)

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from arb.core.judge_info import JudgeInfo
 from arb.core.suite import load_suite
-from leaderboard.board.board import JudgeInfo, ScoredRecord
+from leaderboard.board.board import ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.labels import LabelSet, load_labels
 from leaderboard.labels.source import LabelsUnavailable, locate_labels

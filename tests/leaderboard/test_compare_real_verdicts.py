@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from leaderboard.board.board import JudgeInfo, ScoredRecord, make_board
+from arb.core.judge_info import JudgeInfo
+from leaderboard.board.board import ScoredRecord, make_board
 from leaderboard.board.ranks import Contender, metric_samples, separated_pairs
 from leaderboard.compare import Entrant, compare
 from leaderboard.paired import COMPARED_METRICS

@@ -16,8 +16,8 @@ from leaderboard.board.export import every_eval_ever
 from space.app import create_app
 from space.deploy.deployer import Deployment
 from space.deploy.deployer import render_card as render_space_card
+from submissions.app import SubmissionsApp
 from submissions.hub.board_copy import board_files
-from submissions.service import SubmissionService
 from tests.space.test_permissions import routes_of
 from tests.support.space_app import HOST, MAINTAINER, signed_in
 from tests.support.submissions import send, settings_for, verdicts, write_suite
@@ -72,14 +72,14 @@ class Ours:
 
     def __init__(self, settings: Settings, client: TestClient, app: FastAPI, submission: str) -> None:
         self.settings, self.client, self.app, self.submission = settings, client, app, submission
-        self.service = SubmissionService(settings)
+        self.service = SubmissionsApp(settings)
 
 
 @pytest.fixture(scope="module", params=["public", "private"])
 def ours(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ours")
     settings = own_settings(folder, request.param)
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     receipt = send(service, verdicts(service.suite, misses=2, false_alarms=4), account=MAINTAINER)
     app = create_app(settings)
     headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}
@@ -165,7 +165,7 @@ def test_programs_find_the_suites_name(ours):
 
 
 def test_what_goes_to_the_hub_names_the_suite(ours):
-    suite, board = ours.service.suite, ours.service.board()
+    suite, board = ours.service.suite, ours.service.records.board()
     deployment = Deployment(
         "lab/board", "lab/ours", "lab/records", None, suite.name, "none", ("ada",), suite.profile
     )
@@ -189,7 +189,7 @@ def test_what_goes_to_the_hub_names_the_suite(ours):
 def test_a_page_that_is_switched_off_is_not_found_and_nothing_leads_to_it(tmp_path):
     off = "\n[pages]\n" + "".join(f"{name} = false\n" for name in OPTIONAL_PAGES)
     settings = own_settings(tmp_path, "public", off)
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     submission = send(service, verdicts(service.suite, misses=2, false_alarms=4)).submission_id
     closed = {f"/{name}" for name in OPTIONAL_PAGES}
     headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}

@@ -11,8 +11,8 @@ from gradio import processing_utils
 
 from arb.core.suite import load_suite
 from space.app import create_app
+from submissions.app import SubmissionsApp
 from submissions.scoring.scorer import Scorer
-from submissions.service import SubmissionService
 from tests.support.permissions import expected
 from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_for, verdicts
 
@@ -21,7 +21,7 @@ from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_fo
 def settings(suite_folder, tmp_path_factory):
     """Settings of the running application, with one submission recorded before it starts."""
     settings = settings_for(suite_folder, tmp_path_factory.mktemp("app") / "state", max_upload_bytes=100_000)
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     send(service, verdicts(service.suite), judge="<b>Recorded</b>")
     return settings
 
@@ -82,18 +82,18 @@ def test_the_app_serves_its_pages_and_the_board(client):
 
 def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, monkeypatch):
     settings = settings_for(suite_folder, tmp_path / "state")
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     with monkeypatch.context() as patched:
         patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         send(service, verdicts(service.suite))
-    assert service.board().rows == ()
+    assert service.records.board().rows == ()
     create_app(settings)
-    assert len(service.board().rows) == 1
+    assert len(service.records.board().rows) == 1
 
 
 def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, monkeypatch, caplog):
     settings = settings_for(suite_folder, tmp_path / "state")
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     with monkeypatch.context() as patched:
         patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         receipt = send(service, verdicts(service.suite))

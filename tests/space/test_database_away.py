@@ -10,9 +10,9 @@ from gradio_client.exceptions import AppError
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.records.database import open_database, snapshot
-from submissions.service import SubmissionService
 from tests.space.gradio_app.conftest import DECLARED, Running, running
 from tests.space.gradio_app.test_mcp_server import text_of, tool, value_of
 from tests.support.postgres import PostgresServer, postgres_server
@@ -135,8 +135,8 @@ def test_a_file_that_was_recorded_before_the_database_went_away_is_scored_when_i
 ):
     monkeypatch.setattr(DatabaseAway, "RETRY_AFTER_SECONDS", 0.1)
     settings = settings_for(suite_folder, tmp_path / "state", database_url=server.new_database())
-    service = SubmissionService(settings)
-    upload = service.check(verdicts(service.suite), "a.jsonl", "test")
+    service = SubmissionsApp(settings)
+    upload = service.intake.check(verdicts(service.suite), "a.jsonl", "test")
     score = type(service.scorer).score
 
     def stopped_before_the_score(*arguments):
@@ -146,9 +146,9 @@ def test_a_file_that_was_recorded_before_the_database_went_away_is_scored_when_i
 
     monkeypatch.setattr(type(service.scorer), "score", stopped_before_the_score)
     with pytest.raises(DatabaseAway):
-        service.submit(upload, declaration())
+        service.intake.submit(upload, declaration())
     server.start()
-    eventually(lambda: len(service.board().rows) == 1)
+    eventually(lambda: len(service.records.board().rows) == 1)
     service.close()
 
 

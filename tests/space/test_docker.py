@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.conftest import REPOSITORY
 from tests.space.gradio_app.conftest import DECLARED, Running
 from tests.space.gradio_app.test_mcp_server import text_of, tool, value_of
@@ -36,7 +36,7 @@ class Container:
     def __init__(self, folder: Path, **environment: str) -> None:
         write_suite(folder)
         self.settings = settings_for(folder, folder / "state")
-        self.service = SubmissionService(self.settings)
+        self.service = SubmissionsApp(self.settings)
         self._held = hold_port()
         port = port_of(self._held)
         self.url, self._log = f"http://127.0.0.1:{port}", folder / "log"

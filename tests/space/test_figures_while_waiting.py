@@ -8,8 +8,8 @@ from starlette.requests import HTTPConnection
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import receipt_html
 from space.services import Services
+from submissions.durability import Durability
 from submissions.intake.accounts import Actor
-from submissions.service import ImmediateDurability
 from tests.space.conftest import shown_text
 from tests.space.pages.test_mine_api import post_file
 from tests.support.space_app import local_client, signed_in
@@ -20,7 +20,7 @@ FIGURES = ("75.0", "60.0", '"tp"')
 """Precision 6 / 8 and recall 6 / 10 as they would be shown: 4 of 10 successes missed, 2 false alarms."""
 
 
-class Waiting(ImmediateDurability):
+class Waiting(Durability):
     """Nothing lasts until a test says so."""
 
     lasts = False
@@ -63,7 +63,7 @@ def test_figures_are_shown_only_once_the_record_is_durable(waiting):
         else:
             assert_no_figures(text)
     waiting.durability.lasts = True
-    waiting._current._cached = None  # a real commit to the Hub also changes the database
+    waiting.records._current._cached = None  # a real commit to the Hub also changes the database
     found = every_door(waiting, sent["submission_id"])
     assert json.loads(found[f"/api/submissions/{sent['submission_id']}"])["report"] is not None
     assert "75.0" in found[f"/mine/{sent['submission_id']}"]
@@ -87,13 +87,13 @@ def test_an_action_that_is_not_durable_yet_hides_no_figures_that_were_shown(serv
     sent = send(service, verdicts(service.suite, misses=4, false_alarms=2))
     last = sent.record + 1  # its score
 
-    class UpToItsScore(ImmediateDurability):
+    class UpToItsScore(Durability):
         def wait(self, sequence: int, timeout_s: float) -> bool:
             return sequence <= last
 
     service.durability = UpToItsScore()
-    service.actions.withdraw(sent.submission_id, ADA)
-    view = service.submission(sent.submission_id, ADA)
+    service.moderation.withdraw(sent.submission_id, ADA)
+    view = service.records.submission(sent.submission_id, ADA)
     assert view.receipt.status == "waiting" and view.report is not None
 
 
@@ -101,13 +101,13 @@ def test_figures_of_a_released_file_wait_for_its_release_to_be_durable(service):
     with_rules(service, is_public=False, fewest_positives=30)
     sent = send(service, verdicts(service.suite))
     maintainer = Actor("Mia", is_maintainer=True)
-    service.decide("released", sent.submission_id, maintainer, "looked at")
+    service.moderation.decide("released", sent.submission_id, maintainer, "looked at")
     through = sent.record + 1  # submitted and held; not released and scored
 
-    class UpToTheHold(ImmediateDurability):
+    class UpToTheHold(Durability):
         def wait(self, sequence: int, timeout_s: float) -> bool:
             return sequence <= through
 
-    assert service.submission(sent.submission_id, ADA).report is not None
+    assert service.records.submission(sent.submission_id, ADA).report is not None
     service.durability = UpToTheHold()
-    assert service.submission(sent.submission_id, ADA).report is None
+    assert service.records.submission(sent.submission_id, ADA).report is None

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from space.app import create_app
 from space.web.frame import PAGES
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import HOSTILE, shown_text, tags_and_attributes
 from tests.support.submissions import declaration, settings_for, verdicts
 
@@ -23,13 +23,13 @@ LINKS = ("https://example.org/?a=&quot;&lt;x", "https://example.org/{{7*7}}${7*7
 
 def filled(settings, texts) -> dict[str, str]:
     """Submit a judge for each text, with the text in every field; gives the ids of the submissions."""
-    service, ids = SubmissionService(settings), {}
+    service, ids = SubmissionsApp(settings), {}
     for place, text in enumerate(texts):
         fields = {"account": text[:80], "judge": text[:80], "model": text, "authors": text}
         content = verdicts(service.suite, misses=place % 3, reasoning=text, false_alarms=place % 4)
-        upload = service.check(content, f"{text}.jsonl", "test")
+        upload = service.intake.check(content, f"{text}.jsonl", "test")
         declared = declaration(**fields, link=LINKS[place % len(LINKS)])
-        ids[text] = service.submit(upload, declared).receipt.submission_id
+        ids[text] = service.intake.submit(upload, declared).receipt.submission_id
     return ids
 
 
@@ -120,7 +120,7 @@ def test_what_is_written_into_an_address_is_not_markup_either(clients, ids):
 
 def test_a_receipt_of_hostile_texts_is_json(clients, places):
     hostile, _ = clients
-    suite = SubmissionService(places[0]).suite
+    suite = SubmissionsApp(places[0]).suite
     form = {"judge": f"{MARKDOWN[:60]} again", "account": "<b>somebody</b>", "kind": "Other"}
     form |= {"inputs": "other", "test_labels_used": "no", "authors": TEXTS[0], "model": TEXTS[1]}
     files = {"file": ("<img src=x onerror=alert(1)>.jsonl", verdicts(suite, misses=5))}

@@ -22,7 +22,7 @@ from space.app import create_app
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import check_html
 from space.services import Services
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.conftest import REPOSITORY
 from tests.space.conftest import tags_and_attributes
 from tests.support.hostile import BOMBS, HostileFile, Kind, Row, hostile_files, name_as_sent, one_file_form
@@ -55,7 +55,7 @@ class Served:
     """The application as it runs, what it logged, and what it said so far."""
 
     client: TestClient
-    service: SubmissionService
+    service: SubmissionsApp
     heard: Heard
     codes: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
@@ -68,7 +68,7 @@ def served(tmp_path_factory):
     heard = Heard()
     with TestClient(create_app(given), raise_server_exceptions=False) as client:
         logging.getLogger().addHandler(heard)
-        yield Served(client, SubmissionService(given), heard)
+        yield Served(client, SubmissionsApp(given), heard)
         logging.getLogger().removeHandler(heard)
 
 

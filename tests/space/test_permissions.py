@@ -11,7 +11,7 @@ from starlette.routing import Mount
 
 from space.app import create_app
 from space.services import Services
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import running_hub
 from tests.support.permissions import ACTORS, HANDLERS, NOT_ALWAYS_THE_SAME, QUERIES, expected
@@ -35,7 +35,7 @@ def settings(suite_folder, tmp_path_factory):
         space_host=HOST,
         state_lasts=True,
     )
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     send(service, verdicts(service.suite), account="ada")
     return settings
 
@@ -64,7 +64,7 @@ def by_session(settings, actor: str) -> dict[str, str]:
 
     headers = {"sec-fetch-site": "same-origin"}
     if actor in NAMES:
-        headers["cookie"] = session_cookie(Services(SubmissionService(settings), None).auth, NAMES[actor])
+        headers["cookie"] = session_cookie(Services(SubmissionsApp(settings), None).auth, NAMES[actor])
     return headers
 
 
@@ -74,7 +74,7 @@ def routes_of(routes, prefix: str = "") -> Iterator[str]:
         if (included := getattr(route, "original_router", None)) is not None:
             yield from routes_of(included.routes, prefix)
         elif isinstance(route, Mount):
-            yield from routes_of(route.app.routes, prefix + route.path)
+            yield from routes_of(route.routes, prefix + route.path)
         else:
             methods = set(route.methods or ("POST",))  # an application at one address names none
             # A route of Starlette answers HEAD wherever it answers GET.
@@ -167,7 +167,7 @@ def test_a_page_of_another_site_acts_for_nobody(client, settings):
 def test_the_account_of_a_submission_is_the_one_that_is_signed_in(client, settings):
     from tests.support.submissions import FORM
 
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     form = {**FORM, "judge": "Of Bob", "test_labels_used": "no", "account": "ada"}
     files = {"file": ("a.jsonl", verdicts(service.suite, misses=1))}
     answer = client.post("/api/submissions", data=form, files=files, headers=by_token("another"))

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from arb.core.suite import load_suite
 from space.app import create_app
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support.hub_server.server import running_hub
 from tests.support.hub_threads import records_on
 from tests.support.space_app import signed_in
@@ -46,7 +46,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
         assert answer.headers["location"] == f"/api/submissions/{answer.json()['submission_id']}"
         assert int(answer.headers["retry-after"]) >= 1
-        ada = signed_in(SubmissionService(settings), answer.json()["account"])
+        ada = signed_in(SubmissionsApp(settings), answer.json()["account"])
         eventually(lambda: client.get(answer.headers["location"], headers=ada).json()["status"] == "accepted")
         assert "retry-after" not in client.get(answer.headers["location"], headers=ada).headers
         health = client.get("/readyz").json()

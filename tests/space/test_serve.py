@@ -20,7 +20,7 @@ import typer
 from arb.core.settings import Settings
 from space.__main__ import LAST_ANSWERS_SECONDS, _bind, _settings_of_source
 from space.web.frame import PAGES
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.conftest import REPOSITORY
 from tests.support.released_layout import SourceFolder
 from tests.support.space_app import local_client
@@ -188,7 +188,7 @@ def test_the_runs_of_a_source_are_shown_and_nothing_can_be_submitted(runs, tmp_p
     settings = _settings_of_source(runs, settings)
     printed = capsys.readouterr().err
     assert "3 runs of 2 agents" in printed and "shop.2" in printed
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     client = local_client(service)
     page = client.get("/trajectories")
     assert all(trajectory_id in page.text for trajectory_id in SHOWN)
@@ -196,7 +196,7 @@ def test_the_runs_of_a_source_are_shown_and_nothing_can_be_submitted(runs, tmp_p
     for entry in PAGES:
         if entry.path != "/submit":  # Gradio's
             assert client.get(entry.path).status_code == 200, entry.path
-    assert "ARB_LABELS is 'none'" in service.read_only_reason
+    assert "ARB_LABELS is 'none'" in service.intake.read_only_reason
     content = b'{"trajectory_id": "shop/agent-a/shop.1", "success": true}'
     form = {**FORM, "test_labels_used": "no"}
     answer = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", content)})

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from arb.core.judge_info import declare
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts, _judgments
 from space.web.query import link_to
-from submissions.intake.upload import declare
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.support.clocks import one_a_day
 from tests.support.space_app import local_client, private_service, public_with_three, send_three
@@ -27,14 +27,14 @@ def files(shared):
 def as_submissions(official_settings, files, tmp_path_factory):
     """A client of a Space to which the three files were submitted, and their rows."""
     settings = official_settings.model_copy(update={"state_dir": tmp_path_factory.mktemp("submitted")})
-    service = SubmissionService(settings, clock=one_a_day())
+    service = SubmissionsApp(settings, clock=one_a_day())
     ids = []
     for name in JUDGES:
         declared = declare(
             account="Ada", judge=name, kind="LLM judge", inputs="caption", test_labels_used=False
         )
-        upload = service.check((files / f"{name}.jsonl").read_bytes(), f"{name}.jsonl", "test")
-        ids.append(service.submit(upload, declared).receipt.submission_id)
+        upload = service.intake.check((files / f"{name}.jsonl").read_bytes(), f"{name}.jsonl", "test")
+        ids.append(service.intake.submit(upload, declared).receipt.submission_id)
     return local_client(service), ids
 
 
@@ -43,7 +43,7 @@ def as_paper_verdicts(official_settings, files, tmp_path_factory):
     """A client of a Space with the three files in ARB_PAPER_VERDICTS, and the paper's rows."""
     folder = tmp_path_factory.mktemp("folder")
     settings = official_settings.model_copy(update={"state_dir": folder, "paper_verdicts": files})
-    return local_client(SubmissionService(settings)), list(JUDGES.values())
+    return local_client(SubmissionsApp(settings)), list(JUDGES.values())
 
 
 def numbers(html: str) -> list[str]:
@@ -123,10 +123,10 @@ def verdicts_of(service, carried=None, monkeypatch=None) -> JudgeVerdicts:
 
 def test_a_submission_has_the_verdicts_of_its_file(public):
     service, ids = public
-    row = service.board().row(ids["Beta"])
+    row = service.records.board().row(ids["Beta"])
     found = verdicts_of(service)
     assert found.are_known(row) and found.with_figures(row) is row
-    assert (found.of(row).success == service.verdicts(row.id).success).all()
+    assert (found.of(row).success == service.records.verdicts(row.id).success).all()
 
 
 def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(public, monkeypatch):
@@ -150,4 +150,4 @@ def test_where_labels_are_private_no_errors_are_given_and_no_figures_made(tmp_pa
     assert found.labels("test") is None and dict(found.on("test")) == {}
     assert found.one(ids["Beta"], "test") is None
     assert found.splits() == ("dev",)
-    assert np.all([found.with_figures(row) is row for row in service.board().rows])
+    assert np.all([found.with_figures(row) is row for row in service.records.board().rows])

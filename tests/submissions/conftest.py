@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from arb.core.settings import Settings
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.submissions import settings_for, write_suite
 
@@ -30,9 +30,9 @@ def settings(suite_folder, tmp_path) -> Settings:
 
 
 @pytest.fixture
-def service(settings) -> SubmissionService:
+def service(settings) -> SubmissionsApp:
     """A service over the synthetic suite, nothing submitted yet."""
-    return SubmissionService(settings)
+    return SubmissionsApp(settings)
 
 
 @pytest.fixture(scope="session")

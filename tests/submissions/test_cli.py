@@ -100,7 +100,7 @@ def test_verify_finds_untouched_records_whole_and_names_what_was_touched(record_
     receipt = send(service, verdicts(service.suite))
     code, said = record_commands_run("verify")
     assert code == 0 and "2 records, 1 files, 1 scores made again\n" in said
-    assert f"all as it was written; board {service.board().digest}" in said
+    assert f"all as it was written; board {service.records.board().digest}" in said
     assert json.loads(record_commands_run("verify", "--json")[1])["problems"] == []
     service.files.path(receipt.file_sha256).unlink()
     code, said = record_commands_run("verify")
@@ -132,7 +132,7 @@ def test_what_was_exported_is_restored_elsewhere_with_the_same_board(record_comm
     code, said = record_commands_run("restore", "backup", **secret)
     assert (code, said.splitlines()[0]) == (0, "2 records and 1 files restored")
     restored = again(service, state_dir=tmp_path / "elsewhere")
-    assert restored.board().to_bytes() == service.board().to_bytes()
+    assert restored.records.board().to_bytes() == service.records.board().to_bytes()
     code, said = record_commands_run("restore", "backup", **secret)
     assert code == 1 and "restore into an empty" in said
     code, said = record_commands_run("export", "--out", "backup")

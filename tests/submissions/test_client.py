@@ -229,12 +229,12 @@ def test_a_token_of_the_environment_is_not_sent_unencrypted(file, suite_folder, 
 
 
 def waiting(seconds: int = 2, status: int = 202) -> httpx.Response:
-    found = {"submission_id": "abc", "is_new": status == 202, "status": "waiting", "told": "It waits."}
+    found = {"submission_id": "abc", "is_new": status == 202, "status": "waiting", "message": "It waits."}
     return httpx.Response(status, json=found, headers={"Retry-After": str(seconds)})
 
 
 def test_a_receipt_that_waits_is_followed_to_its_final_status(file):
-    accepted = {"submission_id": "abc", "is_new": False, "status": "accepted", "told": "It is accepted."}
+    accepted = {"submission_id": "abc", "is_new": False, "status": "accepted", "message": "It is accepted."}
     client, seen = client_that(
         waiting(2),
         waiting(3, 200),

@@ -310,7 +310,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
             time.sleep(0.05)
         found = verify(service)
         assert found.problems == ()
-        board = service.board()
+        board = service.records.board()
         with snapshot(service.engine) as session:
             records = events_after(session)
     finally:
@@ -333,7 +333,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
     try:
         with snapshot(restored.engine) as session:
             assert events_after(session) == records
-        assert restored.board().to_bytes() == board.to_bytes()
+        assert restored.records.board().to_bytes() == board.to_bytes()
         assert verify(restored).problems == ()
     finally:
         restored.close()

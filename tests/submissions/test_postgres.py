@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select, text
 
+from submissions.app import SubmissionsApp
 from submissions.privacy.server_secret import SecretChanged, ServerSecret
 from submissions.records.database import (
     Account,
@@ -19,7 +20,6 @@ from submissions.records.database import (
     snapshot,
     transaction,
 )
-from submissions.service import SubmissionService
 from tests.submissions.records.test_database import NOON, _open_at_once, differences
 from tests.support.submissions import declaration, send, verdicts
 from tests.support.waiting import eventually
@@ -53,7 +53,7 @@ def test_processes_that_start_on_an_empty_database_at_once_all_get_it(url):
 def test_of_services_that_open_a_new_database_at_once_one_stores_the_secrets_check_value(
     url, settings, is_same
 ):
-    service, ended = SubmissionService(settings.model_copy(update={"database_url": url})), []
+    service, ended = SubmissionsApp(settings.model_copy(update={"database_url": url})), []
     value = ServerSecret.of(settings).check_value if is_same else "0" * 16
 
     def check() -> None:
@@ -94,17 +94,17 @@ def test_the_board_is_the_same_bytes_as_from_sqlite(url, settings, tmp_path):
     for state, database_url in (("postgres", url), ("sqlite", None)):
         changed = settings.model_copy(update={"state_dir": tmp_path / state, "database_url": database_url})
         moments = iter(datetime(2026, 1, 1, 0, 0, n // 10, n, tzinfo=UTC) for n in range(1000))
-        service = SubmissionService(changed, clock=lambda moments=moments: next(moments))
+        service = SubmissionsApp(changed, clock=lambda moments=moments: next(moments))
         for n in range(3):
             send(service, verdicts(service.suite, misses=n, side_effect=False), judge=f"Judge {n % 2}")
-        boards.append(service.board().to_bytes())
-        assert SubmissionService(changed).board().to_bytes() == boards[-1]
+        boards.append(service.records.board().to_bytes())
+        assert SubmissionsApp(changed).records.board().to_bytes() == boards[-1]
     assert boards[0] == boards[1]
 
 
 def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_once(url, settings):
-    service = SubmissionService(settings.model_copy(update={"database_url": url}))
-    uploads = [service.check(verdicts(service.suite, misses=n), "a.jsonl", "test") for n in range(2)]
+    service = SubmissionsApp(settings.model_copy(update={"database_url": url}))
+    uploads = [service.intake.check(verdicts(service.suite, misses=n), "a.jsonl", "test") for n in range(2)]
     barrier, receipts, problems = threading.Barrier(8), [], []
 
     def work(n: int) -> None:
@@ -112,7 +112,7 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
             barrier.wait(timeout=120)
             # Of eight: two accounts, two judges each, two files each.
             who = declaration(account=f"Account {n % 2}", judge=f"Judge {n // 2 % 2}")
-            receipts.extend(service.submit(upload, who).receipt for upload in uploads)
+            receipts.extend(service.intake.submit(upload, who).receipt for upload in uploads)
         except Exception as problem:
             problems.append(problem)
 
@@ -128,4 +128,4 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
             session.scalar(select(func.count()).select_from(t)) for t in (Account, Judge, Submission, Score)
         ]
     assert found == [2, 4, 8, 8]
-    assert len(service.board().rows) == 8
+    assert len(service.records.board().rows) == 8

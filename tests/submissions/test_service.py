@@ -7,11 +7,11 @@ import pytest
 
 from leaderboard.labels.labels import load_labels
 from leaderboard.report import score_report
-from submissions import service as service_module
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
+from submissions.intake import service as service_module
 from submissions.records import event_log
 from submissions.records.database import Submission, snapshot
-from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import (
     FORM,
@@ -31,7 +31,7 @@ from tests.support.submissions import (
 
 def test_a_submission_gives_a_receipt_for_exactly_the_file_that_was_sent(settings):
     noon = datetime(2026, 1, 2, 12, 0, 0, 5, tzinfo=UTC)
-    service = SubmissionService(settings, clock=lambda: noon)
+    service = SubmissionsApp(settings, clock=lambda: noon)
     content = verdicts(service.suite)
     receipt = send(service, content)
     assert receipt.file_sha256 == hashlib.sha256(content).hexdigest()
@@ -44,8 +44,8 @@ def test_a_submission_gives_a_receipt_for_exactly_the_file_that_was_sent(setting
 
 def test_the_record_holds_what_was_declared_and_what_was_sent(service):
     content = verdicts(service.suite, misses=2)
-    upload = service.check(content, "../../my verdicts.jsonl", "test")
-    receipt = service.submit(upload, declaration(test_labels_used=True)).receipt
+    upload = service.intake.check(content, "../../my verdicts.jsonl", "test")
+    receipt = service.intake.submit(upload, declaration(test_labels_used=True)).receipt
     with snapshot(service.engine) as session:
         record = session.get(Submission, receipt.submission_id)
         assert (record.judge.name, record.judge.account.name) == (FORM["judge"], FORM["account"])
@@ -58,8 +58,8 @@ def test_the_record_holds_what_was_declared_and_what_was_sent(service):
 
 
 def test_the_score_is_the_report_of_the_scorer(service, settings):
-    upload = service.check(verdicts(service.suite, misses=4, false_alarms=2), "a.jsonl", "test")
-    receipt = service.submit(upload, declaration()).receipt
+    upload = service.intake.check(verdicts(service.suite, misses=4, false_alarms=2), "a.jsonl", "test")
+    receipt = service.intake.submit(upload, declaration()).receipt
     score = score_of(service, receipt.submission_id)
     labels = load_labels(service.suite, "test", settings)
     assert score.report == json.loads(json.dumps(score_report(upload.check.aligned, labels, "strict")))
@@ -68,15 +68,6 @@ def test_the_score_is_the_report_of_the_scorer(service, settings):
     assert [overall[name] for name in ("tp", "fp", "fn", "tn")] == [6, 2, 4, 18]
     assert (overall["precision"], overall["recall"]) == (0.75, 0.6)
     assert (score.label_version, score.policy) == (labels.version, "strict")
-
-
-def test_the_board_has_the_row_at_once(service):
-    receipt = send(service, verdicts(service.suite, false_alarms=10))
-    (row,) = service.board().rows
-    assert (row.id, row.judge, row.account) == (receipt.submission_id, FORM["judge"], FORM["account"])
-    assert row.file_sha256 == receipt.file_sha256
-    assert row.labels["success"]["overall"]["precision"] == 0.5  # 10 of 20
-    assert row.labels["side_effect"] is None
 
 
 # What is one submission, and what is another
@@ -120,23 +111,23 @@ def test_another_file_of_the_same_judge_is_another_try_of_it(service):
     second = send(service, verdicts(service.suite, false_alarms=1))
     assert first.submission_id != second.submission_id
     assert counts(service) == {"accounts": 1, "judges": 1, "submissions": 2, "scores": 2}
-    assert {row.attempts for row in service.board().rows} == {2}
+    assert {row.attempts for row in service.records.board().rows} == {2}
 
 
 def test_of_two_equal_judges_the_earlier_ranks_first_to_the_microsecond(settings):
     moments = iter(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=n) for n in range(1000))
-    service = SubmissionService(settings, clock=lambda: next(moments))
+    service = SubmissionsApp(settings, clock=lambda: next(moments))
     names = [f"judge {n}" for n in (3, 1, 4, 8, 5, 9, 2, 6)]
     for name in names:
         send(service, verdicts(service.suite, misses=3), judge=name)
-    assert [row.judge for row in service.board().ranking("success")] == names
+    assert [row.judge for row in service.records.board().ranking("success")] == names
 
 
 def test_what_differs_in_the_declaration_only_keeps_the_first_record(service):
     content = verdicts(service.suite)
     send(service, content, model="first", test_labels_used=True)
     send(service, content, model="second", test_labels_used=False)
-    (row,) = service.board().rows
+    (row,) = service.records.board().rows
     assert (row.model, row.test_labels_used) == ("first", True)
 
 
@@ -158,26 +149,19 @@ def test_a_file_with_errors_is_refused_and_nothing_is_written(service, defect):
     assert_nothing_was_written(service)
 
 
-def test_a_file_over_the_limit_is_refused_and_nothing_is_written(settings):
-    service = SubmissionService(settings.model_copy(update={"max_upload_bytes": 100}))
-    with pytest.raises(SubmissionError):
-        send(service, verdicts(service.suite))
-    assert_nothing_was_written(service)
-
-
 def test_a_dev_file_is_not_submitted(service):
-    upload = service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev")
+    upload = service.intake.check(verdicts(service.suite, "dev"), "a.jsonl", "dev")
     assert upload.check.acceptable
     with pytest.raises(SubmissionError, match="test split"):
-        service.submit(upload, declaration())
+        service.intake.submit(upload, declaration())
     assert_nothing_was_written(service)
 
 
 def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
     monkeypatch.setattr(service_module, "score_report", None)
-    upload = service.check(verdicts(service.suite) + b"{}\n", "a.jsonl", "test")
+    upload = service.intake.check(verdicts(service.suite) + b"{}\n", "a.jsonl", "test")
     with pytest.raises(SubmissionError):
-        service.submit(upload, declaration())
+        service.intake.submit(upload, declaration())
 
 
 # Rehearsing on dev
@@ -185,8 +169,8 @@ def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
 
 def test_a_rehearsal_gives_the_full_report_of_dev_and_records_nothing(service):
     # Dev: 8 trajectories, successes at places 0, 3, 6: TP 3, FP 1, FN 0, TN 4.
-    upload = service.check(verdicts(service.suite, "dev", false_alarms=1), "a.jsonl", "dev")
-    report = service.dry_run(upload)
+    upload = service.intake.check(verdicts(service.suite, "dev", false_alarms=1), "a.jsonl", "dev")
+    report = service.intake.dry_run(upload)
     overall = report["labels"]["success"]["overall"]
     assert [overall[name] for name in ("tp", "fp", "fn", "tn")] == [3, 1, 0, 4]
     assert report["split"] == "dev"
@@ -196,25 +180,25 @@ def test_a_rehearsal_gives_the_full_report_of_dev_and_records_nothing(service):
 
 def test_a_test_file_has_no_dry_run(service):
     with pytest.raises(SubmissionError, match="dev"):
-        service.dry_run(service.check(verdicts(service.suite), "a.jsonl", "test"))
+        service.intake.dry_run(service.intake.check(verdicts(service.suite), "a.jsonl", "test"))
 
 
 def test_a_dev_file_with_errors_has_no_dry_run(service):
     with pytest.raises(SubmissionError, match="fix the findings"):
-        service.dry_run(service.check(b"{}\n", "a.jsonl", "dev"))
+        service.intake.dry_run(service.intake.check(b"{}\n", "a.jsonl", "dev"))
 
 
 def test_a_rehearsal_without_dev_labels_is_refused_in_words(settings):
-    service = SubmissionService(settings.model_copy(update={"labels": "none"}))
+    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
     with pytest.raises(SubmissionError, match="scoring dev files is off: no labels are configured"):
-        service.dry_run(service.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))
+        service.intake.dry_run(service.intake.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))
 
 
 def test_the_same_acts_with_the_same_nonces_have_the_same_hashes(settings, tmp_path, monkeypatch):
     def hashes(folder: str, nonces) -> list[str]:
         state = settings.model_copy(update={"state_dir": tmp_path / folder})
         monkeypatch.setattr(event_log, "random_nonce", lambda: bytes([next(nonces)]) * 32)
-        service = SubmissionService(state, clock=Clock())
+        service = SubmissionsApp(state, clock=Clock())
         send(service, verdicts(service.suite))
         return [record["hash"] for record in log_of(service)]
 

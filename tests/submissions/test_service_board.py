@@ -2,19 +2,19 @@ import threading
 from datetime import UTC, datetime
 
 from arb.core.settings import Settings
+from submissions.app import SubmissionsApp
 from submissions.scoring import board as board_module
 from submissions.scoring.scorer import Scorer
-from submissions.service import SubmissionService
 from tests.support.submissions import again, counts, declaration, send, verdicts, write_suite
 
 # The board
 
 
 def test_the_official_board_has_the_published_rows_even_without_labels(tmp_path):
-    service = SubmissionService(Settings(labels="none", state_dir=tmp_path / "state"))
-    rows = service.board().rows
+    service = SubmissionsApp(Settings(labels="none", state_dir=tmp_path / "state"))
+    rows = service.records.board().rows
     assert sum(row.provenance == "published" for row in rows) == 13
-    assert service.board().label_version is None
+    assert service.records.board().label_version is None
 
 
 def test_the_board_is_made_anew_only_when_a_score_was_added(service, monkeypatch):
@@ -22,21 +22,21 @@ def test_the_board_is_made_anew_only_when_a_score_was_added(service, monkeypatch
     real = board_module.make_board
     monkeypatch.setattr(board_module, "make_board", lambda *a: (made.append(1), real(*a))[1])
     send(service, verdicts(service.suite))
-    first = service.board()
-    assert service.board() is first
+    first = service.records.board()
+    assert service.records.board() is first
     send(service, verdicts(service.suite))  # nothing new
-    assert service.board() is first
+    assert service.records.board() is first
     assert len(made) == 1
     send(service, verdicts(service.suite, misses=1))
-    assert len(service.board().rows) == 2
+    assert len(service.records.board().rows) == 2
     assert len(made) == 2
 
 
 def test_the_board_shows_what_another_process_recorded(service):
-    assert service.board().rows == ()
+    assert service.records.board().rows == ()
     other = again(service)
     receipt = send(other, verdicts(service.suite))
-    assert [row.id for row in service.board().rows] == [receipt.submission_id]
+    assert [row.id for row in service.records.board().rows] == [receipt.submission_id]
 
 
 def test_the_board_has_the_same_bytes_after_a_restart(service):
@@ -47,8 +47,8 @@ def test_the_board_has_the_same_bytes_after_a_restart(service):
             judge=f"Judge {n % 3}",
         )
     restarted = again(service)
-    assert restarted.finish_scoring() == 0
-    assert restarted.board().to_bytes() == service.board().to_bytes()
+    assert restarted.intake.finish_scoring() == 0
+    assert restarted.records.board().to_bytes() == service.records.board().to_bytes()
 
 
 def test_the_board_does_not_depend_on_the_order_in_which_scores_were_written(
@@ -61,17 +61,15 @@ def test_the_board_does_not_depend_on_the_order_in_which_scores_were_written(
 
     boards = []
     for place, late in enumerate((True, False)):
-        mine = SubmissionService(
-            settings.model_copy(update={"state_dir": tmp_path / str(place)}), clock=clock
-        )
+        mine = SubmissionsApp(settings.model_copy(update={"state_dir": tmp_path / str(place)}), clock=clock)
         for n in range(3):
             ticking[0] = datetime(2026, 1, 1, n, tzinfo=UTC)
             with monkeypatch.context() as patched:
                 if late and n == 0:
                     patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
                 send(mine, verdicts(mine.suite, misses=n), judge=f"Judge {n}")
-        mine.finish_scoring()
-        boards.append(mine.board().to_bytes())
+        mine.intake.finish_scoring()
+        boards.append(mine.records.board().to_bytes())
     assert boards[0] == boards[1]
 
 
@@ -86,18 +84,18 @@ def test_a_board_being_made_holds_up_no_submission(service, monkeypatch):
         return real(*arguments)
 
     monkeypatch.setattr(board_module, "make_board", slow)
-    reader = threading.Thread(target=service.board)
+    reader = threading.Thread(target=service.records.board)
     reader.start()
     assert making.wait(timeout=120)
     send(service, verdicts(service.suite, misses=1))
     submitted.set()
     reader.join(timeout=120)
-    assert len(service.board().rows) == 2
+    assert len(service.records.board().rows) == 2
 
 
 def test_nothing_that_says_much_about_labels_is_on_the_board(service):
     send(service, verdicts(service.suite, misses=3, false_alarms=4))
-    public = service.board().to_bytes().decode()
+    public = service.records.board().to_bytes().decode()
     assert "counts_by_task" not in public
     for task in ("webarena.3", "order-1-l2", "validation.2"):
         assert task not in public
@@ -105,7 +103,7 @@ def test_nothing_that_says_much_about_labels_is_on_the_board(service):
 
 def test_ranks_by_other_metrics_stand_on_the_labels_at_hand(service):
     send(service, verdicts(service.suite, misses=3, false_alarms=4))
-    board = service.board()
+    board = service.records.board()
     overall = board.rows[0].labels["success"]["overall"]
     by_task = board._ranking_data.labels_by_task["success"]
     totals = [sum(counts) for counts in zip(*by_task, strict=True)]
@@ -117,12 +115,12 @@ def test_another_suite_over_the_same_records_has_a_board_of_its_own(service, tmp
     send(service, verdicts(service.suite))
     folder = tmp_path / "other"
     (write_suite(folder)).rename(folder / "other-suite")
-    other = SubmissionService(service.settings.model_copy(update={"suite": str(folder / "other-suite")}))
-    assert other.finish_scoring() == 0
-    assert other.board().rows == ()
+    other = SubmissionsApp(service.settings.model_copy(update={"suite": str(folder / "other-suite")}))
+    assert other.intake.finish_scoring() == 0
+    assert other.records.board().rows == ()
     receipt = send(other, verdicts(other.suite))
     assert receipt.is_new
-    assert len(service.board().rows) == len(other.board().rows) == 1
+    assert len(service.records.board().rows) == len(other.records.board().rows) == 1
 
 
 # Threads of one process
@@ -134,9 +132,9 @@ def test_threads_that_send_the_same_file_at_once_make_one_record(service):
 
     def work() -> None:
         try:
-            upload = service.check(content, "a.jsonl", "test")
+            upload = service.intake.check(content, "a.jsonl", "test")
             barrier.wait(timeout=120)
-            receipts.append(service.submit(upload, declaration()).receipt)
+            receipts.append(service.intake.submit(upload, declaration()).receipt)
         except Exception as problem:
             problems.append(problem)
 
@@ -152,12 +150,12 @@ def test_threads_that_send_the_same_file_at_once_make_one_record(service):
 
 
 def test_threads_may_be_the_first_to_use_a_service(settings):
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     barrier, found = threading.Barrier(6), []
 
     def work() -> None:
         barrier.wait(timeout=120)
-        found.append((service.label_version, service.board().to_bytes()))
+        found.append((service.label_version, service.records.board().to_bytes()))
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:

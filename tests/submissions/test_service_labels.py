@@ -3,9 +3,9 @@ import logging
 import pytest
 
 from arb.core.settings import Settings
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.scoring.scorer import Scorer
-from submissions.service import SubmissionService
 from tests.support.submissions import SECRET_ANNOTATOR, again, counts, send, verdicts, write_suite
 
 # Labels that cannot be had
@@ -14,28 +14,28 @@ from tests.support.submissions import SECRET_ANNOTATOR, again, counts, send, ver
 def test_without_labels_the_space_is_read_only_and_the_board_as_it_was(service, caplog):
     send(service, verdicts(service.suite, misses=1))
     send(service, verdicts(service.suite, misses=2), judge="Second judge")
-    before = service.board().to_bytes()
+    before = service.records.board().to_bytes()
 
     without = again(service, labels="none")
     with caplog.at_level(logging.WARNING):
-        assert "no labels are configured" in without.read_only_reason
+        assert "no labels are configured" in without.intake.read_only_reason
     assert "no labels are configured" in caplog.text
     assert without.label_version is None
-    assert without.board().to_bytes() == before
-    assert without.finish_scoring() == 0
+    assert without.records.board().to_bytes() == before
+    assert without.intake.finish_scoring() == 0
     with pytest.raises(SubmissionError, match="submitting is off: no labels are configured"):
         send(without, verdicts(service.suite, misses=3))
     assert counts(without)["submissions"] == 2
 
 
 def test_with_labels_nothing_is_read_only(service):
-    assert service.read_only_reason is None
+    assert service.intake.read_only_reason is None
 
 
 def test_a_space_without_labels_or_records_has_an_empty_board(settings):
-    service = SubmissionService(settings.model_copy(update={"labels": "none"}))
-    assert service.board().rows == ()
-    assert service.board().label_version is None
+    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
+    assert service.records.board().rows == ()
+    assert service.records.board().label_version is None
 
 
 @pytest.mark.parametrize("damage", ["missing", "word", "foreign id", "not text"])
@@ -55,7 +55,7 @@ def test_why_private_labels_cannot_be_read_is_for_the_log_only(service, tmp_path
         path.write_bytes(b"\xff\xfe\x00" * 100)
     broken = again(service, labels=f"csv:{path}")
     with caplog.at_level(logging.WARNING):
-        reason = broken.read_only_reason
+        reason = broken.intake.read_only_reason
     assert reason == (
         "the labels of small cannot be read; whoever runs this Space finds the reason in its log"
     )
@@ -67,7 +67,7 @@ def test_why_private_labels_cannot_be_read_is_for_the_log_only(service, tmp_path
 
 def test_the_place_of_a_misspelt_label_source_stays_off_the_pages(service):
     broken = again(service, labels="csw:/srv/private/labels.csv")
-    assert "private" not in broken.read_only_reason
+    assert "private" not in broken.intake.read_only_reason
     with pytest.raises(SubmissionError) as raised:
         send(broken, verdicts(service.suite))
     assert "private" not in str(raised.value)
@@ -87,12 +87,12 @@ def relabelled(service, tmp_path) -> Settings:
 
 def test_new_labels_score_every_submission_anew_and_keep_the_old_scores(service, relabelled):
     receipt = send(service, verdicts(service.suite))
-    old = service.board()
-    corrected = SubmissionService(relabelled)
+    old = service.records.board()
+    corrected = SubmissionsApp(relabelled)
     assert corrected.label_version != service.label_version
-    assert corrected.board().rows == ()  # its score waits for the next line
-    assert corrected.finish_scoring() == 1
-    (row,) = corrected.board().rows
+    assert corrected.records.board().rows == ()  # its score waits for the next line
+    assert corrected.intake.finish_scoring() == 1
+    (row,) = corrected.records.board().rows
     # One more positive that every verdict misses: recall 10/11.
     assert row.labels["success"]["overall"]["recall"] == 10 / 11
     assert counts(service)["scores"] == 2
@@ -103,17 +103,20 @@ def test_new_labels_score_every_submission_anew_and_keep_the_old_scores(service,
 def test_without_labels_the_board_stands_on_the_newest_full_label_version(service, relabelled, monkeypatch):
     for misses in (1, 2):
         send(service, verdicts(service.suite, misses=misses))
-    old = service.board().to_bytes()
-    corrected = SubmissionService(relabelled)
+    old = service.records.board().to_bytes()
+    corrected = SubmissionsApp(relabelled)
 
     score, budget = Scorer.score, iter((True,))
     with monkeypatch.context() as patched:
         broken = lambda *arguments: score(*arguments) if next(budget, False) else 1 / 0  # noqa: E731
         patched.setattr(Scorer, "score", broken)
         with pytest.raises(ZeroDivisionError):
-            corrected.finish_scoring()
+            corrected.intake.finish_scoring()
     without = service.settings.model_copy(update={"labels": "none"})
-    assert SubmissionService(without).board().to_bytes() == old  # the re-scoring was broken off
+    assert SubmissionsApp(without).records.board().to_bytes() == old  # the re-scoring was broken off
 
-    SubmissionService(relabelled).finish_scoring()
-    assert SubmissionService(without).board().to_bytes() == SubmissionService(relabelled).board().to_bytes()
+    SubmissionsApp(relabelled).intake.finish_scoring()
+    assert (
+        SubmissionsApp(without).records.board().to_bytes()
+        == SubmissionsApp(relabelled).records.board().to_bytes()
+    )

@@ -15,13 +15,13 @@ def test_a_submission_recorded_but_not_scored_is_scored_at_the_next_start(servic
         with pytest.raises(ZeroDivisionError):
             send(service, verdicts(service.suite, misses=5))
     assert counts(service)["submissions"] == 1
-    assert service.board().rows == ()
+    assert service.records.board().rows == ()
 
     restarted = again(service)
-    assert restarted.finish_scoring() == 1
-    (row,) = restarted.board().rows
+    assert restarted.intake.finish_scoring() == 1
+    (row,) = restarted.records.board().rows
     assert row.labels["success"]["overall"]["recall"] == 0.5
-    assert restarted.finish_scoring() == 0
+    assert restarted.intake.finish_scoring() == 0
     assert counts(service) == {"accounts": 1, "judges": 1, "submissions": 1, "scores": 1}
 
 
@@ -33,7 +33,7 @@ def test_a_submission_recorded_but_not_scored_is_scored_when_it_is_sent_again(se
             send(service, content)
     receipt = send(service, content)
     assert not receipt.is_new
-    assert [row.id for row in service.board().rows] == [receipt.submission_id]
+    assert [row.id for row in service.records.board().rows] == [receipt.submission_id]
 
 
 @pytest.mark.parametrize("damage", ["changed", "gone"])
@@ -46,19 +46,19 @@ def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monk
     path.write_bytes(b"rubbish") if damage == "changed" else path.unlink()
 
     restarted = again(service)
-    assert restarted.finish_scoring() == 1
+    assert restarted.intake.finish_scoring() == 1
     assert "cannot be scored" not in caplog.text  # so young, its file may be at another replica
 
     restarted = again(service)
     restarted.clock = lambda: datetime.now(UTC) + timedelta(minutes=11)
     with caplog.at_level(logging.ERROR):
-        assert restarted.finish_scoring() == 0
+        assert restarted.intake.finish_scoring() == 0
     assert f"submission {hurt.submission_id} cannot be scored" in caplog.text
     assert str(service.settings.state_dir) not in caplog.text
-    assert [row.id for row in restarted.board().rows] == [whole.submission_id]
+    assert [row.id for row in restarted.records.board().rows] == [whole.submission_id]
 
     assert not send(restarted, bad).is_new  # sent again, the file is mended
-    assert {row.id for row in restarted.board().rows} == {hurt.submission_id, whole.submission_id}
+    assert {row.id for row in restarted.records.board().rows} == {hurt.submission_id, whole.submission_id}
 
 
 def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(service, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(se
         patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         send(service, verdicts(service.suite))
     lowered = again(service, max_upload_bytes=100)
-    assert lowered.finish_scoring() == 1
+    assert lowered.intake.finish_scoring() == 1
     assert len(lowered.board().rows) == 1
 
 

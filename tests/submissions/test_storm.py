@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from submissions.app import SubmissionsApp
 from submissions.records.database import Account, Judge, Score, Submission, snapshot
-from submissions.service import SubmissionService
 from tests.support.storm_process import JOBS, MOMENTS
 from tests.support.submissions import send, settings_for, verdicts
 
@@ -63,7 +63,7 @@ def fresh_board(folder: Path, state: Path, out: Path) -> bytes:
     return out.read_bytes()
 
 
-def assert_records_are_whole(service: SubmissionService, acknowledged: list[dict]) -> None:
+def assert_records_are_whole(service: SubmissionsApp, acknowledged: list[dict]) -> None:
     """Every acknowledged submission once, each with one score, each file what its name says."""
     with snapshot(service.engine) as session:
         submissions = session.scalars(select(Submission)).all()
@@ -97,7 +97,7 @@ def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder
     before = fresh_board(suite_folder, state, tmp_path / "before")
     acknowledged = [r for name in ("steady", "killed-2", "killed-20") for r in receipts(tmp_path / name)]
     assert len(acknowledged) >= 3 * len(JOBS) + 2 + 20
-    service = SubmissionService(settings_for(suite_folder, state))
+    service = SubmissionsApp(settings_for(suite_folder, state))
     assert_records_are_whole(service, acknowledged)
 
     # Sent again after the restart: the same receipts, nothing new, the same board.
@@ -110,7 +110,7 @@ def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder
     assert sum(r["new"] for r in acknowledged) <= len(JOBS)  # a killed process may have known of more
     assert_records_are_whole(service, acknowledged)
     assert len({r["id"] for r in acknowledged}) == len(JOBS)
-    assert service.board().to_bytes() == before
+    assert service.records.board().to_bytes() == before
 
 
 def test_two_processes_that_send_the_same_file_at_the_same_instant_agree(suite_folder, tmp_path):
@@ -123,7 +123,7 @@ def test_two_processes_that_send_the_same_file_at_the_same_instant_agree(suite_f
     assert [r["id"] for r in one] == [r["id"] for r in two]
     # Exactly one of the two was told that it made the record.
     assert [a["new"] + b["new"] for a, b in zip(one, two, strict=True)] == [1] * len(JOBS)
-    assert_records_are_whole(SubmissionService(settings_for(suite_folder, state)), one + two)
+    assert_records_are_whole(SubmissionsApp(settings_for(suite_folder, state)), one + two)
 
 
 @pytest.fixture(scope="module")
@@ -147,18 +147,18 @@ def killed_at(suite_folder, tmp_path_factory) -> Path:
 def test_whenever_a_process_is_killed_the_records_are_whole(
     killed_at, suite_folder, moment, recorded, scored
 ):
-    service = SubmissionService(settings_for(suite_folder, killed_at / moment))
+    service = SubmissionsApp(settings_for(suite_folder, killed_at / moment))
     with snapshot(service.engine) as session:
         found = [session.scalar(select(func.count()).select_from(table)) for table in (Submission, Score)]
     assert found == [recorded, scored]
-    assert service.finish_scoring() == recorded - scored
-    assert len(service.board().rows) == recorded
+    assert service.intake.finish_scoring() == recorded - scored
+    assert len(service.records.board().rows) == recorded
     receipt = send(service, verdicts(service.suite))
     assert receipt.is_new == (recorded == 0)
     acknowledged = [{"id": receipt.submission_id, "sha256": receipt.file_sha256}]
     assert_records_are_whole(service, acknowledged)
-    restarted = SubmissionService(service.settings)
-    assert restarted.board().to_bytes() == service.board().to_bytes()
+    restarted = SubmissionsApp(service.settings)
+    assert restarted.records.board().to_bytes() == service.records.board().to_bytes()
 
 
 @pytest.mark.slow
@@ -186,5 +186,5 @@ def test_a_killed_server_serves_the_same_board_when_it_is_started_again(suite_fo
     finally:
         space.kill()
     assert fresh_board(suite_folder, state, tmp_path / "board") == before
-    service = SubmissionService(settings_for(suite_folder, state))
+    service = SubmissionsApp(settings_for(suite_folder, state))
     assert_records_are_whole(service, receipts(tmp_path / "acknowledged"))

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited
 from submissions.records.integrity import export_to_folder, restore_from_folder, verify
-from submissions.service import SubmissionService
 from tests.support.submissions import send, verdicts, with_rules
 
 ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
@@ -16,7 +16,7 @@ ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
 
 def serve(settings, together, told) -> None:
     """Send every file of every account, as the other process does at the same time; tell what was taken."""
-    service = with_rules(SubmissionService(settings), files_a_day=2)
+    service = with_rules(SubmissionsApp(settings), files_a_day=2)
     together.wait(timeout=300)
     for misses in range(FILES):
         for account in ACCOUNTS:
@@ -53,9 +53,9 @@ def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
     taken = {(account, name) for account, name, _ in found if name}
     assert Counter(account for account, _ in taken) == dict.fromkeys(ACCOUNTS, 2)
     assert sum(is_new for _, _, is_new in found) == 2 * len(ACCOUNTS)
-    service = with_rules(SubmissionService(shared), files_a_day=2)
-    assert {row.id for row in service.board().rows} == {name for _, name in taken}
-    assert {service.quota(account).left_today for account in ACCOUNTS} == {0}
+    service = with_rules(SubmissionsApp(shared), files_a_day=2)
+    assert {row.id for row in service.records.board().rows} == {name for _, name in taken}
+    assert {service.records.quota(account).left_today for account in ACCOUNTS} == {0}
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -64,14 +64,14 @@ def test_a_file_outlives_the_disk_of_the_replica_that_took_it(request, settings,
     is_sqlite = database == "sqlite"
     url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
     shared = settings.model_copy(update={"database_url": url})
-    one = SubmissionService(shared.model_copy(update={"state_dir": tmp_path / "one"}))
+    one = SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / "one"}))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(type(one), "_score_now", lambda self, recorded, upload, labels: recorded)  # killed
         receipt = send(one, verdicts(one.suite, misses=2))
     shutil.rmtree(tmp_path / "one", ignore_errors=True)
-    two = SubmissionService(shared.model_copy(update={"state_dir": tmp_path / "two"}))
-    assert two.finish_scoring() == 1
-    assert two.verdicts(receipt.submission_id).rows == len(two.suite.split("test"))
+    two = SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / "two"}))
+    assert two.intake.finish_scoring() == 1
+    assert two.records.verdicts(receipt.submission_id).rows == len(two.suite.split("test"))
     assert verify(two).problems == ()
     assert export_to_folder(two, tmp_path / "backup").missing == ()
     target = settings.model_copy(
@@ -79,6 +79,6 @@ def test_a_file_outlives_the_disk_of_the_replica_that_took_it(request, settings,
     )
     assert restore_from_folder(target, tmp_path / "backup").missing == ()
     shutil.rmtree(tmp_path / "three", ignore_errors=True)
-    restored = SubmissionService(target)
+    restored = SubmissionsApp(target)
     assert verify(restored).problems == ()
-    assert restored.board().to_bytes() == two.board().to_bytes()
+    assert restored.records.board().to_bytes() == two.records.board().to_bytes()

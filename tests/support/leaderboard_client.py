@@ -10,10 +10,10 @@ from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.responses import StaticAssets
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 
-def leaderboard_client(service: SubmissionService) -> TestClient:
+def leaderboard_client(service: SubmissionsApp) -> TestClient:
     """A client of the page at ``/``."""
     app = FastAPI()
     app.include_router(
@@ -24,7 +24,7 @@ def leaderboard_client(service: SubmissionService) -> TestClient:
     return TestClient(app)
 
 
-def page_html(service: SubmissionService, query: str = "") -> str:
+def page_html(service: SubmissionsApp, query: str = "") -> str:
     """The page at an address."""
     return leaderboard_client(service).get(f"/?{query}").text
 
@@ -47,6 +47,6 @@ def rows_html(board: Board, choice: LeaderboardQuery, after: int) -> str:
     )
 
 
-def board_html(service: SubmissionService, choice: LeaderboardQuery) -> str:
+def board_html(service: SubmissionsApp, choice: LeaderboardQuery) -> str:
     """The table of the board as it is now."""
-    return table_html(service.board(), choice)
+    return table_html(service.records.board(), choice)

@@ -24,10 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path.cwd()))  # the code of the release
 
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records.integrity import export_to_folder
 from submissions.scoring.rescore import publish, rescore
-from submissions.service import SubmissionService
 from submissions.startup import open_service
 from tests.support.canary import CANARIES
 from tests.support.submissions import send, settings_for, verdicts, write_suite
@@ -50,7 +50,7 @@ def make(folder: Path) -> None:
     (folder / "records" / "secret").write_text(SECRET)
     settings = settings_for(folder / "suite", folder / "records", labels="records", secret=None)
     open_service(settings).close()
-    service = SubmissionService(
+    service = SubmissionsApp(
         settings, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=next(days))
     )
     publish(service, labels.encode(), MIA, "the first labels")
@@ -58,16 +58,16 @@ def make(folder: Path) -> None:
         name: send(service, verdicts(service.suite, misses=misses), judge=name, account=name).submission_id
         for name, misses in (("Ada", 1), ("Bob", 4))
     }
-    service.actions.publish(sent["Ada"], Actor("Ada"))
+    service.moderation.publish(sent["Ada"], Actor("Ada"))
     publish(service, labels.replace("Unsuccessful", "Successful", 1).encode(), MIA, "one was wrong")
     rescore(service, MIA)
-    service.actions.refresh(sent["Bob"], Actor("Bob"), service.label_version)
+    service.moderation.refresh(sent["Bob"], Actor("Bob"), service.label_version)
     for _ in range(3):
         service.clock()  # the round ends
     shown = {
         "label_version": service.label_version,
-        "owners": {name: service.submission(sent[name], Actor(name)).report for name in sent},
-        "rows": {row.judge: row.labels["success"]["overall"] for row in service.board().rows},
+        "owners": {name: service.records.submission(sent[name], Actor(name)).report for name in sent},
+        "rows": {row.judge: row.labels["success"]["overall"] for row in service.records.board().rows},
     }
     (folder / "shown.json").write_text(json.dumps(shown, sort_keys=True, indent=1) + "\n")
     export_to_folder(service, folder / "backup")

@@ -7,10 +7,10 @@ import time
 import urllib.request
 from pathlib import Path
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from dataset_script import sample
-from submissions.intake.upload import declare
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support import commands
 from tests.support.clocks import one_a_day
 from tests.support.ports import hold_port, port_of
@@ -76,7 +76,7 @@ class SampleSpace(RunningSpace):
             state_dir=folder / "state",
             data_dir=folder / "none",
         )
-        service = SubmissionService(settings)
+        service = SubmissionsApp(settings)
         self.ids = [trajectory.trajectory_id for trajectory in service.suite.split("test")]
         yes = [{"trajectory_id": name, "success": True, "reasoning": WHY} for name in self.ids]
         one = [{"trajectory_id": name, "success": name == self.ids[0]} for name in self.ids]
@@ -106,7 +106,7 @@ class JudgedSpace(RunningSpace):
 
     def __init__(self, folder: Path, verdicts: Path, **environment: str) -> None:
         state = folder / "state"
-        service = SubmissionService(Settings(state_dir=state), clock=one_a_day())
+        service = SubmissionsApp(Settings(state_dir=state), clock=one_a_day())
         self.ids = {}
         for judge, (file, kind, inputs) in JUDGES.items():
             content = (verdicts / f"{file}.jsonl").read_bytes()
@@ -121,9 +121,11 @@ class JudgedSpace(RunningSpace):
         return _submit(self._service, content, judge, "Other", "tree")
 
 
-def _submit(service: SubmissionService, content: bytes, judge: str, kind: str, inputs: str) -> str:
+def _submit(service: SubmissionsApp, content: bytes, judge: str, kind: str, inputs: str) -> str:
     declaration = declare(account="Ada", judge=judge, kind=kind, inputs=inputs, test_labels_used=False)
-    return service.submit(service.check(content, "verdicts.jsonl", "test"), declaration).receipt.submission_id
+    return service.intake.submit(
+        service.intake.check(content, "verdicts.jsonl", "test"), declaration
+    ).receipt.submission_id
 
 
 def _with_scores(content: bytes) -> bytes:

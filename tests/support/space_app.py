@@ -19,8 +19,8 @@ from space.web.body_limits import BodyLimits, Gate
 from space.web.frame import PageFrame
 from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.service import SubmissionService
 from tests.space.auth.conftest import session_cookie
 from tests.support.canary import CANARIES
 from tests.support.submissions import send, settings_for, verdicts, with_rules, write_suite
@@ -31,7 +31,7 @@ LABEL_WORDS = (*CANARIES, "counts_by_task")
 """What no answer may hold."""
 
 
-def rest_app(service: SubmissionService, counts: Mapping[str, Gate] | None = None) -> FastAPI:
+def rest_app(service: SubmissionsApp, counts: Mapping[str, Gate] | None = None) -> FastAPI:
     """An application without routes: errors become status codes and bodies are bounded as in the Space.
 
     ``counts`` counts files where a test is about it.
@@ -48,7 +48,7 @@ def rest_app(service: SubmissionService, counts: Mapping[str, Gate] | None = Non
     return app
 
 
-def local_client(service: SubmissionService, found: JudgeVerdicts | None = None) -> TestClient:
+def local_client(service: SubmissionsApp, found: JudgeVerdicts | None = None) -> TestClient:
     """A client of all pages and REST without Gradio; nobody is signed in (see `signed_in`).
 
     ``found`` stands for the verdicts that are known.
@@ -61,18 +61,18 @@ def local_client(service: SubmissionService, found: JudgeVerdicts | None = None)
     return TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
 
-def signed_in(service: SubmissionService, name: str) -> dict[str, str]:
+def signed_in(service: SubmissionsApp, name: str) -> dict[str, str]:
     """The headers of somebody's browser on a page of the server."""
     return {"sec-fetch-site": "same-origin", "cookie": session_cookie(Services(service, None).auth, name)}
 
 
-def public_service(folder: Path) -> SubmissionService:
+def public_service(folder: Path) -> SubmissionsApp:
     """Nothing submitted yet; anyone may see figures over many labels."""
     write_suite(folder)
-    return SubmissionService(settings_for(folder, folder / "state"))
+    return SubmissionsApp(settings_for(folder, folder / "state"))
 
 
-def send_three(service: SubmissionService) -> dict[str, str]:
+def send_three(service: SubmissionsApp) -> dict[str, str]:
     """Alpha (9 of 9), Beta (8 of 12) and Gamma (10 of 30 called successful are): the ids by name."""
     return {
         judge: send(
@@ -82,7 +82,7 @@ def send_three(service: SubmissionService) -> dict[str, str]:
     }
 
 
-def public_with_three(folder: Path) -> tuple[SubmissionService, dict[str, str]]:
+def public_with_three(folder: Path) -> tuple[SubmissionsApp, dict[str, str]]:
     """`public_service` with the records of `send_three` and their ids: scored once in a run, then copied."""
     first = folder.parent / "three-submitted"
     if not (first / "ids.json").is_file():
@@ -113,19 +113,19 @@ class Clock:
         return self.now
 
 
-def private_service(folder: Path, **rules) -> SubmissionService:
+def private_service(folder: Path, **rules) -> SubmissionsApp:
     """Nothing submitted yet; noise as by default, rounds of a day, and as many files as a test sends."""
     write_suite(folder)
-    service = SubmissionService(settings_for(folder, folder / "state"), clock=Clock())
+    service = SubmissionsApp(settings_for(folder, folder / "state"), clock=Clock())
     plain = {"files_a_day": 1000, "files_a_year": 1000, "public_rows_a_year": 1000}
     return with_rules(service, is_public=False, fewest_positives=1, round_days=1, **{**plain, **rules})
 
 
-def make_public(service: SubmissionService, ids: Iterable[str], account: str = "Ada") -> None:
+def make_public(service: SubmissionsApp, ids: Iterable[str], account: str = "Ada") -> None:
     """Put submissions on the board: released where held, made public by their owner, and the round ends."""
     maintainer = Actor("Mia", is_maintainer=True)
     for submission_id in ids:
-        if service.submission(submission_id, maintainer).status.is_held:
-            service.decide("released", submission_id, maintainer, "looked at")
-        service.actions.publish(submission_id, Actor(account))
+        if service.records.submission(submission_id, maintainer).status.is_held:
+            service.moderation.decide("released", submission_id, maintainer, "looked at")
+        service.moderation.publish(submission_id, Actor(account))
     service.clock.now += timedelta(days=1)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from submissions import service as service_module
+from submissions.app import SubmissionsApp
+from submissions.intake import service as intake_service
+from submissions.records import service as records_service
 from submissions.scoring import scorer
-from submissions.service import SubmissionService
 from tests.support.submissions import send, settings_for, verdicts
 
 JOBS = tuple((f"Judge {judge}", misses) for judge in range(4) for misses in range(3))
@@ -23,11 +24,11 @@ def send_all(folder: str, state: str, acknowledged: str, threads: str, times: st
     """Each thread sends every job so many times, beginning with another one; every receipt is written down at
     once.
     """
-    service = SubmissionService(settings_for(Path(folder), Path(state)))
+    service = SubmissionsApp(settings_for(Path(folder), Path(state)))
     contents = [verdicts(service.suite, misses=n) for n in range(3)]
     print("ready", flush=True)
     sys.stdin.readline()
-    service.finish_scoring()
+    service.intake.finish_scoring()
     handle = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     barrier = threading.Barrier(int(threads))
 
@@ -53,9 +54,9 @@ def send_all(folder: str, state: str, acknowledged: str, threads: str, times: st
 
 def board(folder: str, state: str, out: str) -> None:
     """Start on what is there, and write the board's bytes."""
-    service = SubmissionService(settings_for(Path(folder), Path(state)))
-    service.finish_scoring()
-    Path(out).write_bytes(service.board().to_bytes())
+    service = SubmissionsApp(settings_for(Path(folder), Path(state)))
+    service.intake.finish_scoring()
+    Path(out).write_bytes(service.records.board().to_bytes())
 
 
 def die(folder: str, state: str, *moments: str) -> None:
@@ -64,7 +65,7 @@ def die(folder: str, state: str, *moments: str) -> None:
         child = os.fork()
         if child == 0:
             MOMENTS[moment]()
-            service = SubmissionService(settings_for(Path(folder), Path(state) / moment))
+            service = SubmissionsApp(settings_for(Path(folder), Path(state) / moment))
             send(service, verdicts(service.suite))
             os._exit(0)
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL, moment
@@ -75,7 +76,7 @@ def _kill(*_arguments, **_options) -> None:
 
 
 def _when_the_file_is_kept() -> None:
-    service_module.record_submission = _kill
+    intake_service.record_submission = _kill
 
 
 def _before_the_record_is_committed() -> None:
@@ -105,7 +106,7 @@ def _before_the_score_is_committed() -> None:
 
 
 def _when_it_is_scored() -> None:
-    service_module.receipt_of = _kill
+    records_service.receipt_of = _kill
 
 
 MOMENTS = {

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
+from arb.core.judge_info import JudgeInfo, declare
 from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteRules
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import Declaration, declare
 from submissions.moderation.overview import read_log
 from submissions.records.database import Account, Judge, Score, Submission, snapshot
 from submissions.records.event_log import number_of_events
-from submissions.service import SubmissionService
 from tests.support.canary import CANARIES
 
 AGENTS = ("agent-a", "agent-b")
@@ -124,7 +124,7 @@ def verdicts(suite: Suite, split: str = "test", misses: int = 0, false_alarms: i
     return ("\n".join(lines) + "\n").encode()
 
 
-def with_rules(service: SubmissionService, is_public: bool = True, **rules) -> SubmissionService:
+def with_rules(service: SubmissionsApp, is_public: bool = True, **rules) -> SubmissionsApp:
     """The same service under other rules of its suite; nothing may have been asked of it yet."""
     suite = service.suite
     changed = replace(suite, labels_are_public=is_public, rules=SuiteRules(**rules))
@@ -132,15 +132,15 @@ def with_rules(service: SubmissionService, is_public: bool = True, **rules) -> S
     return service
 
 
-def declaration(**changes) -> Declaration:
+def declaration(**changes) -> JudgeInfo:
     """A declaration with every field filled in."""
     return declare(**{**FORM, **changes})
 
 
-def send(service: SubmissionService, content: bytes, **changes):
+def send(service: SubmissionsApp, content: bytes, **changes):
     """Submit a file as the form does, and ask again once the Hub has it or never will; gives the receipt."""
     declared = declaration(**changes)
-    receipt = service.submit(service.check(content, "verdicts.jsonl", "test"), declared).receipt
+    receipt = service.intake.submit(service.intake.check(content, "verdicts.jsonl", "test"), declared).receipt
     if receipt.status != "waiting":
         return receipt
     with snapshot(service.engine) as session:
@@ -148,14 +148,14 @@ def send(service: SubmissionService, content: bytes, **changes):
     ends = time.monotonic() + 120
     while not service.durability.wait(last, 20.0) and not service.durability.ended:
         assert time.monotonic() < ends, "the Hub does not have it"
-    now = service.submission(receipt.submission_id, Actor(declared.account)).receipt
+    now = service.records.submission(receipt.submission_id, Actor(declared.account)).receipt
     return replace(now, is_new=receipt.is_new)
 
 
 TABLES = (Account, Judge, Submission, Score)
 
 
-def counts(service: SubmissionService) -> dict[str, int]:
+def counts(service: SubmissionsApp) -> dict[str, int]:
     """How many entries each table has."""
     with snapshot(service.engine) as session:
         return {
@@ -163,29 +163,29 @@ def counts(service: SubmissionService) -> dict[str, int]:
         }
 
 
-def stored_files(service: SubmissionService) -> list[Path]:
+def stored_files(service: SubmissionsApp) -> list[Path]:
     """The files in the store, half-written ones too."""
     return [path for path in (service.settings.state_dir / "files").rglob("*") if path.is_file()]
 
 
-def score_of(service: SubmissionService, submission_id: str) -> Score:
+def score_of(service: SubmissionsApp, submission_id: str) -> Score:
     """The one score of a submission."""
     with snapshot(service.engine) as session:
         return session.scalars(select(Score).where(Score.submission_id == submission_id)).one()
 
 
-def again(service: SubmissionService, **changes) -> SubmissionService:
+def again(service: SubmissionsApp, **changes) -> SubmissionsApp:
     """The same records after a restart."""
-    return SubmissionService(service.settings.model_copy(update=changes))
+    return SubmissionsApp(service.settings.model_copy(update=changes))
 
 
-def assert_nothing_was_written(service: SubmissionService) -> None:
+def assert_nothing_was_written(service: SubmissionsApp) -> None:
     """No entry and no file."""
     assert counts(service) == {"accounts": 0, "judges": 0, "submissions": 0, "scores": 0}
     assert stored_files(service) == []
 
 
-def log_of(service: SubmissionService, **choice) -> list[dict]:
+def log_of(service: SubmissionsApp, **choice) -> list[dict]:
     """The event log as maintainers read it, newest first."""
     with service.snapshot() as session:
         return read_log(session, **choice)

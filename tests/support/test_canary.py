@@ -14,12 +14,12 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from arb.core.judge_info import declare
 from arb.core.settings import Settings
 from leaderboard.board.export import write_static_site
 from space.app import create_app
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import declare
-from submissions.service import SubmissionService
 from tests.support.canary import CANARIES, Watch, files_with_canaries, watching
 from tests.support.permissions import QUERIES, expected
 from tests.support.submissions import FORM, RELEASED_HEADER
@@ -64,10 +64,10 @@ def planted(tmp_path_factory):
     calls = [place < RIGHT or POSITIVES <= place < POSITIVES + CALLED - RIGHT for place in range(N)]
     lines = [json.dumps({"trajectory_id": t, "success": c}) for t, c in zip(ids, calls, strict=True)]
     moment = [datetime.now(UTC) - timedelta(days=3)]
-    service = SubmissionService(settings, clock=lambda: moment[0])
-    upload = service.check("\n".join(lines).encode(), "verdicts.jsonl", "test")
-    receipt = service.submit(upload, declare(**FORM)).receipt
-    service.actions.publish(receipt.submission_id, Actor("Ada"))
+    service = SubmissionsApp(settings, clock=lambda: moment[0])
+    upload = service.intake.check("\n".join(lines).encode(), "verdicts.jsonl", "test")
+    receipt = service.intake.submit(upload, declare(**FORM)).receipt
+    service.moderation.publish(receipt.submission_id, Actor("Ada"))
     return settings, receipt.submission_id
 
 
@@ -86,8 +86,8 @@ def assert_nothing_exact(text: str, where: str) -> None:
 
 def test_the_counts_are_what_the_figures_above_say(planted):
     settings, submission_id = planted
-    service = SubmissionService(settings)
-    told = service.submission(submission_id, Actor("Mia", is_maintainer=True))
+    service = SubmissionsApp(settings)
+    told = service.records.submission(submission_id, Actor("Mia", is_maintainer=True))
     cell = told.report["labels"]["success"]["overall"]
     assert [cell[name] for name in ("tp", "fp", "fn", "tn")] == [101, 72, 38, 96]
     assert [cell[name] for name in ("precision", "recall", "f1", "accuracy")] == list(EXACT)
@@ -115,11 +115,11 @@ def test_no_page_and_no_response_reveals_exact_metrics(planted, caplog):
 
 def test_the_owners_figures_and_the_static_site_are_not_exact(planted, tmp_path):
     settings, submission_id = planted
-    service = SubmissionService(settings)
-    told = service.submission(submission_id, Actor("Ada"))
+    service = SubmissionsApp(settings)
+    told = service.records.submission(submission_id, Actor("Ada"))
     assert told.report["labels"]["success"]["overall"]["noise"] == {"tp_sd": 40, "positives_sd": 40}
     assert_nothing_exact(json.dumps(told.to_json()), "the owner's submission")
-    write_static_site(service.board(), tmp_path / "site")
+    write_static_site(service.records.board(), tmp_path / "site")
     for path in (tmp_path / "site").rglob("*"):
         if path.is_file():
             assert_nothing_exact(path.read_text(), path.name)

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Body, Depends, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from arb.core.judge_info import NAME_LENGTH
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from space.pages.annotate.access import Access, AnnotatorContext
 from space.pages.annotate.item import API, next_of
@@ -17,7 +18,6 @@ from space.pages.annotate.page import DISCUSSION_API
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
-from submissions.intake.upload import NAME_LENGTH
 from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
 from submissions.labels.annotation_state import FLAG_LENGTH, AssignedTask, Draft, SavedAnswers
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH

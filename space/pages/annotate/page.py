@@ -129,7 +129,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
     blind = state.blind_items(reader.annotator) if reader.annotator else frozenset()
     versions = published_versions(service.engine, service.suite.name)
     last = rescorings(service)[-1:]
-    boards = [service.board_under(event.body[name]) for event in last for name in ("from", "to")]
+    boards = [service.records.board_under(event.body[name]) for event in last for name in ("from", "to")]
     return {
         "people": progress_of_annotators(state),
         "report": annotations.agreement(),

@@ -69,7 +69,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def compare_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
-        board = services.submissions.board()
+        board = services.submissions.records.board()
         rows = [row for row_id in chosen["judges"] if (row := board.row(row_id)) is not None]
         n_absent = len(chosen["judges"]) - len(rows)
         label, metric = chosen["label"], chosen["figure"]

@@ -31,10 +31,10 @@ from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, REFUSALS, AccessRefused, recorded, require_open
 from space.web.query import link_to
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.records.statuses import error_tags
-from submissions.service import SubmissionService
 
 PATH: Final = "/errors"
 KINDS: Final[Mapping[str, Kind]] = {"fp": "false positive", "fn": "false negative"}
@@ -118,7 +118,7 @@ class TagReader:
 
 
 def errors_of(
-    service: SubmissionService, verdicts: JudgeVerdicts, column: JudgeColumn, split: str, blind: BlindItems
+    service: SubmissionsApp, verdicts: JudgeVerdicts, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[WrongVerdict, ...]:
     """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
     labels = verdicts.labels(split)
@@ -130,7 +130,7 @@ def errors_of(
 
 
 def queue_page(
-    service: SubmissionService,
+    service: SubmissionsApp,
     verdicts: JudgeVerdicts,
     column: JudgeColumn,
     split: str,
@@ -176,7 +176,7 @@ def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
 
 
 def judge_choices(
-    service: SubmissionService,
+    service: SubmissionsApp,
     verdicts: JudgeVerdicts,
     split: str,
     tags: Sequence[ErrorTag],
@@ -262,7 +262,7 @@ class NewTag(BaseModel):
 
 
 def build_errors_router(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     actions: ReaderActions,
     verdicts: JudgeVerdicts,
@@ -330,7 +330,7 @@ Group = Annotated[str, Query(max_length=120)]
 
 
 def build_errors_pages(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     verdicts: JudgeVerdicts,
     pages: PageFrame,

@@ -42,7 +42,7 @@ from space.web.cells import (
 )
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 PATH: Final = "/judge"
 ERRORS: Final = "/errors"
@@ -66,7 +66,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def judge_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
-        board = service.board()
+        board = service.records.board()
         row, label = board.row(chosen["id"]), chosen["label"]
         common = {
             "chosen": chosen,
@@ -98,7 +98,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _values(
-    service: SubmissionService, verdicts: JudgeVerdicts, board: Board, view: JudgeView
+    service: SubmissionsApp, verdicts: JudgeVerdicts, board: Board, view: JudgeView
 ) -> dict[str, Any]:
     """What the page of a judge that answers the label shows."""
     row, label, suite = view.row, view.label, service.suite

@@ -17,8 +17,8 @@ from leaderboard.labels.quality import disagreement_rates, noise_band
 from leaderboard.report import RunningCosts, running_costs, task_names
 from space.pages.judge.view import BY_AGENT, BY_BENCHMARK, JudgeView
 from space.web.cells import Axis, metric_cell, short_name
+from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
-from submissions.service import SubmissionService
 
 ASKED: Final = MappingProxyType(
     {
@@ -179,9 +179,7 @@ CAVEAT = (
 )
 
 
-def describe_label_noise(
-    service: SubmissionService, row: BoardRow, label: str, axis: Axis
-) -> LabelNoise | None:
+def describe_label_noise(service: SubmissionsApp, row: BoardRow, label: str, axis: Axis) -> LabelNoise | None:
     """The noise of a row's label. None for references, where labels are private, and where
     no two annotators are known to differ."""
     test = service.labels_for_public_figures()
@@ -227,12 +225,12 @@ class FileFacts:
     calibration_absent: str
 
 
-def file_facts(service: SubmissionService, row: BoardRow, label: str) -> FileFacts:
+def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> FileFacts:
     """What is known of a row's file; scores meet test labels only where the suite's labels are public."""
-    if row.provenance != "scored" and row.id not in service.paper_verdicts:
+    if row.provenance != "scored" and row.id not in service.records.paper_verdicts:
         return FileFacts(None, NO_FILE, None, "")
     try:
-        verdicts = service.verdicts(row.id)
+        verdicts = service.records.verdicts(row.id)
     except (KeyError, VerdictsUnavailable):
         return FileFacts(None, "Its file cannot be read at the moment.", None, "")
     costs = running_costs(verdicts, len(verdicts.success))

@@ -28,7 +28,7 @@ from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 PATH: Final = "/"
 DESCRIPTION: Final = (
@@ -51,7 +51,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
 
     def choice_of(request: Request) -> tuple[Board, Options, LeaderboardQuery, list[str]]:
-        board = service.board()
+        board = service.records.board()
         options = known.get(board.key, lambda: options_of(board))
         return board, options, *choice_in(request.url.query, options)
 
@@ -59,7 +59,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def leaderboard(request: Request) -> Response:
         board, options, choice, refused = choice_of(request)
-        key = (board.key, verdicts.version, choice, tuple(refused), service.read_only_reason)
+        key = (board.key, verdicts.version, choice, tuple(refused), service.intake.read_only_reason)
 
         def values() -> dict[str, Any]:
             return {
@@ -116,7 +116,7 @@ def table_values(
     }
 
 
-def facts_of(service: SubmissionService, board: Board) -> dict[str, Any]:
+def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:
     """Return what the metrics of a board rest on, for the head of the page."""
     test = service.suite.split("test")
     dates = [row.date for row in board.rows if row.provenance == "scored"]
@@ -126,7 +126,7 @@ def facts_of(service: SubmissionService, board: Board) -> dict[str, Any]:
         "label_version": board.label_version,
         "n_judges": sum(rank is not None for rank in board.ranks("success").values()),
         "updated": max(dates)[:10] if dates else None,
-        "read_only_reason": service.read_only_reason,
+        "read_only_reason": service.intake.read_only_reason,
     }
 
 

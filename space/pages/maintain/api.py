@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from space.auth.auth import Auth
 from space.pages.annotate.access import BlindItems
 from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, recorded, require_open
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.corrections import next_labels, publish_corrections
@@ -20,7 +21,6 @@ from submissions.moderation.actions import REASON_LENGTH, AccountChange, Decisio
 from submissions.moderation.overview import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import Rescoring, label_effects, rescore
-from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 FAILED = "something failed on our side; the log says what. It goes on where it was when it is begun again"
@@ -28,21 +28,26 @@ FAILED = "something failed on our side; the log says what. It goes on where it w
 
 @dataclass(frozen=True)
 class JobState:
-    """Where re-scoring is: ``found`` what it changed, ``told`` why it failed."""
+    """Where re-scoring is: ``found`` what it changed, ``message`` why it failed."""
 
     state: Literal["idle", "running", "done", "failed"]
     found: Rescoring | None = None
-    told: str = ""
+    message: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The same as JSON."""
-        return {"state": self.state, "found": self.found and self.found.to_json(), "told": self.told}
+        return {
+            "state": self.state,
+            "found": self.found and self.found.to_json(),
+            "message": self.message,
+            "told": self.message,  # the older name of "message"
+        }
 
 
 class RescoringJob:
     """Re-scores everything when asked. Safe for threads."""
 
-    def __init__(self, service: SubmissionService) -> None:
+    def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
         self._lock = threading.Lock()
         self._state = JobState("idle")
@@ -76,10 +81,10 @@ class RescoringJob:
             try:
                 state = JobState("done", rescore(self._service, actor))
             except SubmissionError as reason:
-                state = JobState("failed", told=str(reason))
+                state = JobState("failed", message=str(reason))
             except Exception:
                 logger.exception("re-scoring failed")
-                state = JobState("failed", told=FAILED)
+                state = JobState("failed", message=FAILED)
             with self._lock:
                 actor, self._asked_again = self._asked_again, None
                 if actor is None:
@@ -119,7 +124,7 @@ class AccountDecision(BaseModel):
     even_if_unknown: bool = Field(False, description="Also accept a name that nobody has here yet.")
 
 
-def _next_version(service: SubmissionService, blind: BlindItems) -> dict[str, Any]:
+def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:
     try:
         found = next_labels(service)
     except SubmissionError as problem:
@@ -141,7 +146,7 @@ def _next_version(service: SubmissionService, blind: BlindItems) -> dict[str, An
 
 
 def build_maintain_router(
-    service: SubmissionService, auth: Auth, job: RescoringJob, blind_items: Callable[[Request], BlindItems]
+    service: SubmissionsApp, auth: Auth, job: RescoringJob, blind_items: Callable[[Request], BlindItems]
 ) -> APIRouter:
     """The routes over a service; each asks ``auth`` for a maintainer first."""
     router = APIRouter()
@@ -159,7 +164,7 @@ def build_maintain_router(
     ) -> JSONResponse:
         """Rejecting a held submission does not count towards the limits of its account."""
         require_open(service, even_if_lost=True)
-        hide_unknown(actor, service.decide, body.decision, submission_id, actor, body.reason)
+        hide_unknown(actor, service.moderation.decide, body.decision, submission_id, actor, body.reason)
         return recorded(service, submission_id=submission_id, decision=body.decision)
 
     @router.post(
@@ -174,7 +179,7 @@ def build_maintain_router(
     ) -> JSONResponse:
         """What was shown to a banned account stays charged to the leak budget; what was not is given back."""
         require_open(service, even_if_lost=True)
-        service.actions.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
+        service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
         return recorded(service, account=name, decision=body.decision)
 
     _add_rescoring(router, service, auth, job, blind_items)
@@ -197,7 +202,7 @@ def build_maintain_router(
 
 def _add_rescoring(
     router: APIRouter,
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     job: RescoringJob,
     blind_items: Callable[[Request], BlindItems],

@@ -18,6 +18,8 @@ from space.pages.maintain.api import RescoringJob
 from space.pages.mine import PATH as OWN_PATH
 from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
+from submissions.app import SubmissionsApp
+from submissions.moderation.actions import conflict_of
 from submissions.moderation.overview import (
     TITLES,
     Flag,
@@ -29,9 +31,7 @@ from submissions.moderation.overview import (
 )
 from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
-from submissions.records.statuses import SubmissionStatus
 from submissions.scoring.rescore import rescorings
-from submissions.service import SubmissionService
 
 DECISIONS: Final = (
     ("released", "Release: score it"),
@@ -62,29 +62,15 @@ class SubmissionRow:
         return [mark for mark, is_so in marks.items() if is_so]
 
     @property
-    def decisions(self) -> tuple[tuple[str, str], ...]:
-        """What makes sense to decide as things are, as (decision, words)."""
-        return decisions_on(self.listed.status)
-
-
-def decisions_on(status: SubmissionStatus) -> tuple[tuple[str, str], ...]:
-    if status.is_withdrawn:
-        return ()
-    sensible = {
-        "released": status.is_held,
-        "hidden": not status.is_hidden,
-        "shown": status.is_hidden,
-        "verified": not status.is_verified,
-        "rejected": not status.is_rejected,
-        "label_exposed": not status.is_label_exposed,
-    }
-    return tuple((decision, words) for decision, words in DECISIONS if sensible[decision])
+    def decisions(self) -> list[tuple[str, str]]:
+        """The possible decisions, as (decision, words)."""
+        return [pair for pair in DECISIONS if conflict_of(pair[0], self.listed.status) is None]
 
 
 def is_found(listed: ListedSubmission, search: str) -> bool:
     """Whether every word of a search is in what a submission is called."""
-    said = f"{listed.id} {listed.account} {listed.judge} {listed.first_name} {listed.content_hash}".casefold()
-    return all(word in said for word in search.casefold().split())
+    text = f"{listed.id} {listed.account} {listed.judge} {listed.first_name} {listed.content_hash}".casefold()
+    return all(word in text for word in search.casefold().split())
 
 
 def leak_tables(report: LeakReport) -> dict[str, list[tuple[str, Leak]]]:
@@ -117,7 +103,7 @@ Search = Annotated[str, Query(max_length=200)]
 
 
 def build_maintain_pages(
-    service: SubmissionService,
+    service: SubmissionsApp,
     auth: Auth,
     job: RescoringJob,
     pages: PageFrame,
@@ -162,7 +148,7 @@ def build_maintain_pages(
     return router
 
 
-def _about(service: SubmissionService) -> dict[str, Any]:
+def _about(service: SubmissionsApp) -> dict[str, Any]:
     return {
         "suite": service.suite.name,
         "label_version": service.label_version,
@@ -172,7 +158,7 @@ def _about(service: SubmissionService) -> dict[str, Any]:
     }
 
 
-def _submissions(service: SubmissionService, found: Overview, search: str, page: int) -> dict[str, Any]:
+def _submissions(service: SubmissionsApp, found: Overview, search: str, page: int) -> dict[str, Any]:
     """The queue, and a page of all submissions, newest first."""
     flags: defaultdict[str, list[Flag]] = defaultdict(list)
     for flag in found.flags:
@@ -203,9 +189,9 @@ def _submissions(service: SubmissionService, found: Overview, search: str, page:
     }
 
 
-def _rescoring(service: SubmissionService, job: RescoringJob) -> dict[str, Any]:
+def _rescoring(service: SubmissionsApp, job: RescoringJob) -> dict[str, Any]:
     """The last re-scorings that changed labels, with the names that their rows have now."""
-    names = {row.id: f"{row.judge} by {row.account}" for row in service.board().rows}
+    names = {row.id: f"{row.judge} by {row.account}" for row in service.records.board().rows}
     found = [
         {
             "at": record.at,
@@ -222,8 +208,8 @@ def _rescoring(service: SubmissionService, job: RescoringJob) -> dict[str, Any]:
     return {"rescorings": found, "job": job.state}
 
 
-def _leak(service: SubmissionService) -> dict[str, Any]:
-    report = service.leak.get()
+def _leak(service: SubmissionsApp) -> dict[str, Any]:
+    report = service.records.leak.get()
     return {
         "leak": report and report.total,
         "leaks": leak_tables(report) if report else {},

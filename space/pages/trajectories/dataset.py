@@ -49,7 +49,7 @@ from space.pages.trajectories.verdicts import (
     judges_of,
     with_submitted,
 )
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 
 logger = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ class Explorer:
     Its methods raise KeyError for what no dataset has, and TrajectoriesUnavailable when files cannot be read.
     """
 
-    def __init__(self, settings: Settings, service: SubmissionService) -> None:
+    def __init__(self, settings: Settings, service: SubmissionsApp) -> None:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
@@ -241,7 +241,7 @@ class Explorer:
             opened = self.holding(trajectory_id)
             entry = opened.index.by_id[trajectory_id]
             submitted = self._submitted.of_suite(opened.suite)
-            with_a_page = {row.id for row in self._service.board().rows}
+            with_a_page = {row.id for row in self._service.records.board().rows}
             questions = self._questions(opened.suite)
             return Story(
                 entry=entry,

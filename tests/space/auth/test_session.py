@@ -8,8 +8,8 @@ from arb.core.settings import Settings
 from space.auth import auth
 from space.auth.auth import SESSION_SECONDS, Auth, SessionCookie, session_key
 from space.services import Services
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.service import SubmissionService
 from tests.space.auth.conftest import session_cookie
 from tests.support.space_app import local_client
 
@@ -134,7 +134,7 @@ def test_a_session_begun_at_one_replica_is_known_at_the_other_and_ends_at_both(
         update={"database_url": url, "secret": SecretStr("d60e39385ce3bf93624150de2b763b69")}
     )
     one, two = (
-        local_client(SubmissionService(shared.model_copy(update={"state_dir": tmp_path / name})))
+        local_client(SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / name})))
         for name in ("one", "two")
     )
     own_page = {"sec-fetch-site": "same-origin"}

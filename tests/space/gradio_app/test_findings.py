@@ -14,7 +14,7 @@ def rows(service):
 
 def viewed(service, rows, name="a.jsonl"):
     content = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows).encode()
-    return view_upload(service.check(content, name, "test"))
+    return view_upload(service.intake.check(content, name, "test"))
 
 
 def codes(view):
@@ -71,7 +71,7 @@ def test_nothing_is_said_to_be_understood_of_a_file_with_errors(service, rows):
 
 
 def test_rows_are_counted_by_benchmark(service):
-    view = view_upload(service.check(verdicts(service.suite), "a.jsonl", "test"))
+    view = view_upload(service.intake.check(verdicts(service.suite), "a.jsonl", "test"))
     # AssistantBench 3 tasks, WebArena 6, WorkArena 3, WorkArena++ 3, two agents each
     assert [(title, part.rows) for title, part in view.parts] == [
         ("AssistantBench", 6), ("WebArena", 12), ("WorkArena", 6), ("WorkArena++", 6),
@@ -80,13 +80,13 @@ def test_rows_are_counted_by_benchmark(service):
 
 
 def test_a_file_that_is_nothing_that_is_read_has_a_finding_without_rows(service):
-    view = view_upload(service.check(b"%PDF-1.7", "a.pdf", "test"))
+    view = view_upload(service.intake.check(b"%PDF-1.7", "a.pdf", "test"))
     assert codes(view) == {KINDS["file"]: ["not_text"]}
     assert view.groups[0].findings[0].rows == ()
 
 
 def findings(service, content: bytes, name="a.jsonl"):
-    view = view_upload(service.check(content, name, "test"))
+    view = view_upload(service.intake.check(content, name, "test"))
     return {shown.finding.code: shown for group in view.groups for shown in group.findings}
 
 

@@ -5,7 +5,7 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
-from space.gradio_app.submit_page import page_values, receipt_html
+from space.gradio_app.submit_page import receipt_html
 from submissions.intake.accounts import Actor
 from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text
@@ -14,7 +14,7 @@ from tests.support.submissions import declaration, send, verdicts, with_rules
 
 def shown(service, **options) -> str:
     receipt = send(service, verdicts(service.suite, **options))
-    return receipt_html(service, receipt, service.submission(receipt.submission_id, Actor("Ada")))
+    return receipt_html(service, receipt, service.records.submission(receipt.submission_id, Actor("Ada")))
 
 
 def test_it_can_be_saved_and_checked_and_leads_to_its_page(service):
@@ -40,9 +40,9 @@ def test_a_held_file_says_who_looks_at_it_and_why(service):
 
 def test_a_record_that_does_not_last_yet_is_never_called_accepted(service, monkeypatch):
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
-    file = service.check(verdicts(service.suite), "verdicts.jsonl", "test")
-    receipt = service.submit(file, declaration()).receipt
-    html = receipt_html(service, receipt, service.submission(receipt.submission_id, Actor("Ada")))
+    file = service.intake.check(verdicts(service.suite), "verdicts.jsonl", "test")
+    receipt = service.intake.submit(file, declaration()).receipt
+    html = receipt_html(service, receipt, service.records.submission(receipt.submission_id, Actor("Ada")))
     text = shown_text(html)
     assert "Submitted, and waiting. It is recorded here and waits to be stored permanently" in text
     assert "It is accepted:" not in text
@@ -61,9 +61,3 @@ def test_metrics_of_private_labels_are_marked_as_noisy_and_for_the_owner_only(se
         "These counts carry noise: ± 6 true positives overall (a standard deviation), ± 3 on how many" in text
     )
     assert "the judge’s page" not in text
-
-
-def test_what_may_be_submitted_stands_on_the_page_before(service):
-    with_rules(service, files_a_day=2, files_a_year=20)
-    said = page_values(service)["allowance"]
-    assert "An account may have 2 files scored on test in 24 hours and 20 in a year" in said

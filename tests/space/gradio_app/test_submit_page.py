@@ -19,8 +19,8 @@ from space.gradio_app.submit_page import (
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
+from submissions.app import SubmissionsApp
 from submissions.scoring.scorer import Scorer
-from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.submissions import FORM, verdicts, with_rules
 
@@ -46,7 +46,7 @@ def page_html(service) -> str:
         "Submit",
         "/submit",
         **page_values(service),
-        read_only_reason=service.read_only_reason,
+        read_only_reason=service.intake.read_only_reason,
     )
 
 
@@ -65,13 +65,13 @@ def uploaded(tmp_path, monkeypatch):
 
 
 def rows(service) -> int:
-    return len(service.board().rows)
+    return len(service.records.board().rows)
 
 
 def test_a_submission_shows_its_receipt_and_its_scored_row(service, uploaded):
     html = submitted(service, uploaded(verdicts(service.suite, misses=4, false_alarms=2)), "test", form())
     text = shown_text(html)
-    (row,) = service.board().rows
+    (row,) = service.records.board().rows
     assert "Submitted and scored." in text
     assert row.id in text
     assert row.file_sha256 in text
@@ -81,28 +81,16 @@ def test_a_submission_shows_its_receipt_and_its_scored_row(service, uploaded):
     assert re.search(r'data-cell="Overall".*?<strong>75.0</strong>', html, re.S)
     assert "60.0" in text
     assert "Side effect: the file has no such verdicts." in text
-
-
-def test_the_same_file_again_shows_the_same_receipt(service, uploaded):
-    path = uploaded(verdicts(service.suite))
-    first = submitted(service, path, "test", form())
-    second = submitted(service, path, "test", form())
-    assert "sent this file before" in shown_text(second)
-    receipt = re.compile(r"<dt>Receipt</dt><dd><code>(\w+)</code>")
-    assert receipt.findall(first) == receipt.findall(second) != []
-    assert rows(service) == 1
+    assert f'href="/judge?id={row.id}"' in html
 
 
 def test_a_dev_file_shows_its_report_and_is_not_recorded(service, uploaded):
-    html = submitted(service, uploaded(verdicts(service.suite, "dev", false_alarms=1)), "dev", form())
+    path = uploaded(verdicts(service.suite, "dev", false_alarms=1))
+    html = submitted(service, path, "dev", (*[""] * 7, None))  # the declaration is not needed
     assert "75.0" in html  # 3 of 4
+    assert "nothing was recorded" in shown_text(html)
     assert 'id="receipt"' not in html
     assert rows(service) == 0
-
-
-def test_a_dev_file_can_be_rehearsed_with_an_empty_form(service, uploaded):
-    html = submitted(service, uploaded(verdicts(service.suite, "dev")), "dev", (*[""] * 7, None))
-    assert 'data-label="success"' in html
 
 
 def test_a_missing_file_is_reported(service):
@@ -111,7 +99,11 @@ def test_a_missing_file_is_reported(service):
 
 def test_every_problem_of_the_form_is_reported_at_once_and_nothing_recorded(service, uploaded):
     fields = form(used=None, account="", judge="x" * 99, kind=None, inputs=None, link="javascript:alert(1)")
-    text = shown_text(submitted(service, uploaded(verdicts(service.suite)), "test", fields))
+    endpoints, path = Endpoints(Services(service, None)), uploaded(verdicts(service.suite))
+    html, by_field = submission_html(endpoints, path, "test", fields, LOCAL)
+    text = shown_text(html)
+    assert set(by_field) == {"account", "judge", "kind", "inputs", "link", "test_labels_used"}
+    assert by_field["account"] == "Your name: fill it in"
     for said in (
         "Your name: fill it in", "Name of the judge: is over 80", "Kind: choose one",
         "What it sees: choose one", "Link: is not a web address", "Test labels: say whether",
@@ -123,7 +115,7 @@ def test_every_problem_of_the_form_is_reported_at_once_and_nothing_recorded(serv
 @pytest.mark.parametrize(("used", "kept"), [(YES, True), (NO, False)])
 def test_the_answer_about_test_labels_is_recorded(service, uploaded, used, kept):
     submitted(service, uploaded(verdicts(service.suite)), "test", form(used=used))
-    assert service.board().rows[0].test_labels_used is kept
+    assert service.records.board().rows[0].test_labels_used is kept
 
 
 def test_hostile_names_come_back_as_text(service, uploaded, hostile):
@@ -135,12 +127,12 @@ def test_hostile_names_come_back_as_text(service, uploaded, hostile):
 
 
 def test_hostile_values_in_a_file_come_back_as_text(service, hostile):
-    harmless = service.check(
+    harmless = service.intake.check(
         b'{"trajectory_id": "nowhere", "success": "perhaps", "extra": 1}\n', "a.jsonl", "test"
     )
     quoted = '"' + hostile.replace('"', '""') + '"'
     content = f"trajectory_id,success,{quoted}\nnowhere,x,1\n{quoted},x,2\n"
-    upload = service.check(content.encode(), hostile, "test")
+    upload = service.intake.check(content.encode(), hostile, "test")
     assert not upload.check.acceptable
     html = findings_html(upload)
     allowed = tags_and_attributes(findings_html(harmless))
@@ -148,31 +140,31 @@ def test_hostile_values_in_a_file_come_back_as_text(service, hostile):
 
 
 def test_hostile_file_names_come_back_as_text(service, hostile):
-    html = findings_html(service.check(verdicts(service.suite), hostile, "test"))
-    plain = findings_html(service.check(verdicts(service.suite), "plain", "test"))
+    html = findings_html(service.intake.check(verdicts(service.suite), hostile, "test"))
+    plain = findings_html(service.intake.check(verdicts(service.suite), "plain", "test"))
     assert tags_and_attributes(html) == tags_and_attributes(plain)
 
 
 def test_findings_are_shown_all_at_once_with_their_rows(service):
     lines = verdicts(service.suite).splitlines(keepends=True)
     content = b"".join([*lines[1:], lines[1], b'{"trajectory_id": "nowhere", "success": 7}\n'])
-    text = shown_text(findings_html(service.check(content, "a.jsonl", "test")))
+    text = shown_text(findings_html(service.intake.check(content, "a.jsonl", "test")))
     assert "is not valid for test yet" in text
     for code in ("missing_id", "duplicate_id", "malformed_id", "out_of_range"):
         assert code in text
 
 
 def test_a_valid_file_is_called_valid_with_its_rows(service):
-    text = shown_text(findings_html(service.check(verdicts(service.suite), "a.jsonl", "test")))
+    text = shown_text(findings_html(service.intake.check(verdicts(service.suite), "a.jsonl", "test")))
     assert "a.jsonl is valid for test: 30 rows, verdicts on 100.0 %." in text
 
 
 def test_a_file_over_the_limit_is_not_parsed(settings, uploaded, monkeypatch):
-    service = SubmissionService(settings.model_copy(update={"max_upload_bytes": 1000}))
+    service = SubmissionsApp(settings.model_copy(update={"max_upload_bytes": 1000}))
     sizes = []
-    real = service.check
+    real = service.intake.check
     monkeypatch.setattr(
-        service, "check", lambda content, *rest: (sizes.append(len(content)), real(content, *rest))[1]
+        service.intake, "check", lambda content, *rest: (sizes.append(len(content)), real(content, *rest))[1]
     )
     html = submitted(service, uploaded(b"x" * 1_000_000), "test", form())
     assert sizes == []
@@ -220,7 +212,7 @@ def test_a_submission_after_a_failed_score_is_one_entry(service, uploaded, monke
 
 
 def test_submitting_without_labels_is_refused_in_words(settings, uploaded):
-    service = SubmissionService(settings.model_copy(update={"labels": "none"}))
+    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
     html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
     assert "submitting is off: no labels are configured" in shown_text(html)
 
@@ -254,18 +246,16 @@ def test_the_guide_names_the_files_to_fill_in_and_what_is_public(service):
 
 
 def test_a_read_only_space_says_so_above_the_form(settings):
-    service = SubmissionService(settings.model_copy(update={"labels": "none"}))
+    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
     text = shown_text(page_html(service))
     assert "Submitting is off now; checking works." in text
     assert "no labels are configured" in text
 
 
 def test_whether_verdicts_become_public_depends_on_the_suite(service, settings):
-    hidden = with_rules(SubmissionService(settings), is_public=False)
+    hidden = with_rules(SubmissionsApp(settings), is_public=False)
     assert "The file itself stays on this server." in shown_text(page_html(hidden))
-    official = SubmissionService(
-        settings.model_copy(update={"suite": "agent-reward-bench", "labels": "none"})
-    )
+    official = SubmissionsApp(settings.model_copy(update={"suite": "agent-reward-bench", "labels": "none"}))
     assert "its verdicts and reasoning are shown" in shown_text(page_html(official))
 
 
@@ -276,34 +266,12 @@ def test_the_lines_for_curl_are_five(service):
 
 def test_a_files_rows_are_shown_with_its_findings_as_text(service, hostile):
     row = json.dumps({"trajectory_id": "nowhere", "success": hostile}, ensure_ascii=False)
-    html = findings_html(service.check(f"{row}\n".encode(), "a.jsonl", "test"))
+    html = findings_html(service.intake.check(f"{row}\n".encode(), "a.jsonl", "test"))
     assert f"row 1{excerpt(row)}" in shown_text(html)
 
 
 def test_without_a_file_the_page_says_what_will_be_seen(service):
     assert "No file yet." in shown_text(check_html(Endpoints(Services(service, None)), None, "test", LOCAL))
-
-
-def test_a_rehearsal_says_that_nothing_was_recorded(service, uploaded):
-    html = submitted(service, uploaded(verdicts(service.suite, "dev")), "dev", form())
-    assert "nothing was recorded" in shown_text(html)
-
-
-def test_the_receipt_leads_to_the_judges_page(service, uploaded):
-    html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
-    (row,) = service.board().rows
-    assert f'href="/judge?id={row.id}"' in html
-
-
-def test_each_problem_of_the_declaration_stands_at_its_field(service, uploaded):
-    fields = form(used=None, account="", link="javascript:alert(1)")
-    endpoints = Endpoints(Services(service, None))
-    _, by_field = submission_html(endpoints, uploaded(verdicts(service.suite)), "test", fields, LOCAL)
-    assert by_field == {
-        "account": "Your name: fill it in",
-        "link": "Link: is not a web address; begin with https:// or leave it empty",
-        "test_labels_used": "Test labels: say whether they were used to build or tune the judge",
-    }
 
 
 def test_a_file_outside_the_folder_for_uploads_is_not_read(service, uploaded, tmp_path):
@@ -345,13 +313,13 @@ def elsewhere(service) -> str:
 
 
 @pytest.fixture
-def on_space(settings) -> SubmissionService:
+def on_space(settings) -> SubmissionsApp:
     changes = {
         "space_id": "ada/board",
         "space_host": "ada-board.hf.space,judges.example",
         "state_lasts": True,
     }
-    return SubmissionService(settings.model_copy(update=changes))
+    return SubmissionsApp(settings.model_copy(update=changes))
 
 
 def test_on_a_space_the_lines_to_copy_send_a_token_and_no_name(on_space):

@@ -6,8 +6,8 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from space.operations.metrics import MOST_ROUTES, Metrics, build_metrics_router
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
-from submissions.service import SubmissionService
 from tests.support.submissions import declaration, verdicts
 
 
@@ -55,8 +55,8 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-def watched(settings, metrics) -> SubmissionService:
-    service = SubmissionService(settings)
+def watched(settings, metrics) -> SubmissionsApp:
+    service = SubmissionsApp(settings)
     metrics.watch_service(service)
     return service
 

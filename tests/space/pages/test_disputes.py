@@ -12,7 +12,7 @@ from space.pages.disputes import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.index import Labels
 from space.pages.trajectories.page import story_fragment
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.space_app import MAINTAINER, local_client, signed_in
 from tests.support.submissions import settings_for, with_rules, write_suite
@@ -21,8 +21,8 @@ FAILED = Labels(success=False, side_effect=None, repetition=True, optimality=2)
 
 
 @pytest.fixture
-def service(settings) -> SubmissionService:
-    return SubmissionService(settings.model_copy(update={"maintainers": MAINTAINER}))
+def service(settings) -> SubmissionsApp:
+    return SubmissionsApp(settings.model_copy(update={"maintainers": MAINTAINER}))
 
 
 @pytest.fixture
@@ -31,10 +31,10 @@ def client(service):
 
 
 @pytest.fixture
-def private(tmp_path) -> SubmissionService:
+def private(tmp_path) -> SubmissionsApp:
     write_suite(tmp_path)
     settings = settings_for(tmp_path, tmp_path / "state", maintainers=MAINTAINER)
-    return with_rules(SubmissionService(settings), is_public=False)
+    return with_rules(SubmissionsApp(settings), is_public=False)
 
 
 def a_run(service, split="test", place=0) -> str:
@@ -136,7 +136,7 @@ def test_both_decisions_on_a_hidden_label_look_alike(tmp_path):
     for decision in ("corrected", "kept"):
         folder = tmp_path / decision
         write_suite(folder)
-        service = SubmissionService(settings_for(folder, folder / "state", maintainers=MAINTAINER))
+        service = SubmissionsApp(settings_for(folder, folder / "state", maintainers=MAINTAINER))
         private = with_rules(service, is_public=False)
         client = local_client(private)
         file_one(client, private)
@@ -172,7 +172,7 @@ def test_the_form_shows_labels_on_dev_and_none_on_test():
 @pytest.fixture(scope="module")
 def sample_explorer(tmp_path_factory) -> Explorer:
     settings = Settings(suite="sample", labels="none", state_dir=tmp_path_factory.mktemp("state"))
-    return Explorer(settings, SubmissionService(settings))
+    return Explorer(settings, SubmissionsApp(settings))
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])

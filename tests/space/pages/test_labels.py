@@ -6,13 +6,13 @@ import pytest
 
 from space.pages.judge.summary import describe_label_noise
 from space.web.cells import Axis
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.corrections import publish_corrections
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish, rescore
-from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.submissions.labels.test_versions import corrected
 from tests.submissions.scoring.test_board import with_doubles
@@ -29,7 +29,7 @@ def released(suite_folder) -> bytes:
 
 
 @pytest.fixture
-def corrected_service(service, released) -> SubmissionService:
+def corrected_service(service, released) -> SubmissionsApp:
     """Two label sets; Bold, which misses place 0, is the best under the second."""
     found = again(service, labels="records", maintainers=MAINTAINER)
     publish(found, released, MIA, "as released")
@@ -78,7 +78,7 @@ def rescored(client, service) -> dict:
 
 
 @pytest.fixture
-def contested(service) -> SubmissionService:
+def contested(service) -> SubmissionsApp:
     """Right and Bold under labels from a file; the success of place 0 waits to be corrected."""
     found = again(service, maintainers=MAINTAINER)
     send(found, verdicts(found.suite), judge="Right")
@@ -213,7 +213,7 @@ def test_hostile_reasons_stay_text(service, released, hostile):
 
 
 @pytest.fixture
-def doubled(service, released) -> SubmissionService:
+def doubled(service, released) -> SubmissionsApp:
     found = again(service, labels="records")
     publish(found, with_doubles(released, trajectory_success="Unsuccessful"), MIA, "with doubles")
     return found

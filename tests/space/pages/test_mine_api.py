@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.intake.receipts import problem_of
-from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
 from tests.space.conftest import shown_text
 from tests.support.clocks import one_a_day
@@ -28,8 +28,8 @@ def sent(service) -> str:
     return send(service, verdicts(service.suite, misses=4, false_alarms=2)).submission_id
 
 
-def service_at(settings, clock) -> SubmissionService:
-    return SubmissionService(settings, clock=clock)
+def service_at(settings, clock) -> SubmissionsApp:
+    return SubmissionsApp(settings, clock=clock)
 
 
 def post_file(client, content, headers=None, **declared):
@@ -42,7 +42,7 @@ def test_its_owner_gets_receipt_standing_and_figures(service, sent):
     found = answer.json()
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert (found["submission_id"], found["status"], found["judge_name"]) == (sent, "accepted", "First judge")
-    assert found["told"] == "It is accepted and stored permanently."
+    assert found["message"] == found["told"] == "It is accepted and stored permanently."
     # 10 positives, 4 missed, 2 false alarms: TP 6, FP 2
     assert [found["report"]["labels"]["success"]["overall"][name] for name in ("tp", "fp")] == [6, 2]
     assert problem_of(found, service.signer.public_key) is None
@@ -64,10 +64,10 @@ def test_others_get_one_answer_whether_an_id_exists_or_not(service, sent, path):
 def test_withdrawing_takes_the_row_off_the_board_and_is_told(service, sent):
     client, path = local_client(service), f"/api/submissions/{sent}/withdraw"
     assert client.post(path, json={}, headers=signed_in(service, "Bob")).status_code == 403
-    assert len(service.board().rows) == 1
+    assert len(service.records.board().rows) == 1
     answer = client.post(path, json={"reason": "a mistake"}, headers=signed_in(service, "Ada"))
     assert answer.json()["standing"]["is_withdrawn"] is True
-    assert service.board().rows == ()
+    assert service.records.board().rows == ()
     again = client.post(path, headers=signed_in(service, "Ada"))
     assert (again.status_code, again.json()["detail"]) == (409, "this submission is withdrawn already")
 
@@ -81,7 +81,7 @@ def test_a_page_of_another_site_withdraws_nothing(service, sent):
     ):
         headers = {"cookie": signed_in(service, "Ada")["cookie"], **where}
         assert client.post(path, json={}, headers=headers).status_code == 401
-    assert len(service.board().rows) == 1
+    assert len(service.records.board().rows) == 1
 
 
 def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
@@ -93,7 +93,7 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
         200,
         {"account": "Ada", "judge": "Better name", "lasts": True},
     )
-    assert [row.judge for row in service.board().rows] == ["Better name"]
+    assert [row.judge for row in service.records.board().rows] == ["Better name"]
     none = client.post(
         "/api/judges/rename", json={**said, "judge": "No judge"}, headers=signed_in(service, "Ada")
     )
@@ -207,6 +207,8 @@ def test_a_submission_that_is_accepted_known_or_over_the_limit(service):
     assert (first.status_code, again.status_code) == (201, 200)
     found = first.json()
     assert (found["status"], found["is_new"], again.json()["is_new"]) == ("accepted", True, False)
+    assert found["submission_id"] == again.json()["submission_id"]
+    assert [row.id for row in service.records.board().rows] == [found["submission_id"]]
     assert problem_of(found, service.signer.public_key) is None
     assert found["report"]["labels"]["success"]["overall"]["tp"] == 9
     over = post_file(client, verdicts(service.suite, misses=2))
@@ -265,7 +267,7 @@ def test_an_owner_asks_for_metrics_under_newer_labels_and_is_told_the_day_at_the
     (tmp_path / "newer_labels.csv").write_text(labels)
     changed = service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'newer_labels.csv'}"})
     newer = with_rules(service_at(changed, clock), is_public=False, **rules)
-    newer.finish_scoring()
+    newer.intake.finish_scoring()
     client, ada = local_client(newer), signed_in(newer, "Ada")
     path = f"/api/submissions/{sent}"
     older = client.get(path, headers=ada).json()["report"]["label_version"]

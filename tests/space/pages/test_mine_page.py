@@ -70,7 +70,7 @@ def test_a_private_submission_says_its_noise_and_when_it_can_be_seen(service):
     assert "These counts carry noise: ± 6 true positives overall" in text
     assert f'action="/api/submissions/{sent}/publish"' in html
     assert "may make 2 rows public in a year" in text
-    service.actions.publish(sent, Actor("Ada"))
+    service.moderation.publish(sent, Actor("Ada"))
     html = mine(service)
     assert "appears on the board with the next round, on 2026-" in shown_text(html)
     assert f'action="/api/submissions/{sent}/publish"' not in html
@@ -81,8 +81,8 @@ def test_what_is_withdrawn_held_or_rejected_is_told_with_the_reason(service):
     _, rejected, withdrawn = (
         send(service, verdicts(service.suite, misses=misses)).submission_id for misses in range(3)
     )
-    service.decide("rejected", rejected, Actor("Grace", is_maintainer=True), "no judge at all")
-    service.actions.withdraw(withdrawn, Actor("Ada"), "wrong file")
+    service.moderation.decide("rejected", rejected, Actor("Grace", is_maintainer=True), "no judge at all")
+    service.moderation.withdraw(withdrawn, Actor("Ada"), "wrong file")
     text = shown_text(mine(service))
     assert "It is held until a maintainer has reviewed it, and is scored after that:" in text
     assert "A maintainer rejected it: no judge at all." in text
@@ -104,7 +104,7 @@ def test_long_lists_come_in_pages(service):
 def test_hostile_names_come_back_as_text(service, hostile):
     send(service, verdicts(service.suite), judge="plain")
     plain = mine(service)
-    service.actions.rename("Ada", "plain", hostile[:80], Actor("Ada"))
+    service.moderation.rename("Ada", "plain", hostile[:80], Actor("Ada"))
     html = mine(service)
     assert hostile[:80] in shown_text(html)
     assert tags_and_attributes(html) == tags_and_attributes(plain)

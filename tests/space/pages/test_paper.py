@@ -6,7 +6,7 @@ import pytest
 
 from leaderboard.paper.table import PaperTable, TableCell, TableRow
 from space.web.query import link_to
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.support.space_app import local_client
 
@@ -48,7 +48,7 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
     shutil.copy(real / "aer-c.jsonl", folder / "grok.jsonl")
     (folder / "nnetnav.jsonl").write_text("[]")
     updates = {"state_dir": tmp_path / "state", "paper_verdicts": folder}
-    text = shown_text(page_of(SubmissionService(official_settings.model_copy(update=updates)), "10"))
+    text = shown_text(page_of(SubmissionsApp(official_settings.model_copy(update=updates)), "10"))
     assert "Rule-based" in text
     assert "AER-C" not in text
     assert "'grok' is no judge of the paper" in caplog.text
@@ -57,7 +57,7 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
 
 @pytest.mark.labels
 def test_without_files_the_tables_of_one_agent_say_what_to_do(official_settings, tmp_path):
-    service = SubmissionService(official_settings.model_copy(update={"state_dir": tmp_path}))
+    service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
     assert "ARB_PAPER_VERDICTS" in page_of(service, "9")
 
 

@@ -34,7 +34,7 @@ def private(service):
     for judge, misses, alarms in (("Alpha", 1, 2), ("Beta", 3, 4)):
         content = with_scores(verdicts(service.suite, misses=misses, false_alarms=alarms))
         sent = send(service, content, judge=judge, account=judge)
-        service.actions.publish(sent.submission_id, Actor(judge))
+        service.moderation.publish(sent.submission_id, Actor(judge))
     send(service, verdicts(service.suite, misses=5), judge="Hidden", account="Hidden")
     for _ in range(8):  # days: the round ends
         service.clock()
@@ -46,7 +46,7 @@ def page_of(service, path, **choices) -> str:
 
 
 def ids(service) -> list[str]:
-    return [row.id for row in service.board().rows]
+    return [row.id for row in service.records.board().rows]
 
 
 def kept_to_herself(service) -> str:
@@ -93,7 +93,7 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
     service.clock = one_a_day()
     with_rules(service, is_public=False, **RULES, ranking_half=True)
     sent = send(service, verdicts(service.suite, misses=1, false_alarms=3)).submission_id
-    service.actions.publish(sent, Actor("Ada"))
+    service.moderation.publish(sent, Actor("Ada"))
     for _ in range(8):
         service.clock()
     told = shown_text(board_html(service, LeaderboardQuery()))

@@ -3,7 +3,7 @@
 import pytest
 
 from space.web.query import link_to
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.support.space_app import local_client
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.labels
 @pytest.fixture(scope="module")
 def client(official_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("official")
-    return local_client(SubmissionService(official_settings.model_copy(update={"state_dir": folder})))
+    return local_client(SubmissionsApp(official_settings.model_copy(update={"state_dir": folder})))
 
 
 def text_of(client, address: str) -> str:

@@ -8,7 +8,7 @@ from arb.core.settings import Settings
 from leaderboard.success_rates.rates import Evaluator, rate_of
 from space.pages.success_rates import benchmarks_of, describe_rate, view_rates, view_training
 from space.web.query import link_to
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.support.space_app import local_client, public_with_three
 from tests.support.submissions import assert_nothing_was_written, send, verdicts, with_rules
@@ -60,12 +60,12 @@ def test_an_evaluator_that_agrees_everywhere_is_said_to():
 
 @pytest.mark.labels
 def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_path):
-    service = SubmissionService(official_settings.model_copy(update={"state_dir": tmp_path}))
+    service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
     text = shown_text(page_of(service, benchmark="webarena"))
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
     assert "Rule-based, paper puts none above and all 4 agents below experts on WebArena" in text
     assert "Qwen2.5-VL above GPT-4o, unlike experts" in text
-    _, kept = view_training(service.board().ranking("success"))
+    _, kept = view_training(service.records.board().ranking("success"))
     rule_based = next(effect for row, _, effect in kept if row.id == "paper/rule-based")
     # 165 right and 32 wrong kept: 1,000 * 32 / 197 = 162.4; 130 successes lost: 659.9
     assert (round(rule_based.wrong, 1), round(rule_based.lost, 1)) == (162.4, 659.9)

@@ -28,7 +28,7 @@ GRACE = Actor("Grace", is_maintainer=True)
 
 def pages(service) -> list[str]:
     """The leaderboard, the first row's page, and the first two rows compared."""
-    ids = [row.id for row in service.board().rows]
+    ids = [row.id for row in service.records.board().rows]
     client = local_client(service)
     addresses = link_to("/judge", id=ids[0]), link_to("/compare", judges=ids)
     return [board_html(service, LeaderboardQuery()), *(client.get(address).text for address in addresses)]
@@ -39,13 +39,13 @@ def test_marks_are_shown_on_the_leaderboard_the_judge_page_and_in_comparisons(se
     send(service, verdicts(service.suite, misses=2, false_alarms=3), judge="Beta")
     for html in pages(service):
         assert "verified" not in shown_text(html)
-    service.decide("verified", first, GRACE, "ran it again")
-    service.decide("label_exposed", first, GRACE, "labels in the prompt")
+    service.moderation.decide("verified", first, GRACE, "ran it again")
+    service.moderation.decide("label_exposed", first, GRACE, "labels in the prompt")
     for html in pages(service):
         assert "verified" in shown_text(html)
         assert "labels exposed" in shown_text(html)
-    assert "verified: a maintainer ran it again" in describe_marks(service.board().rows[0])
-    assert "ran it again" not in describe_marks(service.board().rows[1])
+    assert "verified: a maintainer ran it again" in describe_marks(service.records.board().rows[0])
+    assert "ran it again" not in describe_marks(service.records.board().rows[1])
 
 
 def test_noise_is_described_with_its_size_and_the_source_of_ranks():

@@ -9,11 +9,11 @@ from fastapi.responses import HTMLResponse
 from fastapi.testclient import TestClient
 from pydantic import BaseModel, ConfigDict, Field
 
+from arb.core.judge_info import DeclarationError
 from space.auth.auth import Auth
 from space.web.http_errors import add_error_handlers, hide_unknown, require_open
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError
 from tests.support.space_app import rest_app
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

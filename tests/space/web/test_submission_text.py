@@ -34,9 +34,9 @@ def test_the_sentence_has_the_moment_of_the_next_file(left, text):
 
 
 def test_as_data_it_has_the_rules_too():
-    assert allowance_json(Quota(0, 7, NEXT), RULES) | {"told": ""} == {
+    assert allowance_json(Quota(0, 7, NEXT), RULES) | {"message": "", "told": ""} == {
         "files_a_day": 2, "files_a_year": 20, "left_today": 0, "left_this_year": 7,
-        "next_at": "2026-03-01T12:30:00+00:00", "told": "",
+        "next_at": "2026-03-01T12:30:00+00:00", "message": "", "told": "",
     }  # fmt: skip
     nothing = allowance_json(None, RULES)
     assert (nothing["left_today"], nothing["next_at"], nothing["told"]) == (None, None, "")

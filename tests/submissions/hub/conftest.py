@@ -7,7 +7,7 @@ import pytest
 
 from arb.core.hub import CommitRateLimiter
 from arb.core.settings import Settings
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from submissions.startup import open_service
 from tests.support.hub_server.server import running_hub
 from tests.support.submissions import settings_for
@@ -35,9 +35,9 @@ def hub_settings(suite_folder, tmp_path) -> Settings:
 @pytest.fixture
 def opened(hub, hub_settings):
     """Open services, by default with the settings of ``hub_settings``; they are closed at the end."""
-    services: list[SubmissionService] = []
+    services: list[SubmissionsApp] = []
 
-    def open_one(limiter: CommitRateLimiter | None = None, **changes) -> SubmissionService:
+    def open_one(limiter: CommitRateLimiter | None = None, **changes) -> SubmissionsApp:
         limiter = limiter or CommitRateLimiter(most_an_hour=10_000, burst=5_000)
         services.append(open_service(hub_settings.model_copy(update=changes), limiter=limiter))
         return services[-1]
@@ -49,10 +49,10 @@ def opened(hub, hub_settings):
 
 
 @pytest.fixture
-def crash(monkeypatch) -> Callable[[SubmissionService], None]:
+def crash(monkeypatch) -> Callable[[SubmissionsApp], None]:
     """End a service as a kill would: nothing is brought to the Hub any more, its locks are let go."""
 
-    def end(service: SubmissionService) -> None:
+    def end(service: SubmissionsApp) -> None:
         mirror = service.durability
         mirror._stop.set()
         mirror._wake.set()
@@ -61,7 +61,7 @@ def crash(monkeypatch) -> Callable[[SubmissionService], None]:
     return end
 
 
-def lose_the_disk(service: SubmissionService, crash: Callable[[SubmissionService], None]) -> None:
+def lose_the_disk(service: SubmissionsApp, crash: Callable[[SubmissionsApp], None]) -> None:
     """End a service as a kill would, and remove its state folder."""
     crash(service)
     service.engine.dispose()

@@ -20,9 +20,9 @@ def test_the_board_follows_the_records_and_holds_only_what_is_public(hub, opened
     monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_CHECKS", 0.05)
     service = opened(board_repo=BOARD)
     send(service, verdicts(service.suite))
-    eventually(lambda: digest_there(hub) == service.board().digest)
+    eventually(lambda: digest_there(hub) == service.records.board().digest)
     found = contents(hub, BOARD)
-    assert found["board.json"] == service.board().to_bytes()
+    assert found["board.json"] == service.records.board().to_bytes()
     assert found["board.csv"].startswith(b"label,")
     assert found.keys() == {".gitattributes", "README.md", "board.csv", "board.json"}
     assert yaml.safe_load(found["README.md"].split(b"---")[1])["configs"][0]["data_files"] == "board.csv"
@@ -33,7 +33,7 @@ def test_the_board_follows_the_records_and_holds_only_what_is_public(hub, opened
     number = len(titles(hub, BOARD))
     send(service, verdicts(service.suite))  # the same file: the same board
     send(service, verdicts(service.suite, misses=1))
-    eventually(lambda: digest_there(hub) == service.board().digest)
+    eventually(lambda: digest_there(hub) == service.records.board().digest)
     assert len(titles(hub, BOARD)) == number + 1
 
 
@@ -41,7 +41,7 @@ def test_a_start_with_the_same_board_makes_no_commit(hub, opened, crash, monkeyp
     monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_CHECKS", 0.05)
     service = opened(board_repo=BOARD)
     send(service, verdicts(service.suite))
-    eventually(lambda: digest_there(hub) == service.board().digest)
+    eventually(lambda: digest_there(hub) == service.records.board().digest)
     service.close()
     number, asked = len(titles(hub, BOARD)), len(hub.requests("GET", f"/api/datasets/{BOARD}"))
     opened(board_repo=BOARD)
@@ -59,7 +59,7 @@ def test_trouble_with_the_board_keeps_no_record_waiting(hub, opened):
 
 def test_without_a_repository_of_records_the_board_is_brought_too(hub, opened):
     service = opened(board_repo=BOARD, records_repo=None, state_lasts=True)
-    eventually(lambda: digest_there(hub) == service.board().digest)
+    eventually(lambda: digest_there(hub) == service.records.board().digest)
     assert service.durability.waiting() == 0
 
 
@@ -67,7 +67,7 @@ def test_no_board_is_brought_before_the_records_are_restored(hub, opened, crash,
     monkeypatch.setattr("submissions.hub.board_copy.SECONDS_BETWEEN_CHECKS", 0.02)
     service = opened(board_repo=BOARD)
     send(service, verdicts(service.suite))
-    eventually(lambda: digest_there(hub) == service.board().digest)
+    eventually(lambda: digest_there(hub) == service.records.board().digest)
     service.close()
     hub.fail("GET", f"/api/datasets/{RECORDS}", times=1_000_000, status=503)
     hub.seen.clear()

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.hub.records_copy import WAIT_FOR_A_FILE, next_batch
 from submissions.hub.repository import EventFile, event_file_of, file_path
 from submissions.intake.accounts import Actor
-from submissions.service import SubmissionService
 from tests.submissions.hub.conftest import RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, send_at_once, titles
 from tests.support.submissions import send, verdicts
@@ -99,7 +99,7 @@ def test_what_comes_while_a_commit_is_on_its_way_shares_the_next_one(hub, opened
 def test_an_act_that_nobody_waits_for_is_committed_soon(hub, opened):
     service = opened()
     receipt = send(service, verdicts(service.suite))
-    service.actions.withdraw(receipt.submission_id, ADA)
+    service.moderation.withdraw(receipt.submission_id, ADA)
     eventually(lambda: records_on(hub)[-1].kind == "withdrawn")
 
 
@@ -133,19 +133,21 @@ def test_with_a_third_of_calls_failing_everything_arrives_once(hub, opened):
         hub.fail(method, ".*", times=10_000, status=503, chance=lambda: draws.random() < 1 / 3)
     hub.fail("POST", "commit", times=10_000, status=500, after=True, chance=lambda: draws.random() < 1 / 3)
     service = opened()
-    eventually(lambda: service.read_only_reason is None)
+    eventually(lambda: service.intake.read_only_reason is None)
     receipts = send_at_once(service, [verdicts(service.suite, misses=n) for n in range(6)])
     eventually(lambda: service.durability.waiting() == 0)
     hub.faults.clear()
     assert len(receipts) == 6
     assert records_on(hub) == records_of(service)
     assert_no_record_is_without_its_file(hub)
-    again = {r.submission_id: service.submission(r.submission_id, ADA).receipt.status for r in receipts}
+    again = {
+        r.submission_id: service.records.submission(r.submission_id, ADA).receipt.status for r in receipts
+    }
     assert set(again.values()) == {"accepted"}
 
 
 def test_records_made_before_the_repository_was_named_are_brought_there(hub, opened, hub_settings):
-    before = SubmissionService(hub_settings.model_copy(update={"records_repo": None, "state_lasts": True}))
+    before = SubmissionsApp(hub_settings.model_copy(update={"records_repo": None, "state_lasts": True}))
     for n in range(3):
         send(before, verdicts(before.suite, misses=n))
     service = opened(state_lasts=True)
@@ -175,5 +177,5 @@ def test_what_waits_is_brought_to_the_hub_before_the_end(hub, opened, monkeypatc
 def test_a_public_repository_gets_no_record(hub, opened):
     hub.repository(RECORDS, private=False)
     service = opened()
-    assert "restored" in service.read_only_reason
+    assert "restored" in service.intake.read_only_reason
     assert titles(hub) == ["initial commit"]

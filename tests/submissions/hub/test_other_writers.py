@@ -28,13 +28,13 @@ def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, open
     assert records_of(later) == records_of(service)
     lost = send(service, verdicts(service.suite, misses=1))
     assert lost.status == "waiting"
-    eventually(lambda: service.read_only_reason == REPLACED)
-    assert "DATABASE_URL" in service.read_only_reason
+    eventually(lambda: service.intake.read_only_reason == REPLACED)
+    assert "DATABASE_URL" in service.intake.read_only_reason
     with pytest.raises(SubmissionError, match="another server writes"):
         send(service, verdicts(service.suite, misses=2))
     # Nothing is lost here, and the board can be read. The submission that did not reach the Hub has no row.
     assert len(records_of(service)) == 4
-    assert len(service.board().rows) == 1
+    assert len(service.records.board().rows) == 1
     assert send(later, verdicts(later.suite, misses=3)).status == "accepted"
     assert records_on(hub) == records_of(later)
     assert titles(hub).count(STARTS) == 2
@@ -74,10 +74,10 @@ def test_records_that_are_not_ours_under_our_numbers_stop_the_writing(hub, opene
     hub.commit(RECORDS, {span.path: to_lines(others), WRITER: writer})
     receipt = send(service, verdicts(service.suite, misses=1))
     assert receipt.status == "waiting"
-    eventually(lambda: service.read_only_reason == DIVERGED)
+    eventually(lambda: service.intake.read_only_reason == DIVERGED)
     assert records_on(hub)[2:] == others
     assert len(records_of(service)) == 4
-    assert service.submission(receipt.submission_id, ADA).receipt.status == "waiting"
+    assert service.records.submission(receipt.submission_id, ADA).receipt.status == "waiting"
 
 
 def test_an_old_disk_with_a_fork_is_told_at_the_start(hub, opened, crash, tmp_path, caplog):
@@ -93,7 +93,7 @@ def test_an_old_disk_with_a_fork_is_told_at_the_start(hub, opened, crash, tmp_pa
     crash(again)
     commits = len(titles(hub))
     forked = opened(state_dir=tmp_path / "fork")
-    assert forked.read_only_reason == DIVERGED
+    assert forked.intake.read_only_reason == DIVERGED
     assert "record 4 here and on the Hub (maintainer/records) are different" in caplog.text
     assert len(records_of(forked)) == 4
     assert len(titles(hub)) == commits
@@ -106,7 +106,7 @@ def test_damaged_records_on_the_hub_are_not_taken_over(hub, opened, crash, tmp_p
     path = next(path for path in contents(hub) if path.startswith("records/"))
     hub.commit(RECORDS, {path: contents(hub)[path].replace(b"First judge", b"Other judge")})
     again = opened(state_dir=tmp_path / "other")
-    assert again.read_only_reason == DIVERGED
+    assert again.intake.read_only_reason == DIVERGED
     assert records_of(again) == []
     assert "its content was changed" in caplog.text
 
@@ -140,7 +140,7 @@ def test_replicas_with_one_database_take_turns_and_each_brings_the_files_it_has(
     receipts = [send(one, verdicts(one.suite)), send(two, verdicts(one.suite, misses=1))]
     receipts += [send(one, verdicts(one.suite, misses=2))]
     assert [receipt.status for receipt in receipts] == ["accepted"] * 3
-    assert one.read_only_reason is two.read_only_reason is None
+    assert one.intake.read_only_reason is two.intake.read_only_reason is None
     crash(one)
     assert send(two, verdicts(one.suite, misses=3)).status == "accepted"
     assert records_on(hub) == records_of(two)

@@ -26,12 +26,12 @@ def silence(hub) -> None:
 def test_a_start_from_nothing_restores_records_files_and_board(hub, opened, crash):
     service = opened()
     sent = [send(service, verdicts(service.suite, misses=n), judge=f"Judge {n % 2}") for n in range(4)]
-    before, records = service.board().to_bytes(), records_of(service)
+    before, records = service.records.board().to_bytes(), records_of(service)
     names = {path.name for path in stored_files(service)}
     lose_the_disk(service, crash)
     again = opened()
     assert records_of(again) == records
-    assert again.board().to_bytes() == before
+    assert again.records.board().to_bytes() == before
     assert {path.name for path in stored_files(again)} == names
     for n, receipt in enumerate(sent):
         repeated = send(again, verdicts(again.suite, misses=n), judge=f"Judge {n % 2}")
@@ -72,7 +72,7 @@ def test_an_old_disk_takes_the_newer_records_and_their_files(hub, opened, crash,
     old = opened(state_dir=tmp_path / "old")
     assert records_of(old) == records_of(newer)
     assert len(stored_files(old)) == 2
-    assert old.board().to_bytes() == newer.board().to_bytes()
+    assert old.records.board().to_bytes() == newer.board().to_bytes()
 
 
 def test_a_disk_that_is_ahead_of_the_hub_brings_the_rest_there(hub, opened, crash):
@@ -106,12 +106,12 @@ def test_a_restore_that_breaks_off_goes_on_where_it_was(hub, opened, crash):
     hub.served.clear()
     hub.fail("GET", path, times=1_000_000, status=403)
     again = opened()
-    assert again.read_only_reason in (HUB_SILENT, RESTORING)
+    assert again.intake.read_only_reason in (HUB_SILENT, RESTORING)
     assert records_of(again) == []
     eventually(lambda: all(hub.served[file_path(r.file_sha256)] for r in sent if r is not sent[2]))
     served = dict(hub.served)
     hub.faults.clear()
-    eventually(lambda: again.read_only_reason is None)
+    eventually(lambda: again.intake.read_only_reason is None)
     others = [file_path(receipt.file_sha256) for receipt in sent if receipt is not sent[2]]
     assert [hub.served[other] for other in others] == [served[other] for other in others]
     assert len(records_of(again)) == 8
@@ -120,32 +120,32 @@ def test_a_restore_that_breaks_off_goes_on_where_it_was(hub, opened, crash):
 def test_while_the_hub_is_silent_at_the_start_reading_goes_on_and_submissions_are_off(hub, opened, crash):
     service = opened()
     send(service, verdicts(service.suite))
-    before = service.board().to_bytes()
+    before = service.records.board().to_bytes()
     crash(service)
     silence(hub)
     again = opened()
-    assert again.read_only_reason == HUB_SILENT
-    assert again.board().to_bytes() == before
+    assert again.intake.read_only_reason == HUB_SILENT
+    assert again.records.board().to_bytes() == before
     with pytest.raises(TemporarilyClosed, match="the Hub does not answer"):
         send(again, verdicts(again.suite, misses=1))
     assert len(records_of(again)) == 2
     hub.faults.clear()
-    eventually(lambda: again.read_only_reason is None)
+    eventually(lambda: again.intake.read_only_reason is None)
     assert send(again, verdicts(again.suite, misses=1)).status == "accepted"
 
 
 def test_from_nothing_and_with_a_silent_hub_it_starts_and_restores_later(hub, opened, crash):
     service = opened()
     send(service, verdicts(service.suite))
-    before = service.board().to_bytes()
+    before = service.records.board().to_bytes()
     lose_the_disk(service, crash)
     silence(hub)
     again = opened()
-    assert again.read_only_reason == HUB_SILENT
-    assert again.board().rows == ()
+    assert again.intake.read_only_reason == HUB_SILENT
+    assert again.records.board().rows == ()
     hub.faults.clear()
-    eventually(lambda: again.read_only_reason is None)
-    assert again.board().to_bytes() == before
+    eventually(lambda: again.intake.read_only_reason is None)
+    assert again.records.board().to_bytes() == before
 
 
 def test_records_that_are_whole_without_the_hub_are_added_to_while_it_is_silent(hub, opened, crash):
@@ -154,7 +154,7 @@ def test_records_that_are_whole_without_the_hub_are_added_to_while_it_is_silent(
     crash(service)
     silence(hub)
     again = opened(state_lasts=True)
-    assert again.read_only_reason is None
+    assert again.intake.read_only_reason is None
     assert send(again, verdicts(again.suite, misses=1)).status == "accepted"
     hub.faults.clear()
     eventually(lambda: again.durability.waiting() == 0)
@@ -162,11 +162,11 @@ def test_records_that_are_whole_without_the_hub_are_added_to_while_it_is_silent(
 
 
 def test_what_is_left_to_score_is_scored_after_the_restore_and_not_before(hub, opened, crash, monkeypatch):
-    from submissions import service as service_module
+    from submissions.intake import service as service_module
 
     service = opened()
     with monkeypatch.context() as broken:
-        broken.setattr(service_module.SubmissionService, "_score_now", lambda _, recorded, *__: recorded)
+        broken.setattr(service_module.IntakeService, "_score_now", lambda _, recorded, *__: recorded)
         receipt = send(service, verdicts(service.suite))
     assert [record.kind for record in records_of(service)] == ["submitted"]
     lose_the_disk(service, crash)
@@ -174,7 +174,7 @@ def test_what_is_left_to_score_is_scored_after_the_restore_and_not_before(hub, o
     again = opened()
     assert records_of(again) == []
     hub.faults.clear()
-    eventually(lambda: [row.id for row in again.board().rows] == [receipt.submission_id])
+    eventually(lambda: [row.id for row in again.records.board().rows] == [receipt.submission_id])
     eventually(lambda: again.durability.waiting() == 0)
     assert [record.kind for record in records_on(hub)] == ["submitted", "scored"]
 
@@ -184,26 +184,26 @@ def test_when_the_hub_falls_silent_later_submissions_wait_visibly_and_arrive(hub
     silence(hub)
     receipt = _send_without_waiting(service, verdicts(service.suite))
     assert receipt.status == "waiting"
-    view = service.submission(receipt.submission_id, Actor("Ada"))
+    view = service.records.submission(receipt.submission_id, Actor("Ada"))
     assert (view.receipt.status, view.report) == ("waiting", None)
-    assert service.board().rows == ()
+    assert service.records.board().rows == ()
     assert service.durability.waiting() == 2
     assert "2 records wait" in service.durability.message
     hub.faults.clear()
     eventually(lambda: service.durability.waiting() == 0)
-    view = service.submission(receipt.submission_id, Actor("Ada"))
+    view = service.records.submission(receipt.submission_id, Actor("Ada"))
     assert view.receipt.status == "accepted" and view.report is not None
-    assert [row.id for row in service.board().rows] == [receipt.submission_id]
+    assert [row.id for row in service.records.board().rows] == [receipt.submission_id]
     assert service.durability.message is None
     assert records_on(hub) == records_of(service)
 
 
 def _send_without_waiting(service, content: bytes):
     """Submit, and ask at once how it stands."""
-    upload = service.check(content, "verdicts.jsonl", "test")
+    upload = service.intake.check(content, "verdicts.jsonl", "test")
     wait = service.durability.wait
     service.durability.wait = lambda sequence, _timeout_s: wait(sequence, 0.2)
     try:
-        return service.submit(upload, declaration()).receipt
+        return service.intake.submit(upload, declaration()).receipt
     finally:
         del service.durability.wait

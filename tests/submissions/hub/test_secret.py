@@ -32,7 +32,7 @@ def test_a_changed_secret_is_refused_at_the_start_with_what_to_do(settings):
     with pytest.raises(SecretChanged):
         open_service(changed.model_copy(update={"accept_secret": "0" * 16}))
     assert len(open_service(changed.model_copy(update={"accept_secret": accepted})).board().rows) == 1
-    assert len(open_service(changed).board().rows) == 1  # from now on it is the known one
+    assert len(open_service(changed).records.board().rows) == 1  # from now on it is the known one
     with pytest.raises(SecretChanged):
         open_service(settings)
 
@@ -42,10 +42,10 @@ def test_it_is_noticed_too_where_the_disk_was_lost_and_the_hub_has_the_records(h
     send(service, verdicts(service.suite))
     lose_the_disk(service, crash)
     again = opened(secret=OTHER)
-    eventually(lambda: again.read_only_reason == OTHER_SECRET)
-    assert again.board().rows == ()
+    eventually(lambda: again.intake.read_only_reason == OTHER_SECRET)
+    assert again.records.board().rows == ()
     accepted = opened(secret=OTHER, accept_secret=ServerSecret.of(again.settings).check_value)
-    eventually(lambda: accepted.read_only_reason is None)
+    eventually(lambda: accepted.intake.read_only_reason is None)
     assert len(accepted.board().rows) == 1
 
 
@@ -56,12 +56,12 @@ def test_a_secret_that_was_accepted_stays_accepted_where_the_disk_was_lost_again
     for changes in ({"secret": OTHER, "accept_secret": accept}, {"secret": OTHER}):
         lose_the_disk(service, crash)
         service = opened(**changes)
-        eventually(lambda service=service: service.read_only_reason is None)
+        eventually(lambda service=service: service.intake.read_only_reason is None)
         eventually(lambda service=service: service.durability.waiting() == 0)
         assert [event["kind"] for event in log_of(service)].count("secret_replaced") == 1
     lose_the_disk(service, crash)
     first = opened()
-    eventually(lambda: first.read_only_reason == OTHER_SECRET)
+    eventually(lambda: first.intake.read_only_reason == OTHER_SECRET)
 
 
 def test_records_of_7d56a80_that_only_the_hub_has_keep_their_figures(hub, opened, crash, tmp_path):
@@ -73,13 +73,15 @@ def test_records_of_7d56a80_that_only_the_hub_has_keep_their_figures(hub, opened
     }  # fmt: skip
     old["state_dir"] = release / "records"
     service = opened(**old)
-    eventually(lambda: service.read_only_reason is None)
+    eventually(lambda: service.intake.read_only_reason is None)
     eventually(lambda: service.durability.waiting() == 0)
     assert json.loads(contents(hub)[WRITER])["derivation"] == 1
     lose_the_disk(service, crash)
     restored = opened(**old)
-    eventually(lambda: restored.read_only_reason is None)
+    eventually(lambda: restored.intake.read_only_reason is None)
     shown = json.loads((release / "shown.json").read_text())
     assert restored.label_version == shown["label_version"]
-    assert {row.judge: row.labels["success"]["overall"] for row in restored.board().rows} == shown["rows"]
+    assert {row.judge: row.labels["success"]["overall"] for row in restored.records.board().rows} == shown[
+        "rows"
+    ]
     assert verify(restored).problems == ()

@@ -1,16 +1,12 @@
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arb.core.judge_info import NAME_LENGTH, DeclarationError, declare
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
-from submissions.intake.accounts import Actor
-from submissions.intake.upload import (
-    NAME_LENGTH,
-    Declaration,
-    DeclarationError,
-    declare,
-    declare_as,
-)
+from submissions.intake.accounts import Actor, declare_as
 from tests.support.submissions import FORM
 
 ADA = Actor("ada", how="session")
@@ -48,17 +44,15 @@ def problems(**changes) -> dict[str, str]:
 
 
 def test_a_full_form_is_taken_as_it_is():
-    assert declare(**FORM).model_dump() == FORM
+    assert asdict(declare(**FORM)) == FORM
 
 
 def test_what_is_optional_may_be_left_empty_or_out():
     optional = {"model": "", "authors": "", "link": ""}
     for form in ({**FORM, **optional}, {**FORM, **dict.fromkeys(optional)}):
-        assert declare(**form).model_dump() == {**FORM, **optional}
-    assert declare(**{k: v for k, v in FORM.items() if k not in optional}).model_dump() == {
-        **FORM,
-        **optional,
-    }
+        assert asdict(declare(**form)) == {**FORM, **optional}
+    without = {name: value for name, value in FORM.items() if name not in optional}
+    assert asdict(declare(**without)) == {**FORM, **optional}
 
 
 def test_every_problem_of_a_form_is_said_at_once_each_under_its_field():
@@ -234,5 +228,5 @@ def test_any_form_gives_a_declaration_that_is_safe_to_print_or_problems(form):
         assert all(message.isprintable() for _, message in error.problems)
         return
     assert found.kind in JUDGE_KINDS and found.inputs in JUDGE_INPUTS
-    assert all(str(value).isprintable() for value in found.model_dump().values())
-    assert Declaration(**found.model_dump()) == found
+    assert all(str(value).isprintable() for value in asdict(found).values())
+    assert declare(**asdict(found)) == found

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft
@@ -13,7 +14,6 @@ from submissions.labels.assignment import gold_agreement
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.scoring.board import BoardMaker
-from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 
 
@@ -228,7 +228,7 @@ def test_five_people_in_five_processes_at_once_lose_nothing(annotation, settings
     def work(name: str) -> None:
         from submissions.intake.accounts import Actor
 
-        own = AnnotationService(SubmissionService(settings))  # as another process would have it
+        own = AnnotationService(SubmissionsApp(settings))  # as another process would have it
         actor = Actor(name)
         for trajectory_id in queue_of(own, actor):
             seen = own.save(trajectory_id, Draft({"success": "yes"}), 0, actor)
@@ -248,17 +248,17 @@ def test_labelling_survives_a_restart_and_works_on_postgresql(postgres_url, suit
     from tests.support.submissions import settings_for
 
     settings = settings_for(suite_folder, tmp_path / "state", database_url=postgres_url)
-    annotation = AnnotationService(SubmissionService(settings))
+    annotation = AnnotationService(SubmissionsApp(settings))
     annotation.invite("ada", GRACE)
     annotation.assign_trajectories(["webarena/agent-a/webarena.0"], 0, 1, GRACE)
     annotation.save("webarena/agent-a/webarena.0", said(comment="a\x00b"), 0, ADA)
-    again = AnnotationService(SubmissionService(settings)).now()
+    again = AnnotationService(SubmissionsApp(settings)).now()
     assert again.saved["webarena/agent-a/webarena.0", "annotator-1"].comment == "a\x00b"
 
 
 def test_saving_makes_no_board_anew(annotating, monkeypatch):
     service = annotating.service
-    service.board()
+    service.records.board()
     monkeypatch.setattr(BoardMaker, "__call__", lambda *_: pytest.fail("the board was made anew"))
     annotating.save(queue_of(annotating, ADA)[0], said(), 0, ADA)
-    service.board()
+    service.records.board()

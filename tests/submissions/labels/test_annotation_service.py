@@ -4,12 +4,12 @@ import pytest
 
 from leaderboard.labels.agreement import agreement_report
 from leaderboard.labels.labels import load_annotations, write_annotations
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import annotations_before, label_set
 from submissions.labels.annotation_state import discussion_items
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import ReaderActions
-from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
 from tests.support.submissions import SECRET_ANNOTATOR, log_of, settings_for
 
@@ -76,7 +76,7 @@ def test_publishing_makes_a_version_and_the_next_one_builds_upon_it(suite_folder
     from submissions.labels.annotation_service import AnnotationService
 
     settings = settings_for(suite_folder, tmp_path / "state", labels="records")
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     annotation = AnnotationService(service)
     assert annotations_before(service) == ()
     with pytest.raises(SubmissionError, match="nothing to publish"):

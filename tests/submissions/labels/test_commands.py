@@ -11,9 +11,9 @@ from arb.core.settings import Settings
 from arb.core.suite import SHIPPED, load_suite
 from dataset_script import sample
 from submissions.__main__ import app
+from submissions.app import SubmissionsApp
 from submissions.labels import commands
 from submissions.labels.annotation_service import AnnotationService
-from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 
 
@@ -239,7 +239,7 @@ def test_answers_keep_the_time_at_which_they_were_given(on_sample, tmp_path):
     on_sample("export", "--format", "label-studio", "--split", "dev", "--out", "out")
     exported(tmp_path / "out", "back.json")
     on_sample("import", "back.json", "--format", "label-studio", "--person", "5=ada")
-    service = SubmissionService(Settings(suite="sample", labels="records", state_dir=tmp_path / "state"))
+    service = SubmissionsApp(Settings(suite="sample", labels="records", state_dir=tmp_path / "state"))
     times = {saved.at.isoformat() for saved in AnnotationService(service).now().saved.values()}
     assert times == {"2026-02-03T04:05:06+00:00"}
 

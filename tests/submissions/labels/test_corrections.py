@@ -17,6 +17,7 @@ from arb.core.settings import Settings
 from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE
 from leaderboard.labels import source
 from leaderboard.labels.labels import _version
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels import corrections
@@ -28,7 +29,6 @@ from submissions.privacy.server_secret import ServerSecret
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
 from submissions.scoring.rescore import finish, label_effects, publish, rescore, rescorings
-from submissions.service import SubmissionService
 from tests.submissions.labels.test_versions import corrected
 from tests.support.submissions import again, log_of, send, verdicts, with_rules
 
@@ -37,7 +37,7 @@ ADA = Actor("ada")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def a_run(service: SubmissionService, place: int = 0, split: str = "test") -> str:
+def a_run(service: SubmissionsApp, place: int = 0, split: str = "test") -> str:
     return service.suite.split(split)[place].trajectory_id
 
 
@@ -71,13 +71,13 @@ def wheel(settings, released, monkeypatch) -> Settings:
 
 
 @pytest.fixture(params=["csv", "wheel", "records"])
-def labelled(request, settings, released) -> SubmissionService:
+def labelled(request, settings, released) -> SubmissionsApp:
     """The same labels from each source."""
     if request.param == "wheel":
-        return SubmissionService(request.getfixturevalue("wheel"))
+        return SubmissionsApp(request.getfixturevalue("wheel"))
     if request.param == "csv":
-        return SubmissionService(settings)
-    found = SubmissionService(settings.model_copy(update={"labels": "records"}))
+        return SubmissionsApp(settings)
+    found = SubmissionsApp(settings.model_copy(update={"labels": "records"}))
     publish(found, released, MIA, "first round")
     return found
 
@@ -101,7 +101,7 @@ def test_a_correction_becomes_a_version_that_is_served_whatever_the_labels_came_
     assert {each.id: (each.before, each.after) for each in found.changes} == {right: (1, 2), bold: (2, 1)}
     restarted = again(labelled)
     assert (restarted.label_version, labels_of(restarted)[0]) == (version.version, 0)
-    assert [row.id for row in restarted.board().rows if row.provenance == "scored"] == [bold, right]
+    assert [row.id for row in restarted.records.board().rows if row.provenance == "scored"] == [bold, right]
     with pytest.raises(SubmissionError, match="no accepted correction waits"):
         publish_corrections(restarted, MIA)
 
@@ -134,7 +134,7 @@ def test_the_record_tells_figures_before_and_after_and_which_verdicts_changed(se
     }  # fmt: skip
     told = {each.id: each for each in preview["success"]}
     assert {name: each.places for name, each in told.items()} == {right: (1, 2), bold: (2, 1)}
-    rows = {row.id: row.labels["success"] for row in service.board().rows}
+    rows = {row.id: row.labels["success"] for row in service.records.board().rows}
     for name, each in told.items():
         assert each.places[1] == rows[name]["rank"]["place"]
         assert each.after["precision"] == rows[name]["overall"]["precision"]
@@ -223,12 +223,12 @@ def write_dev_labels(service, success_of_first: str = "true") -> None:
 def test_another_process_takes_a_published_version_up_with_its_next_board(service):
     send(service, verdicts(service.suite))
     other = again(service)
-    assert other.board().label_version == service.label_version
+    assert other.records.board().label_version == service.label_version
     correct(service, "no")
     version = publish_corrections(service, MIA).version
     rescore(service, MIA)
-    assert other.board().label_version == version == other.label_version
-    assert other.board().to_bytes() == service.board().to_bytes()
+    assert other.records.board().label_version == version == other.label_version
+    assert other.records.board().to_bytes() == service.records.board().to_bytes()
 
 
 def test_of_two_maintainers_who_publish_at_once_one_wins_and_the_other_is_told(service, monkeypatch):
@@ -305,7 +305,7 @@ def test_a_crash_after_the_first_of_two_scores_is_caught_up_with(service, monkey
 
 
 def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings, caplog):
-    private = with_rules(SubmissionService(settings), is_public=False, fewest_positives=1)
+    private = with_rules(SubmissionsApp(settings), is_public=False, fewest_positives=1)
     sent = send(private, verdicts(private.suite, misses=2)).submission_id
     shown = private.submission(sent, Actor("Ada")).report
     correct(private, "no")
@@ -326,7 +326,7 @@ def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings,
 
 
 def test_under_another_secret_the_file_is_the_same_and_the_correction_still_served(settings):
-    private = with_rules(SubmissionService(settings), is_public=False)
+    private = with_rules(SubmissionsApp(settings), is_public=False)
     correct(private, "no")
     publish_corrections(private, MIA)
     other = again(private, secret=SecretStr("4361f2d02dfc28bf8f1b02ad264bcd98"))

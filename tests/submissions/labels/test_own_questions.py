@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from arb.core.suite import load_suite
 from leaderboard.__main__ import app as leaderboard
 from leaderboard.labels.labels import load_annotations
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft, discussion_items, finished_annotations
@@ -18,7 +19,6 @@ from submissions.labels.corrections import publish_corrections
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish_file
-from submissions.service import SubmissionService
 from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
 from tests.support.annotations import OWN_TOML
 from tests.support.submissions import PLAIN_RULES, again, settings_for, write_suite
@@ -34,10 +34,10 @@ OWN_COLUMNS = ["trajectory_success", "trajectory_side_effect", "trajectory_loopi
 
 
 @pytest.fixture
-def service(tmp_path) -> SubmissionService:
+def service(tmp_path) -> SubmissionsApp:
     """Of a suite folder of the test's own, which asks the paper's questions yet."""
     write_suite(tmp_path)
-    return SubmissionService(settings_for(tmp_path, tmp_path / "state"))
+    return SubmissionsApp(settings_for(tmp_path, tmp_path / "state"))
 
 
 def asking(service, toml: str = OWN_TOML, **changes):

@@ -38,7 +38,7 @@ def serving(service):
 
 
 def test_before_the_first_set_nothing_can_be_submitted(serving):
-    assert "labels of small cannot be read" in serving.read_only_reason
+    assert "labels of small cannot be read" in serving.intake.read_only_reason
     assert published_versions(serving.engine, "small") == []
 
 

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from arb.core.judge_info import DeclarationError
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.intake.upload import DeclarationError
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
 from submissions.records.queries import current_statuses
-from submissions.service import SubmissionService
 from tests.support.submissions import declaration, send, verdicts, with_rules
 
 ADA, BOB = Actor("Ada"), Actor("Bob")
@@ -23,7 +23,7 @@ def sent(service):
 
 
 def board_ids(service) -> list[str]:
-    return [row.id for row in service.board().rows]
+    return [row.id for row in service.records.board().rows]
 
 
 def kinds(service) -> list[str]:
@@ -33,35 +33,35 @@ def kinds(service) -> list[str]:
 
 def test_a_withdrawn_submission_leaves_the_board_and_its_record_stays(service, sent):
     assert board_ids(service) == [sent]
-    service.actions.withdraw(sent, ADA, "  found   a bug ")
+    service.moderation.withdraw(sent, ADA, "  found   a bug ")
     assert board_ids(service) == []
     assert kinds(service) == ["submitted", "scored", "withdrawn"]
-    assert service.submission(sent, ADA).status.reasons == ("found a bug",)
+    assert service.records.submission(sent, ADA).status.reasons == ("found a bug",)
     with pytest.raises(SubmissionError, match="withdrawn already"):
-        service.actions.withdraw(sent, ADA)
+        service.moderation.withdraw(sent, ADA)
 
 
 def test_only_the_owner_and_maintainers_withdraw_rename_or_look(service, sent):
     for act in (
-        lambda: service.actions.withdraw(sent, BOB),
-        lambda: service.actions.rename("Ada", "First judge", "Other", BOB),
-        lambda: service.submission(sent, BOB),
+        lambda: service.moderation.withdraw(sent, BOB),
+        lambda: service.moderation.rename("Ada", "First judge", "Other", BOB),
+        lambda: service.records.submission(sent, BOB),
     ):
         with pytest.raises(PermissionDenied, match="only its owner and maintainers"):
             act()
     assert kinds(service) == ["submitted", "scored"]
-    service.actions.withdraw(sent, MAINTAINER)
-    assert service.submission(sent, MAINTAINER).status.is_withdrawn
+    service.moderation.withdraw(sent, MAINTAINER)
+    assert service.records.submission(sent, MAINTAINER).status.is_withdrawn
 
 
 def test_a_renamed_judge_is_one_judge_under_its_new_name(service, sent):
-    service.actions.rename("Ada", "First judge", "Second name", ADA)
-    (row,) = service.board().rows
+    service.moderation.rename("Ada", "First judge", "Second name", ADA)
+    (row,) = service.records.board().rows
     assert (row.judge, row.attempts) == ("Second name", 1)
     # A further file under the new name is the same judge's second try.
     send(service, verdicts(service.suite, misses=1), judge="Second name")
-    assert [row.attempts for row in service.board().rows] == [2, 2]
-    assert [row.judge for row in service.board().rows] == ["Second name"] * 2
+    assert [row.attempts for row in service.records.board().rows] == [2, 2]
+    assert [row.judge for row in service.records.board().rows] == ["Second name"] * 2
     # And the first file sent under the new name is still the same submission.
     assert send(service, verdicts(service.suite), judge="Second name").submission_id == sent
 
@@ -69,83 +69,57 @@ def test_a_renamed_judge_is_one_judge_under_its_new_name(service, sent):
 def test_a_name_that_cannot_be_is_refused(service, sent):
     send(service, verdicts(service.suite, misses=1), judge="Another")
     with pytest.raises(SubmissionError, match="already has a judge with that name"):
-        service.actions.rename("Ada", "First judge", "Another", ADA)
+        service.moderation.rename("Ada", "First judge", "Another", ADA)
     with pytest.raises(SubmissionError, match="already has this name"):
-        service.actions.rename("Ada", "First judge", "First judge", ADA)
+        service.moderation.rename("Ada", "First judge", "First judge", ADA)
     with pytest.raises(DeclarationError):
-        service.actions.rename("Ada", "First judge", "two\nlines", ADA)
+        service.moderation.rename("Ada", "First judge", "two\nlines", ADA)
     with pytest.raises(KeyError):
-        service.actions.rename("Ada", "No judge", "Name", ADA)
-    service.actions.rename("Ada", "First judge", "New name", ADA)
+        service.moderation.rename("Ada", "No judge", "Name", ADA)
+    service.moderation.rename("Ada", "First judge", "New name", ADA)
     with pytest.raises(KeyError):  # it has another name by now
-        service.actions.rename("Ada", "First judge", "Newer name", ADA)
+        service.moderation.rename("Ada", "First judge", "Newer name", ADA)
 
 
 @pytest.mark.parametrize("decision", ["hidden", "verified", "rejected", "label_exposed", "released", "shown"])
 def test_nobody_but_a_maintainer_decides(service, sent, decision):
     with pytest.raises(PermissionDenied, match="only maintainers"):
-        service.decide(decision, sent, ADA, "because")
+        service.moderation.decide(decision, sent, ADA, "because")
     assert kinds(service) == ["submitted", "scored"]
-
-
-def test_hiding_takes_a_row_off_and_showing_brings_it_back(service, sent):
-    service.decide("hidden", sent, MAINTAINER, "looks copied")
-    assert board_ids(service) == []
-    with pytest.raises(SubmissionError, match="hidden already"):
-        service.decide("hidden", sent, MAINTAINER, "again")
-    service.decide("shown", sent, MAINTAINER, "it is not")
-    assert board_ids(service) == [sent]
-
-
-def test_marks_of_maintainers_stand_on_the_row(service, sent):
-    service.decide("verified", sent, MAINTAINER, "run again by us")
-    service.decide("label_exposed", sent, MAINTAINER, "trained on the wheel")
-    (row,) = service.board().rows
-    assert row.marks == ("verified", "labels exposed")
 
 
 def test_a_decision_needs_a_reason_and_a_submission(service, sent):
     with pytest.raises(SubmissionError, match="give a reason"):
-        service.decide("hidden", sent, MAINTAINER, "  ")
+        service.moderation.decide("hidden", sent, MAINTAINER, "  ")
     with pytest.raises(SubmissionError, match="over 500"):
-        service.decide("hidden", sent, MAINTAINER, "x" * 501)
+        service.moderation.decide("hidden", sent, MAINTAINER, "x" * 501)
     with pytest.raises(KeyError):
-        service.decide("hidden", "0" * 12, MAINTAINER, "because")
+        service.moderation.decide("hidden", "0" * 12, MAINTAINER, "because")
 
 
-def test_a_banned_account_submits_nothing_new_until_it_is_opened_again(service, sent):
-    service.actions.decide_account("banned", "Ada", MAINTAINER, "many accounts")
+def test_an_account_is_banned_under_every_spelling_of_its_name(service, sent):
+    service.moderation.decide_account("banned", "ADA", MAINTAINER, "many accounts")
     with pytest.raises(PermissionDenied, match="closed to submissions"):
         send(service, verdicts(service.suite, misses=2))
     assert not send(service, verdicts(service.suite)).is_new  # what is there stays
     assert board_ids(service) == [sent]
     with pytest.raises(SubmissionError, match="is banned"):
-        service.actions.decide_account("banned", "Ada", MAINTAINER, "again")
-    service.actions.decide_account("unbanned", "Ada", MAINTAINER, "explained")
-    assert send(service, verdicts(service.suite, misses=2)).is_new
-
-
-def test_an_account_is_banned_under_every_spelling_of_its_name(service, sent):
-    service.actions.decide_account("banned", "ADA", MAINTAINER, "many accounts")
-    with pytest.raises(PermissionDenied, match="closed to submissions"):
-        send(service, verdicts(service.suite, misses=2))
-    with pytest.raises(SubmissionError, match="is banned"):
-        service.actions.decide_account("banned", "Ada", MAINTAINER, "again")
-    service.actions.decide_account("unbanned", "ada", MAINTAINER, "explained")
+        service.moderation.decide_account("banned", "Ada", MAINTAINER, "again")
+    service.moderation.decide_account("unbanned", "ada", MAINTAINER, "explained")
     assert send(service, verdicts(service.suite, misses=2)).is_new
 
 
 def test_a_name_that_nobody_has_is_banned_only_if_that_is_meant(service, sent):
     with pytest.raises(SubmissionError, match=r"nobody named Adda .* check the spelling"):
-        service.actions.decide_account("banned", "Adda", MAINTAINER, "many accounts")
-    service.actions.decide_account("banned", "Adda", MAINTAINER, "many accounts", even_if_unknown=True)
+        service.moderation.decide_account("banned", "Adda", MAINTAINER, "many accounts")
+    service.moderation.decide_account("banned", "Adda", MAINTAINER, "many accounts", even_if_unknown=True)
     with pytest.raises(PermissionDenied, match="closed to submissions"):
         send(service, verdicts(service.suite, misses=2), account="adda")
 
 
 def test_the_limit_holds_over_all_judges_of_an_account_and_a_resent_file_costs_nothing(settings):
     now = [datetime(2026, 3, 1, tzinfo=UTC)]
-    service = with_rules(SubmissionService(settings, clock=lambda: now[0]), files_a_day=2)
+    service = with_rules(SubmissionsApp(settings, clock=lambda: now[0]), files_a_day=2)
     send(service, verdicts(service.suite, misses=1), judge="One")
     now[0] += timedelta(hours=2)
     send(service, verdicts(service.suite, misses=2), judge="Two")
@@ -154,7 +128,7 @@ def test_the_limit_holds_over_all_judges_of_an_account_and_a_resent_file_costs_n
         send(service, verdicts(service.suite, misses=3), judge="Three")
     assert refused.value.next_at == datetime(2026, 3, 2, tzinfo=UTC)
     assert send(service, verdicts(service.suite, misses=3), account="Bob").is_new
-    assert service.quota("Ada").left_today == 0
+    assert service.records.quota("Ada").left_today == 0
     now[0] = refused.value.next_at
     assert send(service, verdicts(service.suite, misses=3), judge="Three").is_new
 
@@ -167,10 +141,10 @@ def test_a_fault_of_ours_gives_the_file_back(service, monkeypatch):
         patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
         send(service, verdicts(service.suite))
     assert kinds(service) == ["submitted", "refunded"]
-    assert service.quota("Ada").left_today == 1
+    assert service.records.quota("Ada").left_today == 1
     assert send(service, verdicts(service.suite, misses=1)).is_new
     # The one that failed was given back; scored now, it would be a second file of the day.
-    assert service.finish_scoring() == 0
+    assert service.intake.finish_scoring() == 0
     with pytest.raises(RateLimited):
         send(service, verdicts(service.suite))
 
@@ -179,12 +153,12 @@ def test_a_file_that_was_given_back_and_is_scored_after_all_counts_from_then_on(
     from submissions.scoring.scorer import Scorer
 
     now = [datetime(2026, 3, 1, tzinfo=UTC)]
-    service = with_rules(SubmissionService(settings, clock=lambda: now[0]), files_a_day=1)
+    service = with_rules(SubmissionsApp(settings, clock=lambda: now[0]), files_a_day=1)
     with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
         patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
         send(service, verdicts(service.suite))
     now[0] += timedelta(hours=30)
-    assert service.finish_scoring() == 1
+    assert service.intake.finish_scoring() == 1
     assert kinds(service) == ["submitted", "refunded", "counted", "scored"]
     with pytest.raises(RateLimited) as refused:
         send(service, verdicts(service.suite, misses=1))
@@ -194,46 +168,46 @@ def test_a_file_that_was_given_back_and_is_scored_after_all_counts_from_then_on(
 def test_in_a_private_suite_a_row_is_public_when_its_owner_says_so_and_the_round_is_over(settings):
     now = [datetime(2026, 3, 1, tzinfo=UTC)]
     service = with_rules(
-        SubmissionService(settings, clock=lambda: now[0]), is_public=False,
+        SubmissionsApp(settings, clock=lambda: now[0]), is_public=False,
         fewest_positives=1, files_a_day=9, public_rows_a_year=1, round_days=10,
     )  # fmt: skip
     first, second = (send(service, verdicts(service.suite, misses=n)).submission_id for n in (1, 2))
     assert board_ids(service) == []
-    service.actions.publish(first, ADA)
+    service.moderation.publish(first, ADA)
     assert board_ids(service) == []
-    told = service.submission(first, ADA)
+    told = service.records.submission(first, ADA)
     # Rounds of 10 days from 2025-01-01: day 424 lies in round 42, which ends on day 430, 2026-03-07.
     assert told.appears_at == datetime(2026, 3, 7, tzinfo=UTC)
     now[0] = told.appears_at
     assert board_ids(service) == [first]
     with pytest.raises(SubmissionError, match="already public"):
-        service.actions.publish(first, ADA)
+        service.moderation.publish(first, ADA)
     with pytest.raises(SubmissionError, match="1 rows public in a year"):
-        service.actions.publish(second, ADA)
+        service.moderation.publish(second, ADA)
     now[0] += timedelta(days=366)
-    service.actions.publish(second, ADA)
+    service.moderation.publish(second, ADA)
 
 
 def test_a_file_that_looks_like_no_judges_is_held_until_a_maintainer_lets_it_through(settings):
-    service = with_rules(SubmissionService(settings), is_public=False, fewest_positives=11, files_a_day=1)
+    service = with_rules(SubmissionsApp(settings), is_public=False, fewest_positives=11, files_a_day=1)
     receipt = send(service, verdicts(service.suite))  # it calls 10 successful
     assert receipt.status == "held"
-    told = service.submission(receipt.submission_id, ADA)
+    told = service.records.submission(receipt.submission_id, ADA)
     assert told.report is None
     assert "10 of 30" in told.status.reasons[0]
-    assert service.finish_scoring() == 0
-    service.decide("released", receipt.submission_id, MAINTAINER, "a careful judge")
-    assert service.submission(receipt.submission_id, ADA).report is not None
+    assert service.intake.finish_scoring() == 0
+    service.moderation.decide("released", receipt.submission_id, MAINTAINER, "a careful judge")
+    assert service.records.submission(receipt.submission_id, ADA).report is not None
     with pytest.raises(SubmissionError, match="not held"):
-        service.decide("released", receipt.submission_id, MAINTAINER, "again")
+        service.moderation.decide("released", receipt.submission_id, MAINTAINER, "again")
 
 
 def test_a_held_file_that_is_rejected_does_not_count(settings):
-    service = with_rules(SubmissionService(settings), is_public=False, fewest_positives=11, files_a_day=1)
+    service = with_rules(SubmissionsApp(settings), is_public=False, fewest_positives=11, files_a_day=1)
     receipt = send(service, verdicts(service.suite))
-    service.decide("rejected", receipt.submission_id, MAINTAINER, "made to ask for single labels")
-    assert service.finish_scoring() == 0
-    assert service.quota("Ada").left_today == 1
+    service.moderation.decide("rejected", receipt.submission_id, MAINTAINER, "made to ask for single labels")
+    assert service.intake.finish_scoring() == 0
+    assert service.records.quota("Ada").left_today == 1
     with snapshot(service.engine) as session:
         assert current_statuses(session).of(receipt.submission_id).is_rejected
 
@@ -246,41 +220,41 @@ def hub_actor(name: str, subject: str, **more) -> Actor:
 
 
 def submit_as(service, actor, content: bytes, judge: str = "First judge"):
-    upload = service.check(content, "verdicts.jsonl", "test")
-    actor = service.identify(actor)
-    return service.submit(upload, declaration(account=actor.name, judge=judge), actor)
+    upload = service.intake.check(content, "verdicts.jsonl", "test")
+    actor = service.moderation.identify(actor)
+    return service.intake.submit(upload, declaration(account=actor.name, judge=judge), actor)
 
 
 def test_a_renamed_account_keeps_its_rows_and_its_quota(service):
     with_rules(service, files_a_day=1)
     sent = submit_as(service, hub_actor("alice", "id-1"), verdicts(service.suite)).receipt.submission_id
-    renamed = service.identify(hub_actor("alicia", "id-1"), for_good=True)
+    renamed = service.moderation.identify(hub_actor("alicia", "id-1"), for_good=True)
     assert (renamed.name, renamed.display_name) == ("alice", "alicia")
-    assert service.submission(sent, renamed).receipt.submission_id == sent
-    assert service.quota(renamed.name).left_today == 0
+    assert service.records.submission(sent, renamed).receipt.submission_id == sent
+    assert service.records.quota(renamed.name).left_today == 0
     with pytest.raises(RateLimited):
         submit_as(service, hub_actor("alicia", "id-1"), verdicts(service.suite, misses=1))
-    assert [row.account for row in service.board().rows] == ["alicia"]
+    assert [row.account for row in service.records.board().rows] == ["alicia"]
 
 
 def test_who_takes_the_old_name_gets_nothing_of_it(service):
     with_rules(service, files_a_day=1)
     sent = submit_as(service, hub_actor("alice", "id-1"), verdicts(service.suite)).receipt.submission_id
-    service.identify(hub_actor("alicia", "id-1"), for_good=True)
-    other = service.identify(hub_actor("Alice", "id-2"), for_good=True)
+    service.moderation.identify(hub_actor("alicia", "id-1"), for_good=True)
+    other = service.moderation.identify(hub_actor("Alice", "id-2"), for_good=True)
     assert other.name != "alice" and other.name.startswith("Alice~")
-    for act in (service.actions.withdraw, lambda *a: service.submission(*a)):
+    for act in (service.moderation.withdraw, lambda *a: service.records.submission(*a)):
         with pytest.raises(PermissionDenied):
             act(sent, other)
-    assert service.quota(other.name).left_today == 1
+    assert service.records.quota(other.name).left_today == 1
     new = submit_as(service, hub_actor("Alice", "id-2"), verdicts(service.suite, misses=2))
     assert new.receipt.is_new
-    assert sorted(row.account for row in service.board().rows) == [other.name, "alicia"]
+    assert sorted(row.account for row in service.records.board().rows) == [other.name, "alicia"]
 
 
 def test_a_ban_stays_with_the_account_that_it_was_for(service):
     submit_as(service, hub_actor("mallory", "id-1"), verdicts(service.suite))
-    service.actions.decide_account("banned", "mallory", MAINTAINER, "copies")
+    service.moderation.decide_account("banned", "mallory", MAINTAINER, "copies")
     with pytest.raises(PermissionDenied, match="closed"):
         submit_as(service, hub_actor("innocent", "id-1"), verdicts(service.suite, misses=1))
     assert submit_as(service, hub_actor("mallory", "id-2"), verdicts(service.suite, misses=2)).receipt.is_new
@@ -289,16 +263,16 @@ def test_a_ban_stays_with_the_account_that_it_was_for(service):
 def test_records_from_before_ids_belong_to_the_account_of_their_name_unless_that_is_younger(service):
     sent = send(service, verdicts(service.suite), account="bob").submission_id
     day = service.clock().date()
-    thief = service.identify(hub_actor("bob", "id-8", since=day + timedelta(days=1)))
+    thief = service.moderation.identify(hub_actor("bob", "id-8", since=day + timedelta(days=1)))
     with pytest.raises(PermissionDenied):
-        service.submission(sent, thief)
-    owner = service.identify(hub_actor("Bob", "id-9", since=day), for_good=True)
+        service.records.submission(sent, thief)
+    owner = service.moderation.identify(hub_actor("Bob", "id-9", since=day), for_good=True)
     assert owner.name == "bob"
-    assert service.submission(sent, owner).receipt.submission_id == sent
-    assert service.identify(hub_actor("bob", "id-7")).name != "bob"  # bound by now
+    assert service.records.submission(sent, owner).receipt.submission_id == sent
+    assert service.moderation.identify(hub_actor("bob", "id-7")).name != "bob"  # bound by now
 
 
 def test_an_account_is_recorded_once_for_each_name(service):
     for name in ("ada", "ada", "ada-l", "ada-l"):
-        service.identify(hub_actor(name, "id-1"), for_good=True)
+        service.moderation.identify(hub_actor(name, "id-1"), for_good=True)
     assert kinds(service) == ["identified", "identified"]

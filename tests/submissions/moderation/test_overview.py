@@ -5,10 +5,8 @@ import json
 import pytest
 
 from submissions.intake.accounts import Actor
-from submissions.moderation.overview import decisions_on, exact_figures, overview, own_submissions
+from submissions.moderation.overview import decisions_on, overview, own_submissions
 from submissions.privacy.leak_budget import DELTA
-from submissions.records.database import snapshot
-from submissions.records.event_log import events_after, events_before
 from tests.support.clocks import one_a_day
 from tests.support.submissions import SECRET_ANNOTATOR, log_of, send, verdicts, with_rules
 
@@ -36,46 +34,25 @@ def overview_of(service):
 def test_the_overview_tells_standings_names_flags_and_closed_accounts(service):
     first = send(service, verdicts(service.suite)).submission_id
     copy = send(service, verdicts(service.suite, reasoning="other bytes"), account="Bob").submission_id
-    service.actions.rename("Ada", "First judge", "Renamed", Actor("Ada"))
-    service.actions.decide_account("banned", "Bob", MAINTAINER, "copies")
+    service.moderation.rename("Ada", "First judge", "Renamed", Actor("Ada"))
+    service.moderation.decide_account("banned", "Bob", MAINTAINER, "copies")
     found = overview_of(service)
     assert [(each.id, each.judge, each.first_name) for each in found.submissions] == [
         (first, "Renamed", "First judge"), (copy, "First judge", "First judge"),
     ]  # fmt: skip
     assert [(flag.submission.id, flag.kind) for flag in found.flags] == [(copy, "same verdicts")]
     assert found.banned == {"Bob"}
-    service.decide("hidden", copy, MAINTAINER, "a copy")
+    service.moderation.decide("hidden", copy, MAINTAINER, "a copy")
     assert overview_of(service).flags == ()
-
-
-def test_exact_figures_are_the_overall_cells_under_the_labels_of_now(service):
-    first = send(service, verdicts(service.suite, misses=4, false_alarms=2)).submission_id
-    with service.snapshot() as session:
-        cells = exact_figures(session, service.label_version, [first])
-        assert exact_figures(session, service.label_version, []) == {}
-    # 10 positives, 4 missed: TP 6, FN 4; 2 false alarms
-    assert [cells[first]["success"][name] for name in ("tp", "fp", "fn")] == [6, 2, 4]
-    assert cells[first]["side_effect"] is None
 
 
 def test_what_was_decided_of_a_submission_is_told_in_order_with_reasons(service):
     first = send(service, verdicts(service.suite)).submission_id
-    service.decide("verified", first, MAINTAINER, "ran it")
-    service.actions.withdraw(first, Actor("Ada"), "")
+    service.moderation.decide("verified", first, MAINTAINER, "ran it")
+    service.moderation.withdraw(first, Actor("Ada"), "")
     with service.snapshot() as session:
         found = [(event.kind, event.actor, event.reason) for event in decisions_on(session, first)]
     assert found == [("verified", "Grace", "ran it"), ("withdrawn", "Ada", "")]
-
-
-def test_the_log_is_newest_first_in_pages_and_by_kind(service):
-    for misses in range(3):
-        send(service, verdicts(service.suite, misses=misses))
-    everything = log_of(service)
-    assert [record["sequence"] for record in everything] == [6, 5, 4, 3, 2, 1]
-    assert [record["sequence"] for record in log_of(service, before=4, most=2)] == [3, 2]
-    assert {record["kind"] for record in log_of(service, kind="submitted")} == {"submitted"}
-    with snapshot(service.engine) as session:
-        assert events_before(session, most=99) == events_after(session)[::-1]
 
 
 def test_the_log_holds_nothing_that_labels_went_into(service):
@@ -97,7 +74,7 @@ def private(service):
 
 def test_public_labels_have_no_budget(service):
     send(service, verdicts(service.suite))
-    assert service.leak.get() is None
+    assert service.records.leak.get() is None
 
 
 def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private):

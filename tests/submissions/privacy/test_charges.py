@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, strangers_budget
 from submissions.records.integrity import export_to_folder, restore_from_folder, verify
 from submissions.records.queries import current_statuses
 from submissions.scoring import scorer
-from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import declaration, send, verdicts, with_rules
 
@@ -34,42 +34,42 @@ def own_settings(request, settings, tmp_path):
     return settings.model_copy(update={"database_url": url})
 
 
-def open_private(settings, clock=None, **rules) -> SubmissionService:
-    service = SubmissionService(settings, clock=clock or Clock())
+def open_private(settings, clock=None, **rules) -> SubmissionsApp:
+    service = SubmissionsApp(settings, clock=clock or Clock())
     return with_rules(service, is_public=False, **{**RULES, **rules})
 
 
 @pytest.fixture
-def suite(settings) -> SubmissionService:
+def suite(settings) -> SubmissionsApp:
     return open_private(settings)
 
 
-def charged(service: SubmissionService) -> list[str]:
+def charged(service: SubmissionsApp) -> list[str]:
     """The accounts of all charges, in their order."""
     with service.snapshot() as session:
         return [charge.account for charge in charges_in(session, service.suite, current_statuses(session))]
 
 
-def send_held(service: SubmissionService, account: str, **changes) -> str:
+def send_held(service: SubmissionsApp, account: str, **changes) -> str:
     receipt = send(service, verdicts(service.suite, **{**HELD, **changes}), account=account)
     assert receipt.status == "held"
     return receipt.submission_id
 
 
-def figures_of(service: SubmissionService, account: str, **changes) -> object:
+def figures_of(service: SubmissionsApp, account: str, **changes) -> object:
     receipt = send(service, verdicts(service.suite, **changes), account=account)
-    return service.submission(receipt.submission_id, Actor(account)).report
+    return service.records.submission(receipt.submission_id, Actor(account)).report
 
 
 def test_a_confirmation_can_be_taken_back_and_needs_a_maintainer_and_a_known_name(suite):
     with pytest.raises(PermissionDenied):
-        suite.actions.decide_account("confirmed", "Ada", ADA, "me")
+        suite.moderation.decide_account("confirmed", "Ada", ADA, "me")
     figures_of(suite, "Ada", misses=1)
-    suite.actions.decide_account("confirmed", "ada", MIA, "known to us")
+    suite.moderation.decide_account("confirmed", "ada", MIA, "known to us")
     assert 2 * file_cost(suite.suite.rules) * 2 == pytest.approx(strangers_budget(suite.suite.rules))
     for number in range(4):  # Ada's file is none of the strangers'
         figures_of(suite, f"Stranger {number}", misses=1)
-    suite.actions.decide_account("unconfirmed", "ADA", MIA, "left the project")
+    suite.moderation.decide_account("unconfirmed", "ADA", MIA, "left the project")
     with pytest.raises(RateLimited, match="accounts without a confirmation"):
         figures_of(suite, "Ada", misses=2)
 
@@ -79,13 +79,13 @@ def test_a_held_file_is_charged_when_it_is_released_and_only_if_it_fits(suite):
     for number in range(4):
         figures_of(suite, f"Stranger {number}", misses=number)
     with pytest.raises(RateLimited, match="confirm your account"):
-        suite.decide("released", held, MIA, "looks right")
-    view = suite.submission(held, ADA)
+        suite.moderation.decide("released", held, MIA, "looks right")
+    view = suite.records.submission(held, ADA)
     assert view.status.is_held and view.report is None
     assert "Ada" not in charged(suite)
     suite.clock.now += timedelta(days=365)
-    suite.decide("released", held, MIA, "looks right")
-    assert suite.submission(held, ADA).report is not None
+    suite.moderation.decide("released", held, MIA, "looks right")
+    assert suite.records.submission(held, ADA).report is not None
     assert charged(suite)[-1] == "Ada"
     # It counts from its release on, 365 days after it was sent.
     suite.clock.now += timedelta(days=364)
@@ -96,25 +96,25 @@ def test_a_held_file_is_charged_when_it_is_released_and_only_if_it_fits(suite):
 
 def test_a_held_file_that_is_rejected_is_never_charged_and_one_that_was_shown_stays_charged(suite):
     held = send_held(suite, "Ada")
-    suite.decide("rejected", held, MIA, "a probe")
+    suite.moderation.decide("rejected", held, MIA, "a probe")
     shown = send(suite, verdicts(suite.suite, misses=1), account="Bob").submission_id
-    suite.decide("rejected", shown, MIA, "a probe")
+    suite.moderation.decide("rejected", shown, MIA, "a probe")
     assert charged(suite) == ["Bob"]
-    assert suite.quota("Ada").left_this_year == 2 and suite.quota("Bob").left_this_year == 1
+    assert suite.records.quota("Ada").left_this_year == 2 and suite.records.quota("Bob").left_this_year == 1
 
 
 def test_a_held_file_that_was_withdrawn_cannot_be_released(suite):
     held = send_held(suite, "Ada")
-    suite.actions.withdraw(held, ADA)
+    suite.moderation.withdraw(held, ADA)
     with pytest.raises(Exception, match="is withdrawn"):
-        suite.decide("released", held, MIA, "looks right")
+        suite.moderation.decide("released", held, MIA, "looks right")
     assert charged(suite) == []
 
 
-def killed_before_scoring(service: SubmissionService, account: str, **changes) -> str:
+def killed_before_scoring(service: SubmissionsApp, account: str, **changes) -> str:
     """A file that is recorded and has no score: its process was killed in between."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(service), "_score_now", lambda self, recorded, upload, labels: recorded)
+        patched.setattr(type(service.intake), "_score_now", lambda self, recorded, upload, labels: recorded)
         return send(service, verdicts(service.suite, **changes), account=account).submission_id
 
 
@@ -123,13 +123,13 @@ def test_a_ban_gives_back_what_was_not_shown_through_restart_restore_and_replay(
     shown = send(service, verdicts(service.suite, misses=1), account="Eve").submission_id
     unscored = killed_before_scoring(service, "Eve", misses=2)
     assert charged(service) == ["Eve", "Eve"]
-    service.actions.decide_account("banned", "Eve", MIA, "a farm")
+    service.moderation.decide_account("banned", "Eve", MIA, "a farm")
 
-    def assert_given_back(found: SubmissionService) -> None:
+    def assert_given_back(found: SubmissionsApp) -> None:
         assert charged(found) == ["Eve"]
-        assert found.finish_scoring() == 0
-        assert found.submission(unscored, Actor("Eve")).report is None
-        assert found.submission(shown, Actor("Eve")).report is not None
+        assert found.intake.finish_scoring() == 0
+        assert found.records.submission(unscored, Actor("Eve")).report is None
+        assert found.records.submission(shown, Actor("Eve")).report is not None
 
     assert_given_back(service)
     assert_given_back(open_private(own_settings, service.clock))
@@ -143,8 +143,8 @@ def test_a_ban_gives_back_what_was_not_shown_through_restart_restore_and_replay(
     assert verify(restored).problems == ()
     # Opened again, what was given back counts from then on.
     restored.clock.now += timedelta(days=1)
-    restored.actions.decide_account("unbanned", "Eve", MIA, "explained")
-    assert restored.finish_scoring() == 1
+    restored.moderation.decide_account("unbanned", "Eve", MIA, "explained")
+    assert restored.intake.finish_scoring() == 1
     assert charged(restored) == ["Eve", "Eve"]
 
 
@@ -152,19 +152,19 @@ def test_a_ban_takes_back_rows_that_nobody_has_seen_yet(settings):
     clock = Clock()
     service = open_private(settings, clock, public_rows_a_year=1, round_days=30)
     first = send(service, verdicts(service.suite, misses=1), account="Eve").submission_id
-    service.actions.publish(first, Actor("Eve"))
+    service.moderation.publish(first, Actor("Eve"))
     assert charged(service) == ["Eve", "Eve"]
-    service.actions.decide_account("banned", "Eve", MIA, "a farm")
+    service.moderation.decide_account("banned", "Eve", MIA, "a farm")
     assert charged(service) == ["Eve"]
     clock.now += timedelta(days=60)
-    assert service.board().rows == ()
-    service.actions.decide_account("unbanned", "Eve", MIA, "explained")
-    service.actions.publish(first, Actor("Eve"))  # the one row of the year is left again
+    assert service.records.board().rows == ()
+    service.moderation.decide_account("unbanned", "Eve", MIA, "explained")
+    service.moderation.publish(first, Actor("Eve"))  # the one row of the year is left again
     clock.now += timedelta(days=60)
-    assert [row.id for row in service.board().rows] == [first]
-    service.actions.decide_account("banned", "Eve", MIA, "again")
+    assert [row.id for row in service.records.board().rows] == [first]
+    service.moderation.decide_account("banned", "Eve", MIA, "again")
     assert charged(service) == ["Eve", "Eve"]
-    assert [row.id for row in service.board().rows] == [first]
+    assert [row.id for row in service.records.board().rows] == [first]
 
 
 def test_a_file_whose_account_is_banned_while_it_is_scored_is_neither_shown_nor_charged(
@@ -174,13 +174,13 @@ def test_a_file_whose_account_is_banned_while_it_is_scored_is_neither_shown_nor_
     score_of = scorer.score_of
 
     def banned_meanwhile(*arguments):
-        service.actions.decide_account("banned", "Eve", MIA, "a farm")
+        service.moderation.decide_account("banned", "Eve", MIA, "a farm")
         return score_of(*arguments)
 
     monkeypatch.setattr(scorer, "score_of", banned_meanwhile)
     receipt = send(service, verdicts(service.suite, misses=1), account="Eve")
     assert receipt.is_new
-    assert service.submission(receipt.submission_id, Actor("Eve")).report is None
+    assert service.records.submission(receipt.submission_id, Actor("Eve")).report is None
     assert charged(service) == []
 
 
@@ -195,7 +195,7 @@ def release_all(settings, held, together) -> None:
     together.wait(timeout=300)
     for name in held:
         try:
-            service.actions.decide("released", name, MIA, "looks right")
+            service.moderation.decide("released", name, MIA, "looks right")
         except Exception as problem:  # it does not fit any more, or the other process released it
             assert isinstance(problem, RateLimited) or "not held" in str(problem)
 
@@ -215,18 +215,20 @@ def test_maintainers_who_release_at_once_never_pass_the_budget(own_settings):
         process.join(timeout=300)
         assert process.exitcode == 0
     assert len(charged(service)) == 4
-    assert service.finish_scoring() == 4
+    assert service.intake.finish_scoring() == 0  # each was scored when it was released
 
 
 def test_strangers_who_submit_at_once_never_pass_their_part(own_settings):
     service = open_private(own_settings)
-    files = [service.check(verdicts(service.suite, misses=n % 5), "a.jsonl", "test") for n in range(12)]
+    files = [
+        service.intake.check(verdicts(service.suite, misses=n % 5), "a.jsonl", "test") for n in range(12)
+    ]
     start, taken = threading.Barrier(12), []
 
     def submit(number: int) -> None:
         start.wait(timeout=120)
         with suppress(RateLimited):
-            taken.append(service.submit(files[number], declaration(account=f"Stranger {number}")))
+            taken.append(service.intake.submit(files[number], declaration(account=f"Stranger {number}")))
 
     threads = [threading.Thread(target=submit, args=(number,)) for number in range(12)]
     for thread in threads:

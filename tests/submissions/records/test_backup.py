@@ -2,15 +2,15 @@
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
-from submissions.service import SubmissionService
 from tests.support.submissions import counts, send, verdicts
 
 
 @pytest.fixture
-def filled(settings) -> SubmissionService:
+def filled(settings) -> SubmissionsApp:
     """Three submissions of two judges."""
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     for n in range(3):
         send(service, verdicts(service.suite, misses=n), judge=f"Judge {n % 2}")
     return service
@@ -30,8 +30,8 @@ def test_what_is_restored_is_exported_again_byte_by_byte(filled, tmp_path):
     assert (made.records, made.files, made.missing) == (6, 3, ())
     settings = elsewhere(filled.settings, tmp_path)
     assert restore_from_folder(settings, tmp_path / "one") == made
-    restored = SubmissionService(settings)
-    assert restored.board().to_bytes() == filled.board().to_bytes()
+    restored = SubmissionsApp(settings)
+    assert restored.records.board().to_bytes() == filled.records.board().to_bytes()
     assert counts(restored) == counts(filled)
     export_to_folder(restored, tmp_path / "two")
     assert files_in(tmp_path / "two") == files_in(tmp_path / "one")
@@ -86,7 +86,7 @@ def test_a_changed_record_or_file_is_named_and_nothing_is_restored(filled, tmp_p
     damaged.write_bytes(b"other bytes")
     with pytest.raises(BackupError, match=damaged.name):
         restore_from_folder(settings, tmp_path / "one")
-    assert counts(SubmissionService(settings))["submissions"] == 0
+    assert counts(SubmissionsApp(settings))["submissions"] == 0
 
 
 def test_a_file_that_is_gone_is_named_and_the_rest_is_saved(filled, tmp_path):
@@ -95,7 +95,7 @@ def test_a_file_that_is_gone_is_named_and_the_rest_is_saved(filled, tmp_path):
     assert export_to_folder(filled, tmp_path / "one").missing == (gone.name,)
     settings = elsewhere(filled.settings, tmp_path)
     assert restore_from_folder(settings, tmp_path / "one").missing == (gone.name,)
-    assert SubmissionService(settings).board().to_bytes() == filled.board().to_bytes()
+    assert SubmissionsApp(settings).records.board().to_bytes() == filled.records.board().to_bytes()
 
 
 def test_a_folder_that_is_no_backup_is_told_so(settings, tmp_path):

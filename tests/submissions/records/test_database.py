@@ -11,6 +11,7 @@ from sqlalchemy import inspect, select
 from sqlalchemy.exc import IntegrityError
 
 from arb.core.settings import Settings
+from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.records import database
 from submissions.records.database import (
@@ -23,7 +24,6 @@ from submissions.records.database import (
     snapshot,
     transaction,
 )
-from submissions.service import SubmissionService
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -156,7 +156,7 @@ def test_the_records_are_where_database_url_says(settings, tmp_path, monkeypatch
     elsewhere = tmp_path / "elsewhere" / "my.sqlite"
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{elsewhere}")
     from_environment = Settings(**settings.model_dump(exclude={"database_url"}))
-    SubmissionService(from_environment).board()
+    SubmissionsApp(from_environment).records.board()
     assert elsewhere.is_file()
     assert not (settings.state_dir / "records.sqlite").exists()
 

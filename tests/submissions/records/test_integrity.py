@@ -17,7 +17,7 @@ from tests.support.submissions import again, send, verdicts
 @pytest.fixture
 def sent(service):
     ids = [send(service, verdicts(service.suite, misses=n), judge=f"Judge {n}").submission_id for n in (1, 2)]
-    service.actions.withdraw(ids[1], Actor("Ada"))
+    service.moderation.withdraw(ids[1], Actor("Ada"))
     return ids
 
 
@@ -25,7 +25,7 @@ def test_untouched_records_are_found_whole(service, sent):
     steps = []
     found = verify(service, lambda done, of: steps.append((done, of)))
     assert (found.records, found.files, found.scores, found.problems) == (5, 2, 2, ())
-    assert found.board_digest == service.board().digest
+    assert found.board_digest == service.records.board().digest
     assert steps == [(1, 2), (2, 2)]
 
 
@@ -44,7 +44,7 @@ def test_a_changed_score_is_found_in_the_table_and_in_the_record(service, sent):
 
 
 def test_a_damaged_file_is_named_by_its_submission(service, sent):
-    told = service.submission(sent[0], Actor("Ada"))
+    told = service.records.submission(sent[0], Actor("Ada"))
     service.files.path(told.receipt.file_sha256).write_bytes(b"rubbish")
     assert verify(service).problems == (f"submission {sent[0]}: its stored file is missing or damaged",)
 
@@ -132,7 +132,7 @@ def test_scores_under_every_published_label_version_are_made_again(service, tmp_
     for content in (labels, labels.replace("Unsuccessful", "Successful", 1)):
         publish(published, content.encode(), mia, "why not")
         send(published, verdicts(published.suite))
-        published.finish_scoring()
+        published.intake.finish_scoring()
     found = verify(published)
     assert (found.problems, found.scores) == ((), 2)
     first = published.files.path(published.labels.origin.version.file_sha256)

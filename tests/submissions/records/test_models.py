@@ -4,8 +4,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
+from arb.core.judge_info import NAME_LENGTH, declared_fields
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
-from submissions.intake.upload import NAME_LENGTH, Declaration, safe_file_name
+from submissions.intake.upload import safe_file_name
 from submissions.records.database import (
     Account,
     Judge,
@@ -94,6 +95,5 @@ def test_whatever_a_form_may_hold_fits_its_column():
     assert longest(columns.kind) >= max(map(len, JUDGE_KINDS))
     assert longest(columns.inputs) >= max(map(len, JUDGE_INPUTS))
     for name in ("model", "authors", "link"):
-        (limit,) = [m.max_length for m in Declaration.model_fields[name].metadata if hasattr(m, "max_length")]
-        assert longest(columns[name]) >= limit
+        assert longest(columns[name]) >= declared_fields()[name]["maxLength"]
     assert longest(columns.file_name) >= len(safe_file_name("x" * 1000 + ".jsonl"))

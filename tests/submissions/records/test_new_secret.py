@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from space.pages.mine import own_submission
 from space.web.submission_text import FIGURES_WITHDRAWN
 from submissions.__main__ import app
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, row_cost
@@ -23,7 +24,6 @@ from submissions.privacy.server_secret import SecretChanged, SecretTooWeak, Serv
 from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
 from submissions.records.queries import current_statuses
 from submissions.scoring.rescore import publish
-from submissions.service import SubmissionService
 from submissions.startup import open_service
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
@@ -33,7 +33,7 @@ RULES = 'labels = "private"\n[rules]\nfewest_positives = 1\nround_days = 1\nfile
 
 
 @pytest.fixture
-def private(tmp_path) -> SubmissionService:
+def private(tmp_path) -> SubmissionsApp:
     """A private suite with two files; the row of the first is public. Its secret is a file."""
     write_suite(tmp_path / "suite")
     (tmp_path / "suite" / "small" / "suite.toml").write_text(RULES)
@@ -43,7 +43,7 @@ def private(tmp_path) -> SubmissionService:
         send(service, verdicts(service.suite, false_alarms=alarms), account=name, judge=name).submission_id
         for name, alarms in (("Ada", 3), ("Bob", 7))
     ]
-    service.actions.publish(service.ids[0], Actor("Ada"))
+    service.moderation.publish(service.ids[0], Actor("Ada"))
     return service
 
 
@@ -69,17 +69,18 @@ def command(private, tmp_path, monkeypatch):
     return call
 
 
-def at(service: SubmissionService, folder) -> SubmissionService:
+def at(service: SubmissionsApp, folder) -> SubmissionsApp:
     return open_service(service.settings.model_copy(update={"state_dir": folder}))
 
 
-def figures(service: SubmissionService, ids) -> list:
+def figures(service: SubmissionsApp, ids) -> list:
     return [
-        service.submission(name, Actor(who)).report for name, who in zip(ids, ("Ada", "Bob"), strict=True)
+        service.records.submission(name, Actor(who)).report
+        for name, who in zip(ids, ("Ada", "Bob"), strict=True)
     ]
 
 
-def spent(service: SubmissionService) -> float:
+def spent(service: SubmissionsApp) -> float:
     with service.snapshot() as session:
         return sum(charge.rho for charge in charges_in(session, service.suite, current_statuses(session)))
 
@@ -126,18 +127,18 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
 
     restored = at(private, tmp_path / "restored")
     assert figures(restored, private.ids) == [None, None]
-    view = restored.submission(private.ids[0], Actor("Ada"))
+    view = restored.records.submission(private.ids[0], Actor("Ada"))
     assert (
         view.are_figures_withdrawn
-        and restored.submission(private.ids[0], Actor("Mia", is_maintainer=True)).report
+        and restored.records.submission(private.ids[0], Actor("Mia", is_maintainer=True)).report
     )
     page = own_submission(restored, private.ids[0], Actor("Ada"), is_whole=True)
     assert page.text == FIGURES_WITHDRAWN and page.report == ""
-    assert [row for row in restored.board().rows if row.judge == "Ada"] == []
+    assert [row for row in restored.records.board().rows if row.judge == "Ada"] == []
     with pytest.raises(SubmissionError, match="withdrawn"):
-        restored.actions.refresh(private.ids[0], Actor("Ada"), restored.label_version)
+        restored.moderation.refresh(private.ids[0], Actor("Ada"), restored.label_version)
     newer = send(restored, verdicts(restored.suite, misses=5, false_alarms=10), account="Cy", judge="Cy")
-    assert restored.submission(newer.submission_id, Actor("Cy")).report is None
+    assert restored.records.submission(newer.submission_id, Actor("Cy")).report is None
     code, said = command("verify", ARB_STATE_DIR="restored")
     assert code == 1 and "all as it was written" not in said and "accept-charge" in said
 
@@ -148,17 +149,17 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
     restored = at(private, tmp_path / "restored")
     after = figures(restored, private.ids)
     assert None not in after and after != before
-    assert restored.submission(newer.submission_id, Actor("Cy")).report is not None
+    assert restored.records.submission(newer.submission_id, Actor("Cy")).report is not None
     # The two files and the row once more, and the file that came since.
     assert spent(restored) == pytest.approx(2 * charged + file_cost(rules))
     # The label version has another name under the other secret; what was shown under each is added up. Under
     # the old one it was Ada's and Bob's figure, under the new one Cy's too.
-    assert {name: leak.figures for name, leak in restored.leak.get().by_label_version.items()} == {
+    assert {name: leak.figures for name, leak in restored.records.leak.get().by_label_version.items()} == {
         private.label_version: leaked.figures,
         restored.label_version: leaked.figures + 1,
     }
     assert leaked.figures == 2
-    assert {row.judge for row in restored.board().rows} == {row.judge for row in board.rows}
+    assert {row.judge for row in restored.records.board().rows} == {row.judge for row in board.rows}
     code, said = command("verify", ARB_STATE_DIR="restored")
     assert code == 0 and "2 of them without halves" in said, said
     code, said = command("accept-charge", ARB_STATE_DIR="restored")
@@ -173,10 +174,10 @@ def test_a_file_that_a_maintainer_hid_is_not_charged_and_not_shown(private, comm
     found = json.loads(command("accept-charge", "--json", ARB_STATE_DIR="restored")[1])
     assert found["submissions"] == private.ids[1:]
     restored = at(private, tmp_path / "restored")
-    assert restored.submission(private.ids[0], Actor("Ada")).report is None
-    restored.decide("shown", private.ids[0], mia, "nothing wrong")
-    restored.actions.refresh(private.ids[0], Actor("Ada"), restored.label_version)
-    assert restored.submission(private.ids[0], Actor("Ada")).report is not None
+    assert restored.records.submission(private.ids[0], Actor("Ada")).report is None
+    restored.moderation.decide("shown", private.ids[0], mia, "nothing wrong")
+    restored.moderation.refresh(private.ids[0], Actor("Ada"), restored.label_version)
+    assert restored.records.submission(private.ids[0], Actor("Ada")).report is not None
 
 
 def test_the_old_secret_is_refused_after_a_new_one(private, command, tmp_path):
@@ -224,9 +225,9 @@ def test_records_of_a_weak_secret_go_on_with_a_new_one_after_the_charge_is_accep
         open_service(strong)
     accepted = re.search(r"ARB_ACCEPT_SECRET=(\w+)", str(refused.value))[1]
     service = open_service(strong.model_copy(update={"accept_secret": accepted}))
-    assert service.submission(ids[0], Actor("Ada")).report is None
+    assert service.records.submission(ids[0], Actor("Ada")).report is None
     assert accept_charge(service, Actor("Mia", is_maintainer=True)).submissions == tuple(ids)
-    assert service.submission(ids[0], Actor("Ada")).report is not None
+    assert service.records.submission(ids[0], Actor("Ada")).report is not None
 
 
 def test_new_secret_is_refused_where_the_right_one_is_there(private, tmp_path):
@@ -271,7 +272,7 @@ def test_records_that_began_before_the_first_start_go_on_with_the_secret_that_is
     write_suite(tmp_path / "suite")
     settings = settings_for(tmp_path / "suite", tmp_path / "state", labels="records", secret=None)
     labels = (tmp_path / "suite" / "labels.csv").read_bytes()
-    publish(SubmissionService(settings), labels, Actor("Mia", is_maintainer=True), "the first")
+    publish(SubmissionsApp(settings), labels, Actor("Mia", is_maintainer=True), "the first")
     service = open_service(settings)
-    send(SubmissionService(settings), verdicts(service.suite))
+    send(SubmissionsApp(settings), verdicts(service.suite))
     assert open_service(settings).secret.derivation == 2

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from arb.core.settings import Settings
 from submissions.__main__ import app
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.privacy.server_secret import SecretChanged
 from submissions.records.event_log import events_after
 from submissions.records.integrity import restore_from_folder, verify
-from submissions.service import SubmissionService
 from submissions.startup import open_service
 from tests.submissions.records.test_database import differences
 from tests.support.space_app import local_client
@@ -47,7 +47,7 @@ def settings_of(release: Path, **changes) -> Settings:
     )
 
 
-def shown_by(service: SubmissionService) -> dict:
+def shown_by(service: SubmissionsApp) -> dict:
     """What `make_old_database` wrote down of the release."""
     with service.snapshot() as session:
         sent = {
@@ -55,8 +55,8 @@ def shown_by(service: SubmissionService) -> dict:
         }
     return {
         "label_version": service.label_version,
-        "owners": {name: service.submission(sent[name], Actor(name)).report for name in sent},
-        "rows": {row.judge: row.labels["success"]["overall"] for row in service.board().rows},
+        "owners": {name: service.records.submission(sent[name], Actor(name)).report for name in sent},
+        "rows": {row.judge: row.labels["success"]["overall"] for row in service.records.board().rows},
     }
 
 

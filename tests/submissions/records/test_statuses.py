@@ -14,7 +14,7 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.decisions import OUTCOMES, Decision, Dispute, view_dispute
 from submissions.moderation import reader_actions
-from submissions.moderation.actions import SubmissionActions
+from submissions.moderation.actions import ModerationService
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
@@ -176,7 +176,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(disputes_acts, service, 
     disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
     with pytest.raises(PermissionDenied):
         disputes_acts.decide("1", "kept", "mine", DISPUTES_ADA)
-    SubmissionActions(service.engine, service.suite, disputes_acts.clock).decide_account(
+    ModerationService(service.engine, service.suite, disputes_acts.clock).decide_account(
         "banned", "bob", MIA, "spam", even_if_unknown=True
     )
     with pytest.raises(PermissionDenied, match="closed"):
@@ -231,9 +231,9 @@ def test_an_account_has_so_many_in_24_hours_whatever_its_capitals(disputes_acts,
 
 
 def test_disputes_make_no_new_board(disputes_acts, service, ids):
-    before = service.board()
+    before = service.records.board()
     disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
-    assert service.board() is before
+    assert service.records.board() is before
 
 
 TEXT, REASON = "it says success", "the reason of it"

@@ -13,12 +13,12 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records.database import Changes, open_database, snapshot
 from submissions.scoring import board as board_module
 from submissions.scoring.board import CurrentBoard
 from submissions.scoring.rescore import publish, rescore
-from submissions.service import SubmissionService
 from tests.support.submissions import again, send, verdicts, with_rules
 
 MIA = Actor("Mia", is_maintainer=True)
@@ -45,7 +45,7 @@ def doubled(suite_folder) -> bytes:
 
 
 @pytest.fixture
-def serving(service, doubled) -> SubmissionService:
+def serving(service, doubled) -> SubmissionsApp:
     found = again(service, labels="records")
     publish(found, doubled, MIA, "with second annotations")
     return found
@@ -71,7 +71,7 @@ def test_it_follows_the_labels_that_are_served(serving, suite_folder):
     publish(serving, with_doubles((suite_folder / "labels.csv").read_bytes()), MIA, "looked again")
     rescore(serving, MIA)
     assert ceiling_of(serving.board()).labels["success"]["overall"]["fn"] == 0
-    assert ceiling_of(serving.board_under(before)) is None  # those labels are not the ones at hand
+    assert ceiling_of(serving.records.board_under(before)) is None  # those labels are not the ones at hand
 
 
 def test_where_labels_are_private_there_is_no_such_row(serving):
@@ -188,9 +188,9 @@ class Clock:
         return self.now
 
 
-def private(settings, **rules) -> SubmissionService:
+def private(settings, **rules) -> SubmissionsApp:
     given = settings.model_copy(update={"secret": SecretStr("22f68a8477bd088b64a55b8a28acab93")})
-    service = SubmissionService(given, clock=Clock())
+    service = SubmissionsApp(given, clock=Clock())
     plain = {
         "ranking_half": False,
         "files_a_day": 99,
@@ -207,25 +207,25 @@ def success(report) -> dict:
 
 def test_with_public_labels_all_see_the_same_exact_report(service):
     sent = send(service, verdicts(service.suite, misses=2)).submission_id
-    reports = [service.submission(sent, actor).report for actor in (ADA, DISCLOSED_MIA)]
+    reports = [service.records.submission(sent, actor).report for actor in (ADA, DISCLOSED_MIA)]
     assert reports[0] == reports[1]
     assert [success(reports[0])["overall"][name] for name in CELLS] == [8, 0, 2, 20]
-    assert service.board().rows[0].labels["success"]["by_agent"]
+    assert service.records.board().rows[0].labels["success"]["by_agent"]
 
 
 def test_with_private_labels_owner_and_public_see_noise_and_a_maintainer_does_not(settings):
     service = private(settings, private_noise=4, public_noise=4)
     sent = send(service, verdicts(service.suite, misses=2, false_alarms=6)).submission_id
-    service.actions.publish(sent, ADA)
+    service.moderation.publish(sent, ADA)
     service.clock.now += timedelta(days=1)
-    owner, maintainer = (service.submission(sent, actor).report for actor in (ADA, DISCLOSED_MIA))
+    owner, maintainer = (service.records.submission(sent, actor).report for actor in (ADA, DISCLOSED_MIA))
     assert [success(maintainer)["overall"][name] for name in CELLS] == [8, 6, 2, 14]
     cell = success(owner)["overall"]
     assert cell["noise"] == {"tp_sd": 4, "positives_sd": 4}
     # 14 called positive stay as they are, whatever the noise.
     assert cell["tp"] + cell["fp"] == 14
     assert success(owner)["by_benchmark"] == {} and success(owner)["by_agent"] == {}
-    (row,) = service.board().rows
+    (row,) = service.records.board().rows
     assert row.labels["success"]["overall"]["noise"] == {"tp_sd": 4, "positives_sd": 4}
     assert row.labels["success"]["by_agent"] == {}
 
@@ -242,7 +242,7 @@ def test_the_same_verdicts_in_another_dress_show_the_same_figures(settings):
         content.replace(b"assistantbench.improved.", b"assistantbench."),
     ]
     told = [
-        service.submission(send(service, dress, judge=f"Judge {n}").submission_id, ADA).report
+        service.records.submission(send(service, dress, judge=f"Judge {n}").submission_id, ADA).report
         for n, dress in enumerate(dresses)
     ]
     shown = [[success(report)["overall"][name] for name in CELLS] for report in told]
@@ -257,9 +257,9 @@ def test_a_suite_that_ranks_by_a_hidden_half_shows_the_other_half_with_noise(set
         for n in (1, 2)
     ]
     for sent in ids:
-        service.actions.publish(sent, ADA)
+        service.moderation.publish(sent, ADA)
     service.clock.now += timedelta(days=1)
-    board = service.board()
+    board = service.records.board()
     assert {row.id for row in board.rows} == set(ids)
     assert [row.labels["success"]["rank"]["place"] for row in board.rows] == [1, 2]
     for row in board.rows:
@@ -267,29 +267,31 @@ def test_a_suite_that_ranks_by_a_hidden_half_shows_the_other_half_with_noise(set
         assert label["ranked_by"] == "a half of the tasks that is not shown"
         # 15 tasks of two runs: 2 + 3 + 2 + 2 tasks of the benchmarks' 3, 6, 3 and 3 are hidden, 6 are shown.
         assert label["overall"]["n"] == 12
-    assert board.to_bytes() == SubmissionService.board(service).to_bytes()
+    assert board.to_bytes() == service.records.board().to_bytes()
 
 
 def test_the_exact_figures_of_a_private_suite_are_not_in_the_board(settings):
     service = private(settings, private_noise=4, public_noise=4)
     sent = send(service, verdicts(service.suite, misses=3, false_alarms=6)).submission_id
-    service.actions.publish(sent, ADA)
+    service.moderation.publish(sent, ADA)
     service.clock.now += timedelta(days=1)
     exact = 7 / 13  # precision
-    content = service.board().to_bytes().decode()
+    content = service.records.board().to_bytes().decode()
     assert repr(exact) not in content
-    assert repr(exact) in str(service.submission(sent, DISCLOSED_MIA).report)
+    assert repr(exact) in str(service.records.submission(sent, DISCLOSED_MIA).report)
 
 
 @pytest.mark.parametrize("days", [0, 30])
 def test_the_board_follows_the_clock_where_rows_appear_in_rounds(settings, days):
     service = private(settings, round_days=10)
     sent = send(service, verdicts(service.suite)).submission_id
-    service.actions.publish(sent, ADA)
-    assert service.board().rows == ()
+    service.moderation.publish(sent, ADA)
+    assert service.records.board().rows == ()
     service.clock.now += timedelta(days=days)
-    assert len(service.board().rows) == (1 if days else 0)
-    assert (service.cached_board() is None) or len(service.cached_board().rows) == (1 if days else 0)
+    assert len(service.records.board().rows) == (1 if days else 0)
+    assert (service.records.cached_board() is None) or len(service.records.cached_board().rows) == (
+        1 if days else 0
+    )
 
 
 def test_a_new_row_of_a_private_board_reads_no_report_of_the_others(settings, monkeypatch):
@@ -303,7 +305,7 @@ def test_a_new_row_of_a_private_board_reads_no_report_of_the_others(settings, mo
     monkeypatch.setattr(board_module, "scores_by_id", reading)
     for rows in (1, 2, 3):
         sent = send(service, verdicts(service.suite, misses=rows), judge=f"Judge {rows}").submission_id
-        service.actions.publish(sent, ADA)
+        service.moderation.publish(sent, ADA)
         service.clock.now += timedelta(days=60)
-        assert len(service.board().rows) == rows
+        assert len(service.records.board().rows) == rows
         assert len(read) == rows  # one more each time

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.moderation.overview import own_submissions
 from submissions.scoring.rescore import rescore, rescorings
-from submissions.service import SubmissionService
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import send, verdicts, with_rules
 
@@ -27,14 +27,14 @@ def corrected(service, suite_folder, tmp_path):
         lines[place] = ",".join(cells)
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     changed = service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'labels.csv'}"})
-    return SubmissionService(changed)
+    return SubmissionsApp(changed)
 
 
 def test_ranks_before_and_after_are_recorded_once_and_old_scores_stay(service, corrected):
     # Before: Right has 10 TP of 10; Noisy has 10 TP and 5 FP, precision 10/15.
     right = send(service, verdicts(service.suite), judge="Right").submission_id
     noisy = send(service, verdicts(service.suite, false_alarms=5), judge="Noisy").submission_id
-    before = service.board()
+    before = service.records.board()
     assert [row.id for row in before.rows] == [right, noisy]
 
     found = rescore(corrected, MAINTAINER)
@@ -45,7 +45,7 @@ def test_ranks_before_and_after_are_recorded_once_and_old_scores_stay(service, c
     assert found.scored == 2
     assert (found.before, found.after) == (service.label_version, corrected.label_version)
     assert {c.id: (c.before, c.after) for c in found.changes} == {right: (1, 2), noisy: (2, 1)}
-    assert corrected.board_under(service.label_version).to_bytes() == before.to_bytes()
+    assert corrected.records.board_under(service.label_version).to_bytes() == before.to_bytes()
 
     assert rescore(corrected, MAINTAINER).scored == 0
     (record,) = rescorings(corrected)
@@ -60,7 +60,7 @@ def test_the_first_version_has_nothing_before_it(service):
     assert rescorings(service) == []
 
 
-def private_service(settings, folder, swapped: int, clock) -> SubmissionService:
+def private_service(settings, folder, swapped: int, clock) -> SubmissionsApp:
     """Hidden labels, of which the first ``swapped`` have the other success than in the suite's file."""
     lines = (folder / "labels.csv").read_text().splitlines()
     swap = {"Successful": "Unsuccessful", "Unsuccessful": "Successful"}
@@ -72,7 +72,7 @@ def private_service(settings, folder, swapped: int, clock) -> SubmissionService:
     path.write_text("\n".join(lines) + "\n")
     given = settings.model_copy(update={"labels": f"csv:{path}"})
     rules = {"fewest_positives": 1, "files_a_year": 4, "public_rows_a_year": 2, "round_days": 1}
-    return with_rules(SubmissionService(given, clock=clock), is_public=False, **rules)
+    return with_rules(SubmissionsApp(given, clock=clock), is_public=False, **rules)
 
 
 ADA = Actor("Ada")
@@ -92,18 +92,22 @@ def versions(settings, suite_folder, clock):
 def test_where_labels_are_private_a_new_version_shows_nothing_new(versions, clock):
     first, second, _ = versions
     sent = send(first, verdicts(first.suite, misses=1, false_alarms=6)).submission_id
-    first.actions.publish(sent, ADA)
+    first.moderation.publish(sent, ADA)
     clock.now += timedelta(days=2)
-    owner, board, leak = first.submission(sent, ADA).report, first.board(), first.leak.get()
+    owner, board, leak = (
+        first.records.submission(sent, ADA).report,
+        first.records.board(),
+        first.records.leak.get(),
+    )
     assert rescore(second, MAINTAINER).scored == 1
-    assert second.submission(sent, ADA).report == owner
+    assert second.records.submission(sent, ADA).report == owner
     assert owner["label_version"] == first.label_version
-    (row,) = second.board().rows
+    (row,) = second.records.board().rows
     assert row.labels == board.rows[0].labels
     assert row.note == f"scored under label version {first.label_version}"
-    assert second.leak.get().total == leak.total
+    assert second.records.leak.get().total == leak.total
     # A maintainer sees the exact score under the labels of now.
-    assert second.submission(sent, MAINTAINER).report["label_version"] == second.label_version
+    assert second.records.submission(sent, MAINTAINER).report["label_version"] == second.label_version
 
 
 def test_an_owner_who_asks_for_the_metrics_under_newer_labels_pays_for_them(versions, clock):
@@ -111,34 +115,36 @@ def test_an_owner_who_asks_for_the_metrics_under_newer_labels_pays_for_them(vers
     sent = send(first, verdicts(first.suite, misses=1, false_alarms=6)).submission_id
     clock.now += timedelta(days=2)
     with pytest.raises(SubmissionError, match="under the current labels already"):
-        first.actions.refresh(sent, ADA, first.label_version)
+        first.moderation.refresh(sent, ADA, first.label_version)
     with pytest.raises(SubmissionError, match="no score under the current labels"):
-        second.actions.refresh(sent, ADA, second.label_version)
+        second.moderation.refresh(sent, ADA, second.label_version)
     rescore(second, MAINTAINER)
-    assert second.quota("Ada").left_this_year == 3
-    second.actions.refresh(sent, ADA, second.label_version)
-    assert second.quota("Ada").left_this_year == 2
-    assert second.submission(sent, ADA).report["label_version"] == second.label_version
+    assert second.records.quota("Ada").left_this_year == 3
+    second.moderation.refresh(sent, ADA, second.label_version)
+    assert second.records.quota("Ada").left_this_year == 2
+    assert second.records.submission(sent, ADA).report["label_version"] == second.label_version
     # Two figures of one file: 1/72 each, as many as two files have.
-    assert second.leak.get().total.rho == pytest.approx(2 / 72)
+    assert second.records.leak.get().total.rho == pytest.approx(2 / 72)
     clock.now += timedelta(days=2)
     rescore(third, MAINTAINER)
-    assert third.submission(sent, ADA).report["label_version"] == second.label_version
+    assert third.records.submission(sent, ADA).report["label_version"] == second.label_version
 
 
 def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versions(versions, clock):
     first, second, third = versions
     start = clock.now
     sent = send(first, verdicts(first.suite, misses=1, false_alarms=6)).submission_id
-    first.actions.publish(sent, ADA)
+    first.moderation.publish(sent, ADA)
     for misses, service in ((2, first), (3, second)):
         clock.now += timedelta(days=2)
         send(service, verdicts(service.suite, misses=misses, false_alarms=6))
     rescore(second, MAINTAINER)
     clock.now += timedelta(days=2)
-    assert [row.note for row in second.board().rows] == [f"scored under label version {first.label_version}"]
-    second.actions.refresh(sent, ADA, second.label_version)
-    assert [row.note for row in second.board().rows] == [""]
+    assert [row.note for row in second.records.board().rows] == [
+        f"scored under label version {first.label_version}"
+    ]
+    second.moderation.refresh(sent, ADA, second.label_version)
+    assert [row.note for row in second.records.board().rows] == [""]
     clock.now += timedelta(days=2)
     rescore(third, MAINTAINER)
     # Three files and one refreshed: the fourth of four. The first leaves the window after 365 days.
@@ -146,11 +152,11 @@ def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versio
         send(third, verdicts(third.suite, misses=4, false_alarms=6))
     assert refused.value.next_at == start + timedelta(days=365)
     with pytest.raises(RateLimited, match="4 in a year"):
-        third.actions.refresh(sent, ADA, third.label_version)
+        third.moderation.refresh(sent, ADA, third.label_version)
     # A public row that was asked for under newer labels is the second of two rows.
     clock.now = start + timedelta(days=364)
     with pytest.raises(RateLimited, match="2 rows public in a year") as refused:
-        third.actions.publish(_second_of(third), ADA)
+        third.moderation.publish(_second_of(third), ADA)
     assert refused.value.next_at == start + timedelta(days=365)
 
 
@@ -170,7 +176,7 @@ def test_what_everybody_may_be_shown_in_a_year_is_one_number_whatever_the_accoun
     start = clock.now
     for number in range(4):  # what one account may at its limits: four files
         send(service, verdicts(service.suite, misses=number + 1, false_alarms=6), account=f"Account {number}")
-    assert service.quota("Somebody").is_suite_full
+    assert service.records.quota("Somebody").is_suite_full
     with pytest.raises(RateLimited, match=r"all accounts together .* from 2027-03-01") as refused:
         send(service, verdicts(service.suite, misses=6, false_alarms=6), account="Somebody")
     assert refused.value.next_at == start + timedelta(days=365)

@@ -18,7 +18,7 @@ def test_the_verdicts_come_in_the_order_of_the_split_whatever_the_order_of_the_f
     lines = verdicts(service.suite, misses=2).decode().splitlines()
     rows = [{**json.loads(line), "reasoning": f"because {place}"} for place, line in enumerate(lines)]
     content = "\n".join(json.dumps(row) for row in reversed(rows)).encode()
-    found = service.verdicts(send(service, content).submission_id)
+    found = service.records.verdicts(send(service, content).submission_id)
     test = service.suite.split("test")
     assert found.trajectory_ids == tuple(t.trajectory_id for t in test)
     # Successes stand at places 0, 3, 6, …; the first two of them were missed.
@@ -29,7 +29,7 @@ def test_the_verdicts_come_in_the_order_of_the_split_whatever_the_order_of_the_f
 
 def test_every_column_of_the_file_is_there(service):
     extras = {"side_effect": True, "repetition": None, "score": 0.25, "cost_usd": 0.5, "latency_s": 2}
-    found = service.verdicts(send(service, verdicts(service.suite, **extras)).submission_id)
+    found = service.records.verdicts(send(service, verdicts(service.suite, **extras)).submission_id)
     assert found.side_effect.tolist() == [1] * 30
     assert found.repetition.tolist() == [-1] * 30
     assert found.score.tolist() == [0.25] * 30
@@ -40,9 +40,9 @@ def test_the_texts_of_a_parquet_file_are_there_too(service):
     rows = [json.loads(line) for line in verdicts(service.suite).splitlines()]
     buffer = io.BytesIO()
     pd.DataFrame([{**row, "reasoning": "<b>seen</b>"} for row in rows]).to_parquet(buffer)
-    upload = service.check(buffer.getvalue(), "verdicts.parquet", "test")
+    upload = service.intake.check(buffer.getvalue(), "verdicts.parquet", "test")
     assert upload.check.aligned.reasoning is None  # whoever checks a file keeps no texts
-    found = service.verdicts(send(service, buffer.getvalue()).submission_id)
+    found = service.records.verdicts(send(service, buffer.getvalue()).submission_id)
     assert set(found.reasoning) == {"<b>seen</b>"}
 
 
@@ -52,22 +52,22 @@ def test_texts_that_are_too_many_cost_nobody_the_verdicts(service):
     # 30 rows of 2 MB each, all alike: some kB packed, 60 MB in memory, over what is unpacked.
     long = [{**row, "reasoning": f"{place}" + "x" * 2_000_000} for place, row in enumerate(rows)]
     pd.DataFrame(long).to_parquet(buffer, compression="zstd")
-    found = service.verdicts(send(service, buffer.getvalue()).submission_id)
+    found = service.records.verdicts(send(service, buffer.getvalue()).submission_id)
     assert found.success.sum() == 10
     assert found.reasoning is None
 
 
 def test_they_are_read_once_and_kept(service, monkeypatch):
     receipt = send(service, verdicts(service.suite))
-    first = service.verdicts(receipt.submission_id)
+    first = service.records.verdicts(receipt.submission_id)
     monkeypatch.setattr(service.files, "read", None)  # would fail if it were called
-    assert service.verdicts(receipt.submission_id) is first
+    assert service.records.verdicts(receipt.submission_id) is first
 
 
 @pytest.mark.parametrize("submission_id", ["", "0" * 12, "../../etc", "a\x00b", "paper/aer-c", "é" * 12])
 def test_an_id_that_is_in_no_record_is_a_key_error(service, submission_id):
     with pytest.raises(KeyError):
-        service.verdicts(submission_id)
+        service.records.verdicts(submission_id)
 
 
 def test_a_missing_or_damaged_file_is_told_without_its_place(service, settings):

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from arb.core.suite import load_suite
+from submissions.app import SubmissionsApp
 from submissions.labels.annotation_service import AnnotationService
-from submissions.service import SubmissionService
 from tests.space.conftest import shown_text
 from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of
 from tests.submissions.labels.test_own_questions import own
@@ -30,7 +30,7 @@ def annotating(tmp_path_factory) -> AnnotationService:
     shape = synthetic.Shape(pages=2, tree_characters=100, mean_steps=2)
     data = synthetic.make_dataset(folder / "data", load_suite(folder / "small"), shape)
     settings = settings_for(folder, folder / "state", labels="records", maintainers=MAINTAINER, data_dir=data)
-    annotation = AnnotationService(SubmissionService(settings))
+    annotation = AnnotationService(SubmissionsApp(settings))
     for name in ("ada", "bob"):
         annotation.invite(name, GRACE)
     ids = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:3]]
@@ -129,7 +129,7 @@ def test_pages_say_that_the_questions_changed_and_still_show_what_was_asked_befo
     """Run last: tone and safe are asked no more."""
     settings = annotating.service.settings
     (load_suite(settings.suite).dev_labels_path.parent / "suite.toml").write_text(PLAIN_RULES)
-    service = SubmissionService(settings.model_copy(update={"labels": "none"}))
+    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
     client, maintainer = local_client(service), signed_in(service, MAINTAINER)
     labels = client.get("/labels", headers=maintainer)
     assert labels.status_code == 200

@@ -25,11 +25,11 @@ from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.responses import StaticAssets
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import AssignedTask, Draft, SavedAnswers
 from submissions.labels.assignment import GoldAgreement
 from submissions.moderation.reader_actions import ReaderActions
-from submissions.service import SubmissionService
 from tests.support import synthetic_dataset as synthetic
 from tests.support.annotations import by
 from tests.support.space_app import rest_app
@@ -59,7 +59,7 @@ class World:
             maintainers="grace",
             secret="4d714f6c3c852bf6bbbd4150b40440cb",
         )
-        self.service = SubmissionService(self.settings)
+        self.service = SubmissionsApp(self.settings)
         send(self.service, verdicts(suite, misses=0 if yes else 9))
         self.services = Services(self.service, Explorer(self.settings, self.service))
         self.app = rest_app(self.service)
@@ -78,7 +78,7 @@ class World:
             acts.save(trajectory_id, self.said(PLANTED), 0, Actor("bob"))
         acts.resolve(self.queue("bob")[0], "success", "yes" if self.yes else "no", PLANTED, GRACE)
         readers = ReaderActions(self.service.engine, suite, self.service.clock)
-        judge = self.service.board().rows[0].id
+        judge = self.service.records.board().rows[0].id
         for trajectory_id in self.queue("bob"):
             readers.dispute(trajectory_id, "success", PLANTED, Actor("bob"))
             for who, category in (("bob", "missed_instruction"), ("eve", "misunderstood_action")):
@@ -225,7 +225,7 @@ def test_no_word_of_a_verdict_or_a_reward_is_in_a_blind_page(worlds):
 def whole_site(world: World, account: str | None, names: Sequence[str]) -> dict[str, str]:
     """Every page and answer of REST that shows single trajectories, with headers; ``names`` are some."""
     client = world.client(account)
-    judge = world.service.board().ranking("success")[0].id
+    judge = world.service.records.board().ranking("success")[0].id
     addresses = [
         "/", "/compare", f"/judge?id={judge}", "/rates", "/labels", "/disputes", "/errors", "/discuss",
         "/annotate", "/mine", "/maintain", "/api/me", "/api/annotate", "/api/discuss", "/api/disputes",
@@ -327,7 +327,7 @@ def test_the_pictures_of_an_annotator_stay_in_their_own_browser(worlds):
 def test_an_item_is_named_alike_after_a_restart_and_by_its_old_address(worlds):
     world = worlds[0]
     name = world.queue("ada")[0]
-    again = SubmissionService(world.settings)
+    again = SubmissionsApp(world.settings)
     reader = Services(again, Explorer(world.settings, again)).access.context_of(Actor("ada"))
     assert reader.address_of(name) == world.address("ada", name)
     answer = world.client("ada").get("/annotate", params={"id": name}, follow_redirects=False)
@@ -499,7 +499,7 @@ def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
 def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
     suite = load_suite(write_suite(tmp_path))
     settings = settings_for(tmp_path, tmp_path / "state", maintainers="grace")
-    service = SubmissionService(settings)
+    service = SubmissionsApp(settings)
     services = Services(service, Explorer(settings, service))
     people = ("ada", "bob", "eve")
     for who in people:

@@ -93,7 +93,7 @@ def test_without_a_choice_the_best_judges_are_compared_and_nothing_is_empty(publ
 
 def test_the_default_prefers_judges_with_verdicts(public):
     service, _ = public
-    board = service.board()
+    board = service.records.board()
     printed = [replace(row, provenance="published", id=f"paper/{row.judge}") for row in board.rows[:1]]
     renamed = [replace(row, judge=f"{row.judge} of a paper") for row in printed]
     assert [row.judge for row in examples(replace(board, rows=(*renamed, *board.rows)), "success")] == [
@@ -104,7 +104,9 @@ def test_the_default_prefers_judges_with_verdicts(public):
 def test_one_choice_is_compared_with_the_first_of_the_board(public):
     service, ids = public
     found = examples(
-        service.board(), "success", [next(r for r in service.board().rows if r.id == ids["Gamma"])]
+        service.records.board(),
+        "success",
+        [next(r for r in service.records.board().rows if r.id == ids["Gamma"])],
     )
     assert [row.judge for row in found] == ["Gamma", "Alpha", "Beta"]
     text = shown_text(page_of(service, [ids["Gamma"]]))
@@ -165,7 +167,7 @@ def test_hostile_names_are_shown_as_text(public, hostile):
 
 def test_a_lost_file_leaves_the_comparison_by_counts(public):
     service, ids = public
-    row = next(row for row in service.board().rows if row.id == ids["Beta"])
+    row = next(row for row in service.records.board().rows if row.id == ids["Beta"])
     service.files.path(row.file_sha256).unlink()
     text = shown_text(page_of(service, [ids["Alpha"], ids["Beta"]], "success", "precision"))
     assert "No interval here is paired" in text

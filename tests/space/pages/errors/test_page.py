@@ -9,7 +9,7 @@ import pytest
 
 from arb.core.settings import Settings
 from space.pages.errors.page import own_name
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.space_app import (
     local_client,
@@ -22,7 +22,7 @@ from tests.support.submissions import is_success, send, verdicts
 
 
 @pytest.fixture
-def service(tmp_path) -> SubmissionService:
+def service(tmp_path) -> SubmissionsApp:
     return public_service(tmp_path)
 
 
@@ -46,9 +46,9 @@ def client(service):
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory) -> SubmissionService:
+def sample(tmp_path_factory) -> SubmissionsApp:
     settings = Settings(suite="sample", labels="none", state_dir=tmp_path_factory.mktemp("state"))
-    return SubmissionService(settings)
+    return SubmissionsApp(settings)
 
 
 def runs(service, success: bool) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 from arb.core.settings import Settings
 from space.pages.judge.page import neighbours
 from space.web.query import link_to
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.space_app import (
     local_client,
@@ -107,7 +107,7 @@ def test_used_test_labels_are_told(public):
 
 def test_the_neighbours_in_the_ranking_can_be_compared(public):
     service, ids = public
-    board = service.board()
+    board = service.records.board()
     beta = next(row for row in board.rows if row.id == ids["Beta"])
     # Alpha 100, Beta 66.7, Gamma 33.3
     assert neighbours(board, beta, "success") == [
@@ -117,7 +117,7 @@ def test_the_neighbours_in_the_ranking_can_be_compared(public):
 
 
 def test_rows_of_the_paper_say_what_is_not_known(tmp_path):
-    service = SubmissionService(Settings(labels="none", state_dir=tmp_path))
+    service = SubmissionsApp(Settings(labels="none", state_dir=tmp_path))
     text = shown_text(page_of(service, "paper/gpt-4o-tree"))
     # Table 1: precision 69.8, recall 83.1
     for told in (
@@ -133,9 +133,9 @@ def test_rows_of_the_paper_say_what_is_not_known(tmp_path):
 
 @pytest.mark.parametrize("label", ["success", "side_effect", "repetition"])
 def test_every_row_of_the_official_board_has_a_page(tmp_path, label):
-    service = SubmissionService(Settings(labels="none", state_dir=tmp_path))
+    service = SubmissionsApp(Settings(labels="none", state_dir=tmp_path))
     client = local_client(service)
-    for row in service.board().rows:
+    for row in service.records.board().rows:
         html = client.get(link_to("/judge", id=row.id, label=label)).text
         assert f"<h1>{row.judge}</h1>" in html
         assert ('class="sheet judge-figures' in html) == bool(row.labels[label])
@@ -194,7 +194,7 @@ def test_hostile_words_are_shown_as_text(public, hostile):
 
 def test_a_lost_file_leaves_the_figures(public):
     service, ids = public
-    row = next(row for row in service.board().rows if row.id == ids["Beta"])
+    row = next(row for row in service.records.board().rows if row.id == ids["Beta"])
     service.files.path(row.file_sha256).unlink()
     text = shown_text(page_of(service, ids["Beta"]))
     assert "Its file cannot be read at the moment." in text

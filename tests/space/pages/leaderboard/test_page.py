@@ -298,7 +298,7 @@ def test_the_route_of_rows_takes_the_choice_of_the_page(client):
 
 
 def test_a_figure_opens_the_errors_that_it_counts(client, service):
-    row_id = next(row.id for row in service.board().rows if row.judge == "Beta")
+    row_id = next(row.id for row in service.records.board().rows if row.judge == "Beta")
     line = re.search(rf'<tr class="scored" data-row="{row_id}">.*?</tr>', client.get("/").text, re.S)[0]
     kinds = {m[2]: m[1] for m in re.finditer(r'class="behind" href="([^"]*)">([^<]*)<', line)}
     # Beta: TP 8, FP 4, FN 2: precision 66.7 % counts false positives, recall 80.0 % false negatives, F1 both

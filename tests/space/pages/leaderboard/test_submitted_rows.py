@@ -5,7 +5,7 @@ import re
 import pytest
 
 from space.pages.leaderboard.query import LeaderboardQuery
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.leaderboard_client import board_html, page_html
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
@@ -89,7 +89,7 @@ def test_no_page_holds_a_task_a_path_or_an_annotator(filled, settings):
 
 
 def test_the_heading_tells_that_submitting_is_off_and_the_board_stays(filled):
-    without = SubmissionService(filled.settings.model_copy(update={"labels": "none"}))
+    without = SubmissionsApp(filled.settings.model_copy(update={"labels": "none"}))
     assert "submitting is off: no labels are configured" in shown_text(page_html(without))
     assert board_html(without, LeaderboardQuery()) == board_html(filled, LeaderboardQuery())
     assert "submitting is off" not in page_html(filled)

@@ -67,13 +67,13 @@ def test_a_row_is_hidden_shown_and_marked_with_reasons_and_a_name(service, sent)
     assert decide(service, sent, "hidden").json() == {
         "submission_id": sent, "decision": "hidden", "lasts": True,
     }  # fmt: skip
-    assert service.board().rows == ()
+    assert service.records.board().rows == ()
     again = decide(service, sent, "hidden")
     assert (again.status_code, again.json()["detail"]) == (409, "this submission is hidden already")
     decide(service, sent, "shown")
     decide(service, sent, "verified")
     decide(service, sent, "label_exposed")
-    assert service.board().rows[0].marks == ("verified", "labels exposed")
+    assert service.records.board().rows[0].marks == ("verified", "labels exposed")
     assert kinds(service)[2:] == ["hidden", "shown", "verified", "label_exposed"]
     newest = log_of(service)[0]
     assert (newest["actor"], newest["body"]["reason"]) == ("Grace", "because")
@@ -85,7 +85,7 @@ def test_a_row_is_hidden_shown_and_marked_with_reasons_and_a_name(service, sent)
 )
 def test_a_decision_without_sense_or_reason_is_refused(service, sent, decision, reason, status):
     assert decide(service, sent, decision, reason).status_code == status
-    assert len(service.board().rows) == 1
+    assert len(service.records.board().rows) == 1
 
 
 def test_a_held_file_is_released_and_scored_at_once(service):
@@ -186,7 +186,7 @@ def test_one_rescoring_runs_at_a_time_and_a_failure_is_told_without_its_details(
     may_end.set()
     state = job.wait(120)
     assert state.state == "failed"
-    assert "secret" not in state.told
+    assert "secret" not in state.message
 
 
 def test_the_log_comes_in_pages_newest_first_and_holds_nothing_of_labels(service, sent):

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.scoring.rescore import rescore
-from submissions.service import SubmissionService
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.clocks import one_a_day
 from tests.support.space_app import local_client, signed_in
@@ -55,7 +55,7 @@ def test_the_queue_tells_why_and_offers_what_makes_sense(service):
     assert set(re.findall(r'<option value="(\w+)"', queue)) == {
         "released", "hidden", "verified", "rejected", "label_exposed",
     }  # fmt: skip
-    service.decide("rejected", held, GRACE, "too few")
+    service.moderation.decide("rejected", held, GRACE, "too few")
     html = maintain(service)
     assert "There is nothing to review" in shown_text(section(html, "queue"))
     assert '<option value="released"' not in section(html, "submissions")
@@ -94,7 +94,7 @@ def test_submissions_are_found_by_words_and_come_in_pages(service):
 
 def test_the_log_is_paged_by_kind_and_holds_nothing_of_labels(service):
     sent = send(service, verdicts(service.suite)).submission_id
-    service.decide("hidden", sent, GRACE, "a reason of ours")
+    service.moderation.decide("hidden", sent, GRACE, "a reason of ours")
     log = section(maintain(service), "log")
     assert "a reason of ours" in log
     for word in ("counts by task", "counts_by_task", "precision", SECRET_ANNOTATOR):
@@ -106,14 +106,14 @@ def test_the_log_is_paged_by_kind_and_holds_nothing_of_labels(service):
 def test_places_before_and_after_a_rescoring_and_the_old_boards(service, suite_folder, tmp_path):
     send(service, verdicts(service.suite), judge="Right")
     send(service, verdicts(service.suite, false_alarms=5), judge="Noisy")
-    before = service.board().to_bytes()
+    before = service.records.board().to_bytes()
     lines = (suite_folder / "labels.csv").read_text().splitlines()
     swap = {"Successful": "Unsuccessful", "Unsuccessful": "Successful"}
     for place in range(1, 7):  # see test_rescoring: Noisy comes out first
         cells = lines[place].split(",")
         lines[place] = ",".join([*cells[:5], swap[cells[5]], *cells[6:]])
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-    corrected = SubmissionService(
+    corrected = SubmissionsApp(
         service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'labels.csv'}"})
     )
     rescore(corrected, GRACE)
@@ -153,12 +153,12 @@ def test_the_leak_budget_has_the_highest_first(service):
 
 def test_hostile_names_and_reasons_come_back_as_text(service, hostile):
     first = send(service, verdicts(service.suite), judge="plain").submission_id
-    service.decide("hidden", first, GRACE, "plain")
-    service.actions.decide_account("banned", "plain", GRACE, "plain", even_if_unknown=True)
+    service.moderation.decide("hidden", first, GRACE, "plain")
+    service.moderation.decide_account("banned", "plain", GRACE, "plain", even_if_unknown=True)
     plain = tags_and_attributes(maintain(service))
-    service.actions.rename("Ada", "plain", hostile[:80], Actor("Ada"))
-    service.decide("shown", first, GRACE, hostile)
-    service.actions.decide_account("banned", hostile, GRACE, hostile, even_if_unknown=True)
+    service.moderation.rename("Ada", "plain", hostile[:80], Actor("Ada"))
+    service.moderation.decide("shown", first, GRACE, hostile)
+    service.moderation.decide_account("banned", hostile, GRACE, hostile, even_if_unknown=True)
     html = maintain(service, "?q=" + "%22%3E%3Cscript%3E")
     assert tags_and_attributes(maintain(service)) == plain
     assert "<script>alert" not in html

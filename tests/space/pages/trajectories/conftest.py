@@ -7,7 +7,7 @@ import pytest
 from arb.core.settings import Settings
 from arb.core.suite import Trajectory, load_suite
 from space.pages.trajectories.dataset import Explorer
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.support.synthetic_dataset import Shape, make_dataset
 from tests.support.text_runs import text_runs  # noqa: F401 - a fixture
 
@@ -41,7 +41,7 @@ def built(tmp_path_factory) -> Path:
 def explorer(built, tmp_path_factory) -> Explorer:
     """An explorer over the small dataset, with no submission and no labels."""
     settings = Settings(data_dir=built, state_dir=tmp_path_factory.mktemp("state"), labels="none")
-    return Explorer(settings, SubmissionService(settings))
+    return Explorer(settings, SubmissionsApp(settings))
 
 
 @pytest.fixture(scope="session")

@@ -9,14 +9,14 @@ import pytest
 from arb.core.settings import Settings
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.images import NoPicture
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
 from tests.support.synthetic_dataset import make_dataset
 
 
 def explorer_over(folder, tmp_path) -> Explorer:
     settings = Settings(data_dir=folder, state_dir=tmp_path / "state", labels="none")
-    return Explorer(settings, SubmissionService(settings))
+    return Explorer(settings, SubmissionsApp(settings))
 
 
 def test_without_a_built_dataset_the_shipped_sample_is_shown(tmp_path):

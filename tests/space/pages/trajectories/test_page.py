@@ -15,7 +15,7 @@ from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import browse_fragment, story_fragment
 from space.pages.trajectories.verdicts import reasoning_in
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
 from tests.support.synthetic_dataset import make_dataset
@@ -31,7 +31,7 @@ def ids_in(page: str) -> list[str]:
 
 def explorer_over(folder, tmp_path, **changes) -> Explorer:
     settings = Settings(**{"data_dir": folder, "state_dir": tmp_path / "state", "labels": "none", **changes})
-    return Explorer(settings, SubmissionService(settings))
+    return Explorer(settings, SubmissionsApp(settings))
 
 
 # The list

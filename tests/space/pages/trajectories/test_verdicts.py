@@ -21,7 +21,8 @@ from space.pages.trajectories.verdicts import (
     judges_of,
     reasoning_in,
 )
-from submissions.service import SubmissionService
+from submissions.app import SubmissionsApp
+from submissions.records.service import RecordsService
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 from tests.support.synthetic_dataset import JUDGES
 
@@ -107,11 +108,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def service_of(folder, labels: str | None) -> SubmissionService:
+def service_of(folder, labels: str | None) -> SubmissionsApp:
     said = f'labels = "{labels}"\n' if labels else ""
     (folder / "small" / "suite.toml").write_text(f"{said}[rules]\nfiles_a_day = 99\nfiles_a_year = 99\n")
     settings: Settings = settings_for(folder, folder / "state")
-    return SubmissionService(settings)
+    return SubmissionsApp(settings)
 
 
 def test_each_judge_is_there_with_its_best_file_in_the_order_of_the_board(folder):
@@ -160,9 +161,9 @@ def test_what_a_judge_wrote_on_a_trajectory_is_found(folder):
 def test_files_are_read_once_for_a_board(folder, monkeypatch):
     service = service_of(folder, "public")
     send(service, verdicts(service.suite), judge="Alpha")
-    read, real = [], SubmissionService.verdicts
+    read, real = [], RecordsService.verdicts
     monkeypatch.setattr(
-        SubmissionService, "verdicts", lambda self, name: (read.append(name), real(self, name))[1]
+        RecordsService, "verdicts", lambda self, name: (read.append(name), real(self, name))[1]
     )
     judges = SubmittedJudges(service)
     judges.of_suite("small")

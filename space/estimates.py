@@ -1,0 +1,82 @@
+"""Success rates of agents, estimated from a reader's files, for REST and the page."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import fastapi
+from fastapi import Request, UploadFile
+
+from arb.core.predictions import ReadingLimits, read_predictions
+from arb.core.predictions.parser_pool import PREDICTIONS
+from leaderboard.success_rates.files import FilesEstimate, estimate_files
+from leaderboard.success_rates.runs import SUCCESS_LABELS
+from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
+from space.web.body_limits import FORM_LIMITS
+from submissions.app import SubmissionsApp
+from submissions.intake.upload import safe_file_name
+
+MOST_VERDICT_FILES: Final = 8
+VerdictFiles = Annotated[
+    list[UploadFile],
+    fastapi.File(
+        max_length=MOST_VERDICT_FILES,
+        description="A judge's verdicts on all runs: JSONL, CSV or Parquet. Again for each further judge, "
+        f"{MOST_VERDICT_FILES} at most; a judge is named for its file.",
+    ),
+]
+LabelsFile = Annotated[
+    UploadFile,
+    fastapi.File(
+        description="Labels of some runs, drawn at random: trajectory_id and success, or annotations (the "
+        "released CSV, our Parquet)."
+    ),
+]
+DrawFile = Annotated[
+    UploadFile | None,
+    fastapi.File(
+        description="What ``annotation-template --for-estimate`` recorded of the draw of the labelled runs "
+        "(JSON): a stratified draw needs it. Without it the labelled runs count as a uniform draw."
+    ),
+]
+ESTIMATE_LIMITS: Final = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
+
+
+class FileEstimates:
+    """Estimates from a reader's files, for REST and the page: each file counts as one that is checked.
+
+    They are read where all files are, and nothing of them is kept.
+    """
+
+    def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
+        self._service, self._uploads, self._checks = service, uploads, checks
+        self._on_space = service.settings.space_id is not None
+
+    async def make(
+        self,
+        request: Request,
+        verdicts: Sequence[UploadFile],
+        labels: UploadFile,
+        draw: UploadFile | None = None,
+    ) -> FilesEstimate:
+        """The estimate of a form's files. Raises TooManyChecks, QueueFull."""
+        if self._checks is not None:
+            for _ in verdicts:  # the form itself was counted before it was read
+                self._checks.take(request)
+        sender = sender_of(request, self._on_space)
+        return await self._uploads.run(sender, self._make, verdicts, labels, draw)
+
+    def _make(
+        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None
+    ) -> FilesEstimate:
+        limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
+
+        def read(file: UploadFile, reader: str = PREDICTIONS):
+            content = file.file.read()
+            return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
+
+        has_draw = draw is not None and draw.filename  # a page's form sends an empty part for no file
+        return estimate_files(
+            ((safe_file_name(file.filename or ""), read(file)) for file in verdicts),
+            (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
+            (safe_file_name(draw.filename), draw.file.read()) if has_draw else None,
+        )

@@ -1,0 +1,185 @@
+"""Taking prediction files in: check, dry run, submit, score."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+from arb.core.judge_info import JudgeInfo
+from leaderboard.labels.labels import LabelSet
+from leaderboard.report import score_report
+from submissions.durability import durability_problem
+from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, TemporarilyClosed
+from submissions.intake.accounts import Actor, age_problem
+from submissions.intake.receipts import SubmissionView
+from submissions.intake.upload import Upload, read_upload
+from submissions.moderation.actions import ModerationService
+from submissions.moderation.overview import reasons_to_hold
+from submissions.privacy.disclosure import POLICY
+from submissions.records.database import snapshot
+from submissions.records.queries import RecordedSubmission, current_statuses, recorded_submission
+from submissions.records.service import RecordsService
+from submissions.resources import Resources
+from submissions.scoring.scorer import NotCharged, record_submission, refund_submission
+
+logger = logging.getLogger(__name__)
+
+
+class IntakeService:
+    """Checks, records and scores the files of one suite. Safe for threads."""
+
+    def __init__(
+        self, resources: Resources, records: RecordsService, moderation: Callable[[], ModerationService]
+    ) -> None:
+        self._shared, self._records, self._moderation = resources, records, moderation
+        self._lock = threading.Lock()
+        self._finishing: threading.Thread | None = None
+        self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
+        """Called with every upload that was checked, every submission, and what ended one that failed."""
+
+    def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
+        """Check a prediction file against a split; with ``apart`` another process reads it, however small."""
+        resources = self._shared
+        upload = read_upload(
+            content,
+            file_name,
+            resources.settings,
+            suite=resources.suite,
+            split=split,
+            parsers=resources.parsers,
+            apart=apart,
+        )
+        self._notify(upload)
+        return upload
+
+    def dry_run(self, upload: Upload) -> dict:
+        """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
+        if not upload.check.acceptable or upload.check.split != "dev":
+            raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
+        if self._shared.labels.dev is None:
+            raise SubmissionError(f"scoring dev files is off: {self._shared.labels.why_none('dev')}")
+        return score_report(upload.check.aligned, self._shared.labels.dev, POLICY)
+
+    def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
+        """Record an acceptable test file, score it at once, and show it to its owner.
+
+        One transaction records it with its limits, one its score. Where its record is not durable yet the
+        receipt says ``waiting``, and `submission` says later when it is accepted. The same file of the same
+        judge is one submission, however often it is sent. ``actor`` None: the declared name acts, as it may
+        on loopback.
+        Raises SubmissionError, PermissionDenied, RateLimited.
+        """
+        try:
+            view = self._submit(upload, declaration, actor or Actor(declaration.account))
+        except Exception as error:
+            self._notify(error)
+            raise
+        self._notify(view)
+        return view
+
+    def _notify(self, result: Upload | SubmissionView | Exception) -> None:
+        for listener in self.listeners:
+            listener(result)
+
+    def _submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor) -> SubmissionView:
+        resources = self._shared
+        actor = self._moderation().identify(actor, for_good=True)
+        declaration = replace(declaration, account=actor.name)
+        labels = resources.labels.test
+        if labels is None or self.read_only_reason:
+            refusal = TemporarilyClosed if self.is_closed_for_now else SubmissionError
+            raise refusal(f"submitting is off: {self.read_only_reason}")
+        if not upload.check.acceptable or upload.check.split != "test":
+            raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
+        if problem := age_problem(actor, resources.suite.rules, resources.clock().date()):
+            raise PermissionDenied(problem)
+        resources.secret  # noqa: B018 - noted with the records before the first submission
+        resources.files.keep(upload.content)
+        reasons = ()
+        if not resources.suite.labels_are_public:
+            reasons = reasons_to_hold(
+                upload.check.aligned, resources.suite.split("test"), resources.suite.rules
+            )
+        recorded = record_submission(
+            resources.engine, resources.suite, upload, declaration, labels.version, resources.clock, reasons
+        )
+        return self._records.view(self._score_now(recorded, upload, labels), actor)
+
+    def _score_now(
+        self, recorded: RecordedSubmission, upload: Upload, labels: LabelSet
+    ) -> RecordedSubmission:
+        """Score unless it is held or has its score; a fault of ours gives the file back to its account."""
+        is_scored = recorded.score is not None and recorded.score.label_version == labels.version
+        if is_scored or recorded.status.is_held or recorded.status.is_rejected:
+            return recorded
+        try:
+            score, last = self._shared.scorer.score(
+                recorded.submission.id, recorded.submitted.actor, upload.check.aligned, labels
+            )
+        except NotCharged:  # a maintainer decided on it in the meantime
+            with snapshot(self._shared.engine) as session:
+                found = recorded_submission(
+                    session, recorded.submission, current_statuses(session), labels.version
+                )
+            return replace(found, is_new=recorded.is_new)
+        except DatabaseAway:
+            self._finish_later()
+            raise
+        except Exception:
+            refund_submission(
+                self._shared.engine,
+                recorded.submission.id,
+                "scoring failed on our side",
+                self._shared.clock(),
+            )
+            raise
+        disclosed = recorded.shown or score
+        return replace(recorded, score=score, shown=disclosed, last=last, figures_through=last)
+
+    def finish_scoring(self) -> int:
+        """Score every recorded submission that has no score under these labels; how many were scored.
+
+        Called at the start: a process killed between recording and scoring leaves such ones.
+        """
+        return self._shared.scorer.finish(self._shared.labels.test) if self._shared.labels.test else 0
+
+    def _finish_later(self) -> None:
+        """Score what was recorded without a score, once the database answers again."""
+        with self._lock:
+            if self._finishing is None or not self._finishing.is_alive():
+                self._finishing = threading.Thread(target=self._finish, name="late scoring", daemon=True)
+                self._finishing.start()
+
+    def _finish(self) -> None:
+        while not self._shared.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
+            try:
+                self.finish_scoring()
+                return
+            except DatabaseAway:
+                continue
+            except Exception:
+                logger.exception("scoring what had no score yet has failed; the next start does it")
+                return
+
+    @property
+    def read_only_reason(self) -> str | None:
+        """Why nothing can be submitted, as a message for anyone; None when it can."""
+        return (
+            self._durability_problem or self._shared.durability.closed or self._shared.labels.why_none("test")
+        )
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the settings leave nothing to submit to; asks neither the Hub nor for labels."""
+        return self._durability_problem is not None or self._shared.settings.labels == "none"
+
+    @property
+    def is_closed_for_now(self) -> bool:
+        """Whether nothing can be recorded now for a reason that passes by itself."""
+        is_waiting = self._shared.durability.closed is not None and self._shared.durability.ended is None
+        return is_waiting and self._durability_problem is None
+
+    @cached_property
+    def _durability_problem(self) -> str | None:
+        return durability_problem(self._shared.settings)
