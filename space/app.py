@@ -66,7 +66,7 @@ from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
 from submissions.app import SubmissionsApp
 from submissions.moderation.reader_actions import ReaderActions
-from submissions.startup import PATIENCE_SECONDS, open_service
+from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
 """How many other requests with a body an address may send for each file that it may have checked."""
@@ -118,7 +118,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         app.include_router(router, tags=[tag])
 
 
-def create_app(settings: Settings, wait_s: float = PATIENCE_SECONDS) -> FastAPI:
+def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> FastAPI:
     """Return the application for these settings: open labels and records, and finish unfinished scoring.
 
     ``state.end_streams`` of the application closes event streams, which would hold up its end.

@@ -198,9 +198,9 @@ def _print_next(as_json: bool) -> None:
         return
     for kind in kinds:
         for each in getattr(found, kind):
-            said = {"trajectory_id": "a hidden label", **each.to_json(service.suite.labels_are_public)}
-            answers = f" {each.target}: {each.before} -> {each.value}" if len(said) > 2 else ""
-            typer.echo(f"{kind}: dispute {each.dispute_id}, {said['trajectory_id']}{answers}")
+            entry = {"trajectory_id": "a hidden label", **each.to_json(service.suite.labels_are_public)}
+            answers = f" {each.target}: {each.before} -> {each.value}" if len(entry) > 2 else ""
+            typer.echo(f"{kind}: dispute {each.dispute_id}, {entry['trajectory_id']}{answers}")
     if not found.applied:
         return typer.echo("no accepted correction waits: the labels that are served hold them all")
     with service.snapshot() as session:

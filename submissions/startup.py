@@ -32,11 +32,11 @@ class InvalidRepositoryName(ValueError):
     """ARB_RECORDS_REPO or ARB_BOARD_REPO is no name of a repository; the message says which."""
 
 
-PATIENCE_SECONDS: Final = 30.0
+STARTUP_WAIT_SECONDS: Final = 30.0
 
 
 def open_service(
-    settings: Settings, limiter: CommitRateLimiter | None = None, wait_s: float = PATIENCE_SECONDS
+    settings: Settings, limiter: CommitRateLimiter | None = None, wait_s: float = STARTUP_WAIT_SECONDS
 ) -> SubmissionsApp:
     """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
 

@@ -25,7 +25,7 @@ GRADES: Final = range(1, 5)
 """What ``optimality`` may be."""
 
 _MESSAGE_ROLES: Final = ("system", "user", "assistant")
-_MAX_SHOWN: Final = 60
+_MAX_QUOTED_CHARS: Final = 60
 
 
 class JudgeError(ValueError):
@@ -156,7 +156,7 @@ def _described(value: Any) -> str:
     """Return a value as a message shows it: plain values as they are written, others by their type."""
     if isinstance(value, bool | int | float | str | None):
         text = repr(value)
-        return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+        return text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
     kind = type(value).__name__
     return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
 

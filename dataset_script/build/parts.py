@@ -36,7 +36,7 @@ from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import (
-    Judgment,
+    RecordedJudgment,
     SourceFile,
     SourceListing,
     TrajectorySource,
@@ -217,7 +217,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     """The judgments of a trajectory by judge; a failed attempt gives way to one that has a reply."""
     left_out: list[Finding] = []
-    by_judge: dict[str, tuple[SourceFile, Judgment]] = {}
+    by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
     for file in task.files:
         try:
             judgment = guarded(task.source.read_judgment, file)

@@ -18,7 +18,7 @@ from arb.core.trajectory import Recording
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
-from dataset_script.sources.base import Judgment, Note
+from dataset_script.sources.base import Note, RecordedJudgment
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 from dataset_script.task_selection import Task
 
@@ -127,7 +127,7 @@ ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProx
 """The configurations made of recorded runs, each with the rows that one run gives."""
 
 
-def judgment_row(trajectory: Trajectory, judgment: Judgment) -> Row:
+def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
     answers = {name: getattr(judgment, name) for name in LABELS}
     return {
         "trajectory_id": trajectory.trajectory_id,

@@ -102,7 +102,7 @@ class TrajectorySource(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgment(Verdict):
+class RecordedJudgment(Verdict):
     """A published judge's verdict on a run and the raw reply it was read from; no prompt and no reward.
 
     ``has_screenshot`` and ``has_axtree`` are what the judge was shown; None where it is not recorded.
@@ -122,7 +122,7 @@ class JudgmentSource(Protocol):
     def list_judgments(self) -> SourceListing:
         """List the judgment files; several may speak of one trajectory."""
 
-    def read_judgment(self, file: SourceFile) -> Judgment:
+    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         """Read one judgment. Raises UnusableFileError when it gives none."""
 
 

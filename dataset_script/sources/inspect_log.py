@@ -280,23 +280,23 @@ class _Conversation:
     def recording(self, trajectory_id: str) -> tuple[Recording, list[Note]]:
         """The whole of it. Raises UnusableFileError when the agent had no turn."""
         messages = _objects(self._sample.get("messages"))
-        turns = [place for place, message in enumerate(messages) if _is_turn(message)]
-        if not turns:  # a solver may set the output alone
+        turn_places = [place for place, message in enumerate(messages) if _is_turn(message)]
+        if not turn_places:  # a solver may set the output alone
             outputs = _objects(field(self._sample, "output", "choices"))[:1]
-            messages, turns = _objects([each.get("message") for each in outputs]), [0]
+            messages, turn_places = _objects([each.get("message") for each in outputs]), [0]
         if not messages:
             raise UnusableFileError("no_steps", _state(self._sample))
         goal, goal_images = self._goal()
-        for message in messages[turns[0] : turns[-1]]:
+        for message in messages[turn_places[0] : turn_places[-1]]:
             if _is_turn(message):
                 self._turn(message)
                 submitted = self._submitted(message)
             elif not submitted or message.get("role") != "user":
                 self._observe(message)
-        submitted = self._submitted(messages[turns[-1]])
-        answer = self._turn(messages[turns[-1]], submitted, is_last=True)
+        submitted = self._submitted(messages[turn_places[-1]])
+        answer = self._turn(messages[turn_places[-1]], submitted, is_last=True)
         submitted_ids = [call.get("id") for call in submitted]
-        for message in messages[turns[-1] + 1 :]:
+        for message in messages[turn_places[-1] + 1 :]:
             is_tool = message.get("role") == "tool"
             if message.get("tool_call_id") not in submitted_ids if is_tool else not answer:
                 self._observe(message)  # but not the answer again, and not a user who urges to go on

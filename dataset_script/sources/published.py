@@ -21,8 +21,8 @@ from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
-    Judgment,
     Note,
+    RecordedJudgment,
     SourceError,
     SourceFile,
     SourceListing,
@@ -369,14 +369,14 @@ class PublishedSource:
         )
         return SourceListing(tuple(found), ())
 
-    def read_judgment(self, file: SourceFile) -> Judgment:
+    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         """Read one judgment. Raises UnusableFileError when it was listed from elsewhere."""
         if not isinstance(file, PublishedRun):
             raise UnusableFileError("not_a_judgment", "it was not listed from a published folder")
         row = self._row(file, "judgments")
         answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
         same = {name: row[name] for name in ("judge", "has_screenshot", "has_axtree", "state", "optimality")}
-        return Judgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
+        return RecordedJudgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
 
     def _row(
         self, file: SourceFile, configuration: str, columns: tuple[str, ...] = ()

@@ -18,8 +18,8 @@ from arb.core.ids import TrajectoryId
 from arb.core.trajectory import Box, Recording, Step
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import (
-    Judgment,
     Note,
+    RecordedJudgment,
     SourceError,
     SourceFile,
     SourceListing,
@@ -139,7 +139,7 @@ class ReleasedSource:
         listing = self._list("judgments")
         return SourceListing(listing.files, listing.others)  # the links are in the listing of the runs
 
-    def read_judgment(self, file: SourceFile) -> Judgment:
+    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         """Read one judgment; the folder names the judge. Raises UnusableFileError."""
         return read_judgment(file.path)
 

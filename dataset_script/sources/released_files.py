@@ -16,7 +16,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from arb.core.replies import Verdict, read_reply
-from dataset_script.sources.base import Judgment, UnusableFileError, valid_text
+from dataset_script.sources.base import RecordedJudgment, UnusableFileError, valid_text
 
 
 def repair_json(data: bytes) -> str:
@@ -156,7 +156,7 @@ class _JudgmentFile(msgspec.Struct):
     trajectory_info: _TrajectoryInfo | None = None
 
 
-def read_judgment(path: Path) -> Judgment:
+def read_judgment(path: Path) -> RecordedJudgment:
     """Read ``…/<judge>/<task_id>.json``; a file of a failed judgment gives the state ``error``.
 
     The rule-based verdict is worked out from the reward, which is not kept. Raises UnusableFileError:
@@ -182,9 +182,9 @@ def _rule_based(info: _TrajectoryInfo | None) -> Verdict:
     return Verdict("ok", info.summary_info.cum_reward > SUCCESS_ABOVE)
 
 
-def _judgment(judge: str, content: _JudgmentFile, verdict: Verdict, reply: str | None) -> Judgment:
+def _judgment(judge: str, content: _JudgmentFile, verdict: Verdict, reply: str | None) -> RecordedJudgment:
     arguments = content.judge_args or _JudgeArgs()
-    return Judgment(
+    return RecordedJudgment(
         **asdict(verdict),
         judge=judge,
         model=None if judge == RULE_BASED else content.judge_model_name,

@@ -60,8 +60,8 @@ class Doubles:
     trajectory as a number; ``questions`` are those of the suite by name, ``codes`` maps each to int64 of
     shape (annotations,), the place of the answer in its ``values``, -1 if missing. ``first`` and ``second``
     (doubles,) are the places of the two annotations, the earlier in the file first. Of each double
-    ``benchmarks``, ``people`` (in order of name, None if one is unknown) and ``periods`` name its groups;
-    ``swapped`` says whether its people are in the other order.
+    ``benchmarks``, ``pairs`` (of annotators, in order of name, None if one is unknown) and ``periods`` name
+    its groups; ``swapped`` says whether its people are in the other order.
     """
 
     units: np.ndarray
@@ -71,7 +71,7 @@ class Doubles:
     first: np.ndarray
     second: np.ndarray
     benchmarks: Sequence[str] = ()
-    people: Sequence[tuple[str, str] | None] = ()
+    pairs: Sequence[tuple[str, str] | None] = ()
     periods: Sequence[str] = ()
     swapped: np.ndarray | None = None
 
@@ -107,7 +107,7 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
         first=first,
         second=second,
         benchmarks=[TrajectoryId.parse(one.trajectory_id).benchmark for one, _ in doubles],
-        people=[(min(both), max(both)) if all(both) else None for both in named],
+        pairs=[(min(both), max(both)) if all(both) else None for both in named],
         periods=_periods(doubles),
         swapped=np.array([all(both) and both[0] > both[1] for both in named], dtype=bool),
     )
@@ -367,7 +367,7 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
     def within(groups: Sequence, name: object, n_resamples: int = GROUP_RESAMPLES, **options) -> Agreement:
         return agreement_of(doubles, question, _where(groups, name), n_resamples=n_resamples, **options)
 
-    people = sorted(set(doubles.people) - {None})
+    pairs = sorted(set(doubles.pairs) - {None})
     periods = sorted(set(doubles.periods), key=_order_of_period)
     intervals = {"kappa": overall.kappa_ci, "alpha": overall.alpha_ci, "ac1": overall.ac1_ci}
     return QuestionAgreement(
@@ -376,7 +376,7 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
         by_benchmark={
             name: within(doubles.benchmarks, name, N_RESAMPLES) for name in sorted(set(doubles.benchmarks))
         },
-        by_pair={both: within(doubles.people, both, swapped=doubles.swapped) for both in people},
+        by_pair={both: within(doubles.pairs, both, swapped=doubles.swapped) for both in pairs},
         by_annotator=_annotators(doubles, question),
         over_time={name: within(doubles.periods, name) for name in periods},
         confusion=tuple(tuple(row) for row in table.tolist()),
@@ -387,13 +387,13 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
 def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ...]:
     """Everybody who stands in a double with somebody known; doubles with the unknown are on neither side."""
     one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
-    counted = (one >= 0) & (other >= 0) & ~_where(doubles.people, None)
+    counted = (one >= 0) & (other >= 0) & ~_where(doubles.pairs, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]
-    people = sorted({who for both in doubles.people if both for who in both})
-    error = (1 - CONFIDENCE) / max(1, len(people) * len(doubles.questions))
+    annotators = sorted({who for both in doubles.pairs if both for who in both})
+    error = (1 - CONFIDENCE) / max(1, len(annotators) * len(doubles.questions))
     found = []
-    for who in people:
-        has_part = np.array([both is not None and who in both for both in doubles.people], dtype=bool)
+    for who in annotators:
+        has_part = np.array([both is not None and who in both for both in doubles.pairs], dtype=bool)
         theirs, rest = counted & has_part, counted & ~has_part
         n, m = int(theirs.sum()), int(rest.sum())
         is_enough = min(n, m) >= FEWEST_DOUBLES

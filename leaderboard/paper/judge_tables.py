@@ -18,7 +18,7 @@ from leaderboard.judge_precision.intervals import FIGURES
 from leaderboard.paper.audit import audit_cell
 from leaderboard.paper.evidence import OVERALL, POLICY, Evidence, Records
 from leaderboard.paper.published import PUBLISHED, PublishedCell, PublishedRow
-from leaderboard.paper.table import FROM_COUNTS, PaperTable, TableCell, TableRow
+from leaderboard.paper.table import FROM_COUNTS, PaperCell, PaperTable, TableRow
 
 LETTERS: Final = ("P", "R", "F1")
 TABLE_OF_AGENT: Final = (
@@ -55,7 +55,7 @@ def table_1(records: Records) -> PaperTable:
 def table_2(records: Records, path: Path = PUBLISHED / "ablation.csv") -> PaperTable:
     """GPT-4o Mini shown the tree, the screenshot, both or neither; counts fitted to the printed figures."""
     marginals = {label: _marginal(records, label) for label in LABELS}
-    printed: dict[tuple[str, str], list[TableCell]] = {}
+    printed: dict[tuple[str, str], list[PaperCell]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             n, positives = marginals[line["label"]]
@@ -145,11 +145,11 @@ def _label_columns() -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     return tuple((LABEL_TITLES[label], 3) for label in LABELS), LETTERS * len(LABELS)
 
 
-def _all_labels(records: Records, row: PublishedRow, cell: str) -> tuple[TableCell, ...]:
+def _all_labels(records: Records, row: PublishedRow, cell: str) -> tuple[PaperCell, ...]:
     return tuple(found for label in LABELS for found in _cells(records, row, label, cell))
 
 
-def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[TableCell, ...]:
+def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[PaperCell, ...]:
     """Precision, recall and F1 of one judge, printed and computed."""
     found = _printed(row, label, cell)
     printed = [None, None, None] if found is None else [found.precision, found.recall, found.f1]
@@ -163,19 +163,19 @@ def _printed(row: PublishedRow, label: str, cell: str) -> PublishedCell | None:
     return on_label.overall if cell == OVERALL else on_label.by_benchmark.get(cell)
 
 
-def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[TableCell, ...]:
+def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
     """The printed figures beside those that follow from the counts."""
     if evidence.counts is None:
         note = evidence.note or (NEVER_ALONE if any(value is not None for value in printed) else "")
-        return tuple(TableCell(value, None, "", note, n) for value in printed)
+        return tuple(PaperCell(value, None, "", note, n) for value in printed)
     computed = figures(*evidence.counts, evidence.no_verdict, policy=POLICY)
     cells = []
     for name, value in zip(FIGURES, printed, strict=True):
-        cell = TableCell(value, computed[name], evidence.basis, evidence.note, computed["n"])
+        cell = PaperCell(value, computed[name], evidence.basis, evidence.note, computed["n"])
         if cell.computed is None:
-            cell = TableCell(value, None, evidence.basis, UNDEFINED, cell.n)
+            cell = PaperCell(value, None, evidence.basis, UNDEFINED, cell.n)
         elif cell.agrees is False and name == "f1":
-            cell = TableCell(value, cell.computed, evidence.basis, ROUNDED_F1, cell.n)
+            cell = PaperCell(value, cell.computed, evidence.basis, ROUNDED_F1, cell.n)
         cells.append(cell)
     return tuple(cells)
 

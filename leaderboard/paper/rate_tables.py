@@ -13,8 +13,8 @@ from leaderboard.paper.table import (
     FROM_COUNTS,
     FROM_VERDICTS,
     TOLERANCE,
+    PaperCell,
     PaperTable,
-    TableCell,
     TableRow,
 )
 from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, rate_of
@@ -112,7 +112,7 @@ def table_3(records: Records) -> PaperTable:
         cells = [
             _cell(lines[benchmark, agent], name, by_whom)
             if (benchmark, agent) in lines
-            else TableCell(0.0, None, "", NO_TRAJECTORIES, 0)
+            else PaperCell(0.0, None, "", NO_TRAJECTORIES, 0)
             for name in ("expert", "llm_judge", "rule_based")
             for benchmark in IN_TABLE_3
         ]
@@ -145,27 +145,27 @@ def is_rounded_twice(value: float, printed: float) -> bool:
     return float(four_digits.quantize(Decimal("0.001"), ROUND_HALF_UP)) == round(printed, 3)
 
 
-def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -> TableCell:
+def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -> PaperCell:
     printed = getattr(line, name)
     evaluator = by_whom[name]
     if evaluator is None:
         return _without_verdicts(line, name, printed, by_whom["expert"])
     rate = evaluator.rate(line.benchmark, line.agent) or Rate(None, 0)
-    cell = TableCell(printed, rate.value, evaluator.basis, "", rate.n)
+    cell = PaperCell(printed, rate.value, evaluator.basis, "", rate.n)
     if cell.agrees is not False:
         return cell
-    return TableCell(printed, rate.value, evaluator.basis, _why(name, rate, printed), rate.n)
+    return PaperCell(printed, rate.value, evaluator.basis, _why(name, rate, printed), rate.n)
 
 
-def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Evaluator | None) -> TableCell:
+def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Evaluator | None) -> PaperCell:
     """No verdicts to count, but the printed rate may say how many trajectories it stands for."""
     if experts is None:
-        return TableCell(printed, None, "", NO_LABELS)
+        return PaperCell(printed, None, "", NO_LABELS)
     n = experts.rate(line.benchmark, line.agent).n
     fitted = count_behind(printed, n)
     if fitted is None:
-        return TableCell(printed, None, "", f"{NO_FILE}, and no number of {n} trajectories is printed so", n)
-    cell = TableCell(printed, fitted / n, FROM_COUNTS, "", n)
+        return PaperCell(printed, None, "", f"{NO_FILE}, and no number of {n} trajectories is printed so", n)
+    cell = PaperCell(printed, fitted / n, FROM_COUNTS, "", n)
     return cell if cell.agrees else replace(cell, note=f"{ROUNDED_TWICE}: {fitted} of {n}")
 
 

@@ -17,7 +17,7 @@ TOLERANCE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class TableCell:
+class PaperCell:
     """One figure. ``printed`` and ``computed`` are fractions, None where there is none.
 
     ``basis`` says what it was computed from; ``note`` why it differs from the printed one, or why it cannot
@@ -61,7 +61,7 @@ class TableRow:
     """A row: its headings and its cells."""
 
     headings: tuple[str, ...]
-    cells: tuple[TableCell, ...]
+    cells: tuple[PaperCell, ...]
 
     @property
     def basis(self) -> str:
@@ -96,13 +96,13 @@ class PaperTable:
         """The group heading above each column."""
         return [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
 
-    def cells(self) -> Iterator[tuple[str, TableCell]]:
+    def cells(self) -> Iterator[tuple[str, PaperCell]]:
         """Every cell with the words that name it."""
         for row in self.rows:
             for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell
 
-    def differences(self) -> tuple[tuple[str, TableCell], ...]:
+    def differences(self) -> tuple[tuple[str, PaperCell], ...]:
         """The cells whose computed figure is not the printed one."""
         return tuple((name, cell) for name, cell in self.cells() if cell.agrees is False)
 
@@ -159,7 +159,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _cell(cell: TableCell, notes: dict[str, int]) -> str:
+def _cell(cell: PaperCell, notes: dict[str, int]) -> str:
     """Return the computed figure, the printed one in brackets if they differ, and the note's number."""
     text = cell.text
     if cell.kind == "printed":

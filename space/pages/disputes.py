@@ -20,7 +20,7 @@ from space.auth.auth import Auth
 from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import Labels
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -112,7 +112,7 @@ def build_disputes_router(
         "/api/disputes",
         summary="Dispute a label of a trajectory",
         status_code=201,
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def dispute(actor: Known, body: Body) -> JSONResponse:
         """For any account, with a daily limit. Where labels are private, only maintainers can read the text
@@ -142,7 +142,7 @@ def build_disputes_router(
     @router.post(
         "/api/maintain/disputes/{dispute_id}",
         summary="Decide on a dispute: corrected, kept or declined",
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def decide(
         dispute_id: str,

@@ -13,9 +13,9 @@ from arb.core.judge_info import NAME_LENGTH
 from space.auth.auth import Auth, SessionLine
 from space.web.frame import PageFrame
 from space.web.http_errors import (
+    ERROR_RESPONSES,
     NO_STORE,
     NOT_YOURS,
-    REFUSALS,
     hide_unknown,
     is_durable,
     recorded,
@@ -80,7 +80,7 @@ def build_mine_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
     Known = Annotated[Actor, Depends(auth.require_actor)]
     _add_submission_routes(router, service, Known)
 
-    @router.post("/api/judges/rename", summary="Rename a judge", responses=REFUSALS)
+    @router.post("/api/judges/rename", summary="Rename a judge", responses=ERROR_RESPONSES)
     def rename(actor: Known, body: Renaming) -> JSONResponse:
         """It keeps its submissions, and the records keep both names."""
         account = body.account or actor.name
@@ -124,14 +124,16 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     @router.get(
         path,
         summary="A submission: receipt, status, and the metrics that its owner may see",
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def one(submission_id: str, actor: Known) -> JSONResponse:
         """For its owner and maintainers. ``report`` is null until it is scored. Where a suite's labels are
         private, the metrics carry noise."""
         return answer(submission_id, actor)
 
-    @router.post(f"{path}/withdraw", summary="Take a submission off the board for good", responses=REFUSALS)
+    @router.post(
+        f"{path}/withdraw", summary="Take a submission off the board for good", responses=ERROR_RESPONSES
+    )
     def withdraw(
         submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
     ) -> JSONResponse:
@@ -141,7 +143,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     @router.post(
         f"{path}/publish",
         summary="Publish a submission's row, where a suite's labels are private",
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def publish(
         submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
@@ -152,7 +154,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     @router.post(
         f"{path}/refresh",
         summary="Show a submission's metrics under the current labels, where a suite's labels are private",
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def refresh(
         submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]

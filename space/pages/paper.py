@@ -9,7 +9,7 @@ from arb.core.console import percent
 from arb.core.suite import OFFICIAL
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
-from leaderboard.paper.table import DERIVED, PaperTable, TableCell
+from leaderboard.paper.table import DERIVED, PaperCell, PaperTable
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.frame import PageFrame
@@ -40,7 +40,7 @@ class PaperTables:
             return self._made[1][number]
 
 
-def describe_cell(cell: TableCell) -> str:
+def describe_cell(cell: PaperCell) -> str:
     """What it was computed from, for hovering."""
     if cell.computed is None:
         return cell.note

@@ -12,7 +12,7 @@ from arb.core.suite import SuiteRules
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from space.web.frame import render
 from space.web.http_errors import sentence
-from submissions.intake.accounts import Quota, suite_full_message
+from submissions.intake.accounts import AccountQuota, suite_full_message
 from submissions.intake.receipts import WAITING, Receipt, status_sentence
 from submissions.records.statuses import SubmissionStatus
 
@@ -26,7 +26,7 @@ def rules_sentence(rules: SuiteRules) -> str:
     )
 
 
-def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
+def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
     """What is left, and when the next file may come where none may now."""
     if left.next_at is None:
         return (
@@ -46,7 +46,7 @@ def allowance_sentence(left: Quota, rules: SuiteRules) -> str:
     )
 
 
-def allowance_json(left: Quota | None, rules: SuiteRules) -> dict[str, Any]:
+def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
     """The limits as data; without labels what is left is not known."""
     message = allowance_sentence(left, rules) if left else ""
     return {

@@ -113,7 +113,7 @@ YEAR = timedelta(days=365)
 
 
 @dataclass(frozen=True)
-class Quota:
+class AccountQuota:
     """What is left to an account; ``next_at`` is when the next file may come, None if one may come now.
 
     ``is_suite_full``: what several accounts together may be shown is used up, not the account's own limits.
@@ -127,7 +127,7 @@ class Quota:
     is_reserved: bool = False
 
 
-def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> Quota:
+def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> AccountQuota:
     """What rules leave to an account that submitted at these moments (those that count, in any order).
 
     A day is the 24 hours before now, a year the 365 days; a file leaves the window at the very moment.
@@ -135,7 +135,7 @@ def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: da
     left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
     left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)
     waits = [moment for moment in (next_today, next_this_year) if moment is not None]
-    return Quota(min(left_today, left_this_year), left_this_year, max(waits, default=None))
+    return AccountQuota(min(left_today, left_this_year), left_this_year, max(waits, default=None))
 
 
 def _left(
@@ -151,7 +151,7 @@ def _left(
     return 0, inside[len(inside) - most] + window
 
 
-def limit_message(found: Quota, rules: SuiteRules) -> str:
+def limit_message(found: AccountQuota, rules: SuiteRules) -> str:
     """Why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
     if found.next_at is None:
         raise ValueError("the account may submit, so there is no limit to report")

@@ -134,8 +134,8 @@ class IntakeService:
                 self._shared.clock(),
             )
             raise
-        disclosed = recorded.shown or score
-        return replace(recorded, score=score, shown=disclosed, last=last, figures_through=last)
+        public_score = recorded.public_score or score
+        return replace(recorded, score=score, public_score=public_score, last=last, figures_through=last)
 
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.

@@ -261,17 +261,17 @@ class AnnotationService:
         require_maintainer(actor)
         with transaction(self.engine) as session:
             state = self._state(session)
-            people = {each.person or "": self._invited(state, each.person or "") for each in annotations}
+            annotators = {each.person or "": self._invited(state, each.person or "") for each in annotations}
             problems = [
                 f"{person or 'an annotation without a name'}: nobody of this name is invited; use `annotate "
                 "invite`, or say who it is with --person NAME=ACCOUNT"
-                for person, annotator in people.items()
+                for person, annotator in annotators.items()
                 if annotator is None
             ]
             assignments: list[list[str | int]] = []
             bodies = []
             for each in annotations:
-                name, annotator = each.trajectory_id, people[each.person or ""] or ""
+                name, annotator = each.trajectory_id, annotators[each.person or ""] or ""
                 draft = Draft(each.answers, each.comment, each.seconds or 0.0, True)
                 before = state.saved.get((name, annotator))
                 if before is not None and before.is_same(draft):

@@ -250,10 +250,10 @@ class AnnotationState:
     def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
         """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
         places = self.assigned.get(trajectory_id, {})
-        people = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
+        annotators = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
         return tuple(
             (who, self.saved[trajectory_id, who])
-            for who in people
+            for who in annotators
             if who and self.is_done(trajectory_id, who) and not self.is_gold(trajectory_id, who)
         )
 

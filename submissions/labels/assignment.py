@@ -36,7 +36,7 @@ Assignment = tuple[str, str, int]
 
 def new_assignments(
     trajectories: Iterable[str],
-    people: Sequence[str],
+    annotators: Sequence[str],
     current: Mapping[str, Mapping[int, str]],
     finished: Collection[tuple[str, str]],
     share: float,
@@ -48,12 +48,12 @@ def new_assignments(
     ``share`` (0 to 1, rounded half up, spread over the benchmarks) get a second one, by another person.
     ``current`` maps a trajectory to the annotator at each place, ``finished`` has (trajectory, annotator).
     """
-    if not people:
+    if not annotators:
         return []
-    dealer = _Dealer(people, finished, seed)
+    dealer = _Dealer(annotators, finished, seed)
     kept = {
         trajectory_id: {
-            p: who for p, who in places.items() if who in people or (trajectory_id, who) in finished
+            p: who for p, who in places.items() if who in annotators or (trajectory_id, who) in finished
         }
         for trajectory_id, places in current.items()
     }
@@ -110,9 +110,9 @@ def _seconds(
 class _Dealer:
     """Counts what people have before them, and names whose turn it is."""
 
-    def __init__(self, people: Sequence[str], finished: Collection[tuple[str, str]], seed: int) -> None:
+    def __init__(self, annotators: Sequence[str], finished: Collection[tuple[str, str]], seed: int) -> None:
         self._seed, self._finished = seed, frozenset(finished)
-        self._people = sorted(set(people), key=self.draw)
+        self._annotators = sorted(set(annotators), key=self.draw)
         self._open: Counter[str] = Counter()
         self._open_in: Counter[tuple[str, str, int]] = Counter()
 
@@ -130,14 +130,14 @@ class _Dealer:
 
     def first(self, trajectory_id: str, others: Collection[str]) -> str | None:
         benchmark = _benchmark(trajectory_id)
-        free = [who for who in self._people if self._is_free(who, trajectory_id, others)]
+        free = [who for who in self._annotators if self._is_free(who, trajectory_id, others)]
         who = min(free, key=lambda w: (self._open_in[w, benchmark, FIRST], self._open[w]), default=None)
         if who is not None:
             self.count(trajectory_id, who, FIRST)
         return who
 
     def second(self, trajectory_id: str, others: Collection[str]) -> str | None:
-        free = [who for who in self._people if self._is_free(who, trajectory_id, others)]
+        free = [who for who in self._annotators if self._is_free(who, trajectory_id, others)]
         return min(free, key=lambda who: self.load(who, trajectory_id), default=None)
 
     def _is_free(self, who: str, trajectory_id: str, others: Collection[str]) -> bool:
@@ -233,7 +233,7 @@ def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
         for name in state.gold
         if state.is_gold(name, who) and state.is_done(name, who)
     ]
-    people = np.array([who for who, _ in done])
+    annotators = np.array([who for who, _ in done])
     ids = [TrajectoryId.parse(name) for _, name in done]
     tasks = np.unique([f"{each.benchmark}/{each.task}" for each in ids], return_inverse=True)[1]
     is_equal = {
@@ -243,10 +243,10 @@ def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
         )
         for question in state.questions
     }  # fmt: skip
-    error = (1 - CONFIDENCE) / max(1, len(set(people.tolist())) * len(is_equal))
+    error = (1 - CONFIDENCE) / max(1, len(set(annotators.tolist())) * len(is_equal))
     found = []
-    for who in dict.fromkeys(people.tolist()):
-        theirs = people == who
+    for who in dict.fromkeys(annotators.tolist()):
+        theirs = annotators == who
         n, m = int(theirs.sum()), int((~theirs).sum())
         below = tuple(
             question

@@ -111,21 +111,21 @@ def status(as_json: JsonOption = False) -> None:
 
     service = open_records()
     state = _annotations(service).now()
-    people = progress_of_annotators(state)
+    annotators = progress_of_annotators(state)
     items = [item for item in discussion_items(state, None, is_maintainer=True) if item.open]
     finished = {trajectory_id for trajectory_id, who in state.saved if state.is_done(trajectory_id, who)}
     if as_json:
         counts = {"suite": service.suite.name, "assigned": len(state.assigned), "finished": len(finished)}
-        print_json({**counts, "annotators": [vars(each) for each in people], "open": _open_json(items)})
+        print_json({**counts, "annotators": [vars(each) for each in annotators], "open": _open_json(items)})
         return
     typer.echo(
         f"{service.suite.name}: {len(state.assigned):,} trajectories assigned, {len(finished):,} finished by "
         f"somebody, {len(items):,} with an open question"
     )
     console = plain_console()
-    if people:
+    if annotators:
         table = text_table("annotator", "account", figures=("done", "assigned", "seconds, median"))
-        for each in people:
+        for each in annotators:
             account = each.account if each.is_active else f"{each.account} (no longer)"
             seconds = "" if each.seconds is None else f"{each.seconds:.0f}"
             table.add_row(each.annotator, account, f"{each.n_done:,}", f"{each.n_assigned:,}", seconds)

@@ -14,7 +14,7 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
-from submissions.records.database import Account, Event, Judge, Submission, snapshot, transaction
+from submissions.records.database import Account, Event, JudgeRow, Submission, snapshot, transaction
 from submissions.records.event_log import Kind, add_event, find_judge, lock_event_log
 from submissions.records.queries import (
     account_of,
@@ -164,14 +164,14 @@ class ModerationService(Actions):
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
             found = current_statuses(session)
-            disclosed = recorded_submission(session, submission, found, label_version).shown
+            public_score = recorded_submission(session, submission, found, label_version).public_score
             if found.are_figures_withdrawn:
                 raise SubmissionError("metrics are withdrawn until whoever runs this Space shows them again")
             if find_score(session, submission.id, label_version or "", POLICY) is None:
                 raise SubmissionError(
                     "it has no score under the current labels yet; a maintainer re-scores all submissions"
                 )
-            if disclosed is not None and disclosed.label_version == label_version:
+            if public_score is not None and public_score.label_version == label_version:
                 raise SubmissionError("its metrics are those under the current labels already")
             account, rules = submission.judge.account.name, self.suite.rules
             left = quota_of(session, self.suite, account, found, self.clock())
@@ -298,7 +298,7 @@ class ModerationService(Actions):
 
     def _submissions_of(self, session: Session, account: str) -> list[str]:
         """Return the ids of an account's submissions, in the order they came."""
-        wanted = select(Submission.id, Account.name).select_from(Submission).join(Judge).join(Account)
+        wanted = select(Submission.id, Account.name).select_from(Submission).join(JudgeRow).join(Account)
         wanted = wanted.where(Submission.suite == self.suite.name).order_by(Submission.submitted_at)
         return [name for name, owner in session.execute(wanted) if is_same_name(owner, account)]
 

@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session, joinedload
 from arb.core.suite import SuiteRules, Trajectory
 from leaderboard.report import Verdicts
 from submissions.intake.accounts import is_same_name
-from submissions.records.database import Account, Judge, Score, Submission
+from submissions.records.database import Account, JudgeRow, ScoreRow, Submission
 from submissions.records.event_log import (
     STATUS_KINDS,
     Event,
@@ -279,8 +279,10 @@ def exact_figures(
     session: Session, label_version: str | None, ids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
     """The exact overall CELL of each label, by submission: for maintainers only where labels are private."""
-    wanted = select(Score.submission_id, Score.report).where(
-        Score.submission_id.in_(ids), Score.label_version == (label_version or ""), Score.policy == POLICY
+    wanted = select(ScoreRow.submission_id, ScoreRow.report).where(
+        ScoreRow.submission_id.in_(ids),
+        ScoreRow.label_version == (label_version or ""),
+        ScoreRow.policy == POLICY,
     )
     return {
         submission_id: {label: found and found["overall"] for label, found in report["labels"].items()}
@@ -291,7 +293,12 @@ def exact_figures(
 def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
     """Judge and account of every submission as they are called now, by its id."""
     found = current_statuses(session)
-    wanted = select(Submission.id, Account.name, Judge.name).select_from(Submission).join(Judge).join(Account)
+    wanted = (
+        select(Submission.id, Account.name, JudgeRow.name)
+        .select_from(Submission)
+        .join(JudgeRow)
+        .join(Account)
+    )
     return {
         name: (found.name_of(account, judge), found.current_name(account))
         for name, account, judge in session.execute(wanted.where(Submission.suite == suite))
@@ -306,20 +313,20 @@ def _listed(
     accounts: Sequence[str] | None = None,
 ) -> list[ListedSubmission]:
     """Submissions in the order they came; only those of some accounts where these are said."""
-    scores = select(Score.submission_id).where(
-        Score.label_version == (label_version or ""), Score.policy == POLICY
+    scores = select(ScoreRow.submission_id).where(
+        ScoreRow.label_version == (label_version or ""), ScoreRow.policy == POLICY
     )
     wanted = (
         select(Submission)
-        .join(Judge)
+        .join(JudgeRow)
         .join(Account)
         .where(Submission.suite == suite)
-        .options(joinedload(Submission.judge).joinedload(Judge.account))
+        .options(joinedload(Submission.judge).joinedload(JudgeRow.account))
         .order_by(Submission.submitted_at, Submission.id)
     )
     if accounts is not None:
         wanted = wanted.where(Account.name.in_(accounts))
-        scores = scores.join(Submission).join(Judge).join(Account).where(Account.name.in_(accounts))
+        scores = scores.join(Submission).join(JudgeRow).join(Account).where(Account.name.in_(accounts))
     scored = set(session.scalars(scores))
     return [
         ListedSubmission(

@@ -55,7 +55,7 @@ from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import Verdicts, verdicts_of
-from submissions.records.database import Score
+from submissions.records.database import ScoreRow
 from submissions.records.queries import scored_record
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
@@ -311,7 +311,7 @@ class DisclosurePolicy:
     suite: Suite
     key: bytes | None
 
-    def report(self, score: Score, audience: Audience) -> Mapping[str, Any]:
+    def report(self, score: ScoreRow, audience: Audience) -> Mapping[str, Any]:
         """The score report that an audience may see."""
         if self.key is None or audience == "maintainer":
             return score.report
@@ -343,7 +343,7 @@ class DisclosurePolicy:
         days = max(1, self.suite.rules.round_days)
         return _start(published_at) + (self.round(published_at) + 1) * timedelta(days=days)
 
-    def board_record(self, score: Score, found: SubmissionStatuses) -> ScoredRecord:
+    def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
         """A submission as it stands on the board: from its score, status and name alone."""
         record = scored_record(score, found)
         if self.key is None:

@@ -47,7 +47,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from arb.core.suite import Suite, SuiteRules
-from submissions.intake.accounts import YEAR, Quota, is_same_name, remaining_quota
+from submissions.intake.accounts import YEAR, AccountQuota, is_same_name, remaining_quota
 from submissions.privacy.disclosure import (
     OVERALL,
     POLICY,
@@ -57,7 +57,7 @@ from submissions.privacy.disclosure import (
     benchmark_cell,
     cell_noise,
 )
-from submissions.records.database import Account, Judge, Score, Submission, snapshot
+from submissions.records.database import Account, JudgeRow, ScoreRow, Submission, snapshot
 from submissions.records.event_log import number_of_events
 from submissions.records.queries import (
     counted_submissions,
@@ -181,8 +181,10 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
     rules, charges = suite.rules, []
-    wanted = select(Submission.id, Submission.submitted_at, Account.name, Judge.name)
-    wanted = wanted.join(Judge, Submission.judge_id == Judge.id).join(Account, Judge.account_id == Account.id)
+    wanted = select(Submission.id, Submission.submitted_at, Account.name, JudgeRow.name)
+    wanted = wanted.join(JudgeRow, Submission.judge_id == JudgeRow.id).join(
+        Account, JudgeRow.account_id == Account.id
+    )
     for name, came, *owner in session.execute(
         wanted.where(Submission.suite == suite.name, Submission.split == "test")
     ):
@@ -247,7 +249,9 @@ def budget_fits_from(
     return FitsFrom(own_from, max(everybody, strangers), strangers > everybody)
 
 
-def quota_of(session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime) -> Quota:
+def quota_of(
+    session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime
+) -> AccountQuota:
     """What is left to an account: by number of files, and where labels are private by what they reveal."""
     came = counted_submissions(session, suite.name, account, found)
     left = remaining_quota(came, suite.rules, now)
@@ -334,7 +338,7 @@ class LeakBudget:
         for key in seen:
             yield from self._seen[key]
 
-    def _disclosures_of(self, score: Score, audience: Audience) -> list[Disclosure]:
+    def _disclosures_of(self, score: ScoreRow, audience: Audience) -> list[Disclosure]:
         """The figures of a score that an audience is shown: always the same ones, so looked up once."""
         judge = score.submission.judge
         digests = (score.halves.get("shown") or {"digests": score.digests})["digests"]

@@ -356,7 +356,7 @@ class Account(Base):
     created_at: Mapped[datetime]
 
 
-class Judge(Base):
+class JudgeRow(Base):
     """The thing ranked: a name of one account."""
 
     __tablename__ = "judges"
@@ -391,11 +391,11 @@ class Submission(Base):
     test_labels_used: Mapped[bool]
     label_version: Mapped[str] = mapped_column(String(16), default="")
     submitted_at: Mapped[datetime]
-    judge: Mapped[Judge] = relationship()
-    scores: Mapped[list["Score"]] = relationship(back_populates="submission")
+    judge: Mapped[JudgeRow] = relationship()
+    scores: Mapped[list["ScoreRow"]] = relationship(back_populates="submission")
 
 
-class Score(Base):
+class ScoreRow(Base):
     """A submission scored under one label version.
 
     ``counts_by_task`` never leaves the server, nor does ``report`` where the labels are private; ``digests``

@@ -23,7 +23,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
-from submissions.records.database import Account, Event, Judge, Score, Submission, canonical
+from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission, canonical
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
@@ -124,7 +124,7 @@ def _apply(session: Session, event: Event) -> None:
         values = {name: body[name] for name in (*DECLARED, *FILED)}
         session.add(Submission(id=body["submission_id"], judge_id=judge.id, submitted_at=event.at, **values))
     elif event.kind == "scored":
-        session.add(Score(scored_at=event.at, **{name: body[name] for name in SCORED}))
+        session.add(ScoreRow(scored_at=event.at, **{name: body[name] for name in SCORED}))
     session.flush()
 
 
@@ -222,18 +222,18 @@ def hash_of(event: Event) -> str:
     return hashlib.sha256(canonical(event.hashed_fields())).hexdigest()
 
 
-def find_judge(session: Session, account: str, judge: str) -> Judge | None:
+def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
     """A judge by its account and the name that it was first submitted under."""
-    found = select(Judge).join(Account).where(Account.name == account, Judge.name == judge)
+    found = select(JudgeRow).join(Account).where(Account.name == account, JudgeRow.name == judge)
     return session.scalar(found)
 
 
-def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> Judge:
+def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> JudgeRow:
     """Return a judge; it is added with its account if it is new."""
     if (found := find_judge(session, account, judge)) is not None:
         return found
     owner = session.scalar(select(Account).where(Account.name == account))
-    found = Judge(account=owner or Account(name=account, created_at=now), name=judge, created_at=now)
+    found = JudgeRow(account=owner or Account(name=account, created_at=now), name=judge, created_at=now)
     session.add(found)
     session.flush()
     return found

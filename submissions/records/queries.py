@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, joinedload
 from arb.core.judge_info import NAME_LENGTH, JudgeInfo
 from leaderboard.board.board import ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.records.database import Account, Event, Judge, Score, Submission, snapshot
+from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission, snapshot
 from submissions.records.event_log import (
     DECLARED,
     FIGURE_KINDS,
@@ -66,7 +66,7 @@ def counted_submissions(
     """
     came = session.execute(
         select(Submission.id, Submission.submitted_at)
-        .join(Judge)
+        .join(JudgeRow)
         .join(Account)
         .where(
             Account.name == account,
@@ -84,11 +84,13 @@ def counted_submissions(
 
 def unscored_submissions(engine: Engine, suite: str, label_version: str, policy: str) -> Sequence[Submission]:
     """The submissions of a suite that have no score under a label version, in the order they came."""
-    scored = select(Score.submission_id).where(Score.label_version == label_version, Score.policy == policy)
+    scored = select(ScoreRow.submission_id).where(
+        ScoreRow.label_version == label_version, ScoreRow.policy == policy
+    )
     waiting = (
         select(Submission)
         .where(Submission.suite == suite, Submission.id.not_in(scored))
-        .options(joinedload(Submission.judge).joinedload(Judge.account))
+        .options(joinedload(Submission.judge).joinedload(JudgeRow.account))
         .order_by(Submission.submitted_at, Submission.id)
     )
     with snapshot(engine) as session:
@@ -109,8 +111,8 @@ class RecordedSubmission:
     figures_through: int
     judge: str
     status: SubmissionStatus
-    score: Score | None
-    shown: Score | None = None
+    score: ScoreRow | None
+    public_score: ScoreRow | None = None
     """The score that its owner may see where labels are private (`disclosure_history`)."""
     is_new: bool = False
 
@@ -121,10 +123,12 @@ def recorded_submission(
     """A submission at the session's moment, with its score under a label version or else its newest one."""
     events = events_of_submission(session, submission.id)
     body = events[0].body
-    newest_first = select(Score).where(Score.submission_id == submission.id).order_by(Score.id.desc())
+    newest_first = (
+        select(ScoreRow).where(ScoreRow.submission_id == submission.id).order_by(ScoreRow.id.desc())
+    )
     scores = session.scalars(newest_first).all()
     of_version = (score for score in scores if score.label_version == label_version)
-    shown = current_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
+    public_score = current_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
     first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
     return RecordedSubmission(
         submission,
@@ -134,7 +138,7 @@ def recorded_submission(
         statuses.name_of(body["account"], body["judge"]),
         statuses.of(submission.id),
         next(of_version, scores[0] if scores else None),
-        shown,
+        public_score,
     )
 
 
@@ -182,13 +186,20 @@ def disclosure_histories(
 ) -> list[list[tuple[BriefScore, datetime]]]:
     """The `disclosure_history` of each scored submission of a suite, in the order that these came."""
     brief = (
-        select(Score.id, Score.submission_id, Score.label_version, Score.scored_at, Account.name, Judge.name)
-        .select_from(Score)
+        select(
+            ScoreRow.id,
+            ScoreRow.submission_id,
+            ScoreRow.label_version,
+            ScoreRow.scored_at,
+            Account.name,
+            JudgeRow.name,
+        )
+        .select_from(ScoreRow)
         .join(Submission)
-        .join(Judge)
+        .join(JudgeRow)
         .join(Account)
-        .where(Submission.suite == suite, Score.policy == policy)
-        .order_by(Submission.submitted_at, Submission.id, Score.id)
+        .where(Submission.suite == suite, ScoreRow.policy == policy)
+        .order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
     )
     by_submission: dict[str, list[BriefScore]] = {}
     for score in map(BriefScore._make, session.execute(brief)):
@@ -203,7 +214,7 @@ def find_submission(session: Session, suite: str, submission_id: str) -> Submiss
     """
     if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
         return None
-    whole = joinedload(Submission.judge).joinedload(Judge.account)
+    whole = joinedload(Submission.judge).joinedload(JudgeRow.account)
     found = session.get(Submission, submission_id, options=[whole])
     return found if found is not None and found.suite == suite else None
 
@@ -214,18 +225,20 @@ def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
     return frozenset(session.scalars(waiting))
 
 
-def find_score(session: Session, submission_id: str, label_version: str, policy: str) -> Score | None:
+def find_score(session: Session, submission_id: str, label_version: str, policy: str) -> ScoreRow | None:
     """The score of a submission under a label version."""
     return session.scalar(
-        select(Score).where(
-            Score.submission_id == submission_id, Score.label_version == label_version, Score.policy == policy
+        select(ScoreRow).where(
+            ScoreRow.submission_id == submission_id,
+            ScoreRow.label_version == label_version,
+            ScoreRow.policy == policy,
         )
     )
 
 
 def has_score(session: Session, submission_id: str) -> bool:
     """Whether a submission was scored, under whichever labels."""
-    scored = select(Score.id).where(Score.submission_id == submission_id).limit(1)
+    scored = select(ScoreRow.id).where(ScoreRow.submission_id == submission_id).limit(1)
     return session.scalar(scored) is not None
 
 
@@ -240,18 +253,18 @@ def fullest_label_version(session: Session, suite: str, policy: str) -> str | No
 
     A re-scoring that was interrupted has fewer than the version before it.
     """
-    by_number = _label_versions(suite, policy).order_by(func.count().desc(), func.max(Score.id).desc())
+    by_number = _label_versions(suite, policy).order_by(func.count().desc(), func.max(ScoreRow.id).desc())
     return session.scalar(by_number.limit(1))
 
 
 def versions_scored(session: Session, suite: str, policy: str) -> list[str]:
     """Return the label versions that submissions were scored under, in the order of their first scores."""
-    return list(session.scalars(_label_versions(suite, policy).order_by(func.min(Score.id))))
+    return list(session.scalars(_label_versions(suite, policy).order_by(func.min(ScoreRow.id))))
 
 
 def _label_versions(suite: str, policy: str) -> Select[tuple[str]]:
-    of_suite = select(Score.label_version).join(Submission).where(Submission.suite == suite)
-    return of_suite.where(Score.policy == policy).group_by(Score.label_version)
+    of_suite = select(ScoreRow.label_version).join(Submission).where(Submission.suite == suite)
+    return of_suite.where(ScoreRow.policy == policy).group_by(ScoreRow.label_version)
 
 
 class ScoreLine(NamedTuple):
@@ -272,34 +285,36 @@ def score_lines(
     Events are added one at a time, and with them scores, so that a later one has a higher id.
     """
     wanted = (
-        select(Submission.submitted_at, Submission.id, Score.id, Account.name, Judge.name)
-        .select_from(Score)
+        select(Submission.submitted_at, Submission.id, ScoreRow.id, Account.name, JudgeRow.name)
+        .select_from(ScoreRow)
         .join(Submission)
-        .join(Judge)
+        .join(JudgeRow)
         .join(Account)
         .where(
-            Score.id > after,
+            ScoreRow.id > after,
             Submission.suite == suite,
-            Score.label_version == (label_version or ""),
-            Score.policy == policy,
+            ScoreRow.label_version == (label_version or ""),
+            ScoreRow.policy == policy,
         )
     )
     return [ScoreLine(*line) for line in session.execute(wanted)]
 
 
-def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[Score]:
+def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
     """Scores with their submissions; not kept in the session: each holds a report."""
     for start in range(0, len(ids), SCORES_AT_ONCE):
         wanted = (
-            select(Score)
-            .where(Score.id.in_(ids[start : start + SCORES_AT_ONCE]))
-            .options(joinedload(Score.submission).joinedload(Submission.judge).joinedload(Judge.account))
+            select(ScoreRow)
+            .where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
+            .options(
+                joinedload(ScoreRow.submission).joinedload(Submission.judge).joinedload(JudgeRow.account)
+            )
         )
         yield from session.scalars(wanted)
         session.expunge_all()
 
 
-def scored_record(score: Score, found: SubmissionStatuses) -> ScoredRecord:
+def scored_record(score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
     """A score as the board takes it, under the name that its judge has now."""
     submission = score.submission
     account, judge = submission.judge.account.name, submission.judge.name

@@ -21,7 +21,7 @@ from submissions.privacy.server_secret import (
     SecretUnavailable,
     ServerSecret,
 )
-from submissions.records.database import Event, Score, SecretCheck, transaction
+from submissions.records.database import Event, ScoreRow, SecretCheck, transaction
 from submissions.records.event_log import add_event
 
 THE_OPERATOR: Final = "the operator"
@@ -89,7 +89,7 @@ def replace_secret(session: Session, secret: ServerSecret, at: datetime) -> None
     The event names the label versions so far: the noise and the hidden half of their scores cannot be drawn
     again.
     """
-    versions = sorted(session.scalars(select(Score.label_version).distinct()))
+    versions = sorted(session.scalars(select(ScoreRow.label_version).distinct()))
     body = {"check_value": secret.check_value, "label_versions": versions}
     add_event(session, "secret_replaced", THE_OPERATOR, at, body)
     note_secret(session, secret)

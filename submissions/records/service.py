@@ -9,7 +9,7 @@ from arb.core.cache import ByteCache
 from arb.core.predictions.table import Predictions
 from leaderboard.board.board import Board
 from submissions.errors import PermissionDenied
-from submissions.intake.accounts import Actor, Quota, is_same_name
+from submissions.intake.accounts import AccountQuota, Actor, is_same_name
 from submissions.intake.receipts import SubmissionView, receipt_of
 from submissions.privacy.disclosure import POLICY
 from submissions.privacy.leak_budget import LeakBudget, quota_of
@@ -68,7 +68,7 @@ class RecordsService:
         """
         audience = "maintainer" if actor.is_maintainer else "owner"
         is_exact = actor.is_maintainer or self._shared.suite.labels_are_public
-        score = found.score if is_exact else found.shown
+        score = found.score if is_exact else found.public_score
         is_durable = self._shared.durability.wait(found.last, 0.0)
         may_be_seen = not found.status.is_held and self._shared.durability.wait(found.figures_through, 0.0)
         status = "waiting" if not is_durable else "held" if found.status.is_held else "accepted"
@@ -81,7 +81,7 @@ class RecordsService:
             are_figures_withdrawn=found.score is not None and score is None,
         )
 
-    def quota(self, account: str) -> Quota | None:
+    def quota(self, account: str) -> AccountQuota | None:
         """What is left to an account; None where there are no test labels."""
         if self._shared.label_version is None:
             return None

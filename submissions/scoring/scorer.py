@@ -23,7 +23,7 @@ from submissions.intake.accounts import limit_message
 from submissions.intake.upload import Upload
 from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
-from submissions.records.database import Score, Submission, snapshot, transaction
+from submissions.records.database import ScoreRow, Submission, snapshot, transaction
 from submissions.records.event_log import (
     DECLARED,
     add_event,
@@ -102,7 +102,7 @@ class NotCharged(Exception):
     """A submission that cannot be scored now: it is held, was rejected, or was given back to its account."""
 
 
-def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[Score, int]:
+def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[ScoreRow, int]:
     """Write a score (the body of an event ``scored``), unless another process wrote it first.
 
     Returns the score, and a sequence up to which the log holds it. Raises NotCharged: nobody may see figures
@@ -232,7 +232,7 @@ class Scorer:
 
     def score(
         self, submission_id: str, account: str, verdicts: Predictions, labels: LabelSet
-    ) -> tuple[Score, int]:
+    ) -> tuple[ScoreRow, int]:
         """Score the verdicts of a submission under ``labels``; see `record_score`."""
         body = {"submission_id": submission_id, **score_of(verdicts, labels, self.half_key)}
         return record_score(self.engine, account, body, self.clock())

@@ -13,7 +13,7 @@ from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.disclosure import DisclosurePolicy, digests_of, disclose, hidden_half
-from submissions.records.database import Score
+from submissions.records.database import ScoreRow
 from submissions.scoring.rescore import rescore
 from submissions.scoring.scorer import score_of
 from tests.attacks.oracle import GeneratedOracle, SuccessColumn
@@ -133,7 +133,7 @@ def test_no_label_of_the_half_that_ranks_moves_a_figure_that_is_shown(settings):
 
 
 def _figures(policy: DisclosurePolicy, body) -> list:
-    score = Score(report=body["report"], digests=body["digests"], halves=body["halves"])
+    score = ScoreRow(report=body["report"], digests=body["digests"], halves=body["halves"])
     return [policy.report(score, "owner"), policy.report(score, "public")]
 
 

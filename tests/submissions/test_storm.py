@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from submissions.app import SubmissionsApp
-from submissions.records.database import Account, Judge, Score, Submission, snapshot
+from submissions.records.database import Account, JudgeRow, ScoreRow, Submission, snapshot
 from tests.support.storm_process import JOBS, MOMENTS
 from tests.support.submissions import send, settings_for, verdicts
 
@@ -67,10 +67,10 @@ def assert_records_are_whole(service: SubmissionsApp, acknowledged: list[dict]) 
     """Every acknowledged submission once, each with one score, each file what its name says."""
     with snapshot(service.engine) as session:
         submissions = session.scalars(select(Submission)).all()
-        names = {(judge.account_id, judge.name) for judge in session.scalars(select(Judge))}
+        names = {(judge.account_id, judge.name) for judge in session.scalars(select(JudgeRow))}
         assert session.scalar(select(func.count()).select_from(Account)) == 1
-        assert session.scalar(select(func.count()).select_from(Judge)) == len(names)
-        scores = Counter(session.execute(select(Score.submission_id, Score.label_version)).all())
+        assert session.scalar(select(func.count()).select_from(JudgeRow)) == len(names)
+        scores = Counter(session.execute(select(ScoreRow.submission_id, ScoreRow.label_version)).all())
     kept = {submission.id: submission.file_sha256 for submission in submissions}
     assert {receipt["id"]: receipt["sha256"] for receipt in acknowledged}.items() <= kept.items()
     assert Counter(s.id for s in submissions) == Counter(set(kept))
@@ -149,7 +149,7 @@ def test_whenever_a_process_is_killed_the_records_are_whole(
 ):
     service = SubmissionsApp(settings_for(suite_folder, killed_at / moment))
     with snapshot(service.engine) as session:
-        found = [session.scalar(select(func.count()).select_from(table)) for table in (Submission, Score)]
+        found = [session.scalar(select(func.count()).select_from(table)) for table in (Submission, ScoreRow)]
     assert found == [recorded, scored]
     assert service.intake.finish_scoring() == recorded - scored
     assert len(service.records.board().rows) == recorded

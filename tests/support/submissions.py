@@ -17,7 +17,7 @@ from arb.core.suite import Suite, SuiteRules
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.moderation.overview import read_log
-from submissions.records.database import Account, Judge, Score, Submission, snapshot
+from submissions.records.database import Account, JudgeRow, ScoreRow, Submission, snapshot
 from submissions.records.event_log import number_of_events
 from tests.support.canary import CANARIES
 
@@ -152,7 +152,7 @@ def send(service: SubmissionsApp, content: bytes, **changes):
     return replace(now, is_new=receipt.is_new)
 
 
-TABLES = (Account, Judge, Submission, Score)
+TABLES = (Account, JudgeRow, Submission, ScoreRow)
 
 
 def counts(service: SubmissionsApp) -> dict[str, int]:
@@ -168,10 +168,10 @@ def stored_files(service: SubmissionsApp) -> list[Path]:
     return [path for path in (service.settings.state_dir / "files").rglob("*") if path.is_file()]
 
 
-def score_of(service: SubmissionsApp, submission_id: str) -> Score:
+def score_of(service: SubmissionsApp, submission_id: str) -> ScoreRow:
     """The one score of a submission."""
     with snapshot(service.engine) as session:
-        return session.scalars(select(Score).where(Score.submission_id == submission_id)).one()
+        return session.scalars(select(ScoreRow).where(ScoreRow.submission_id == submission_id)).one()
 
 
 def again(service: SubmissionsApp, **changes) -> SubmissionsApp:

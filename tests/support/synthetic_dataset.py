@@ -23,7 +23,7 @@ from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
 from dataset_script.build.shards import plan_shards, render_manifest, write_rows, write_shard
 from dataset_script.by_id import write_index
-from dataset_script.sources.base import Judgment
+from dataset_script.sources.base import RecordedJudgment
 from dataset_script.sources.published import MANIFEST, Shard
 from dataset_script.task_selection import load_tasks
 
@@ -195,7 +195,7 @@ class SyntheticPart:
                 if is_rule
                 else f"<reasoning>{text_of(drawn, 140)}.</reasoning><success>{words}</success>"
             )
-            yield Judgment(
+            yield RecordedJudgment(
                 "ok" if answered else "unparsed",
                 success,
                 None if is_rule or not answered else drawn.random() < 0.1,

@@ -124,8 +124,8 @@ def _write_pictures(
     except (NoViewError, *user_errors()) as problem:
         stop(f"--pictures: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
-    shown = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))
-    found = {each.sha256: each for each in shown if each.sha256 in wanted}
+    pictures = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))
+    found = {each.sha256: each for each in pictures if each.sha256 in wanted}
     for name, picture in found.items():
         atomic_write(folder / f"{name}.{picture.media_type.partition('/')[2]}", picture.content)
     return len(found)

@@ -302,8 +302,8 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
     values["header"] = [f"{text.partition('=')[0]}=VALUE" for text in options.header or ()] or None
     if values.pop("typed_source") is not None:
         values |= {"source": options.typed_source, "suite": None, "split": None}
-    given = {each.name: each.default for each in fields(RunOptions)}
-    chosen = {name: value for name, value in (values | other).items() if value != given.get(name, MISSING)}
+    defaults = {each.name: each.default for each in fields(RunOptions)}
+    chosen = {name: value for name, value in (values | other).items() if value != defaults.get(name, MISSING)}
     judge = chosen.pop("judge", None)
     return [*([] if judge is None else [judge]), *flags(**chosen)]
 

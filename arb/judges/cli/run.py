@@ -100,11 +100,11 @@ def _say_next(options: RunOptions, predictions: Path) -> None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
         next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
     elif options.split == "dev":
-        given = flags(split="dev", suite=options.suite)
-        next_step("score it", "leaderboard", "score", predictions, *given)
+        chosen = flags(split="dev", suite=options.suite)
+        next_step("score it", "leaderboard", "score", predictions, *chosen)
     else:
-        given = flags(split="test", suite=options.suite)
-        next_step("check it", "submissions", "check", predictions, *given)
+        chosen = flags(split="test", suite=options.suite)
+        next_step("check it", "submissions", "check", predictions, *chosen)
 
 
 def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[Path]) -> Path:

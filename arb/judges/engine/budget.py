@@ -19,7 +19,7 @@ from arb.judges.engine.prices import PriceTable
 from arb.judges.engine.tokens import token_ceiling, word_ceiling
 from arb.judges.types import Message, ModelSettings, OptionsError, Usage
 
-NEARLY_SPENT: Final = 0.9
+NEARLY_USED_UP: Final = 0.9
 """From this share of the limit on, a call that cannot be paid ends the run. Before, another may cost less."""
 
 MAX_REFUSED: Final = 64
@@ -219,9 +219,9 @@ class Budget:
 
     def _refusal(self, usd: float) -> BudgetReached:
         self._refused += 1
-        is_spent = self.spent_usd >= NEARLY_SPENT * self.max_usd or math.isinf(usd)
+        is_used_up = self.spent_usd >= NEARLY_USED_UP * self.max_usd or math.isinf(usd)
         message = limit_message(self.max_usd, self.spent_usd, usd)
-        return BudgetReached(message, is_final=is_spent or self._refused >= MAX_REFUSED)
+        return BudgetReached(message, is_final=is_used_up or self._refused >= MAX_REFUSED)
 
     @property
     def _reserved_usd(self) -> float:

@@ -217,9 +217,9 @@ class CallCache:
         folder: Path,
         now: Callable[[], float] = time.monotonic,
         answers: str | None = None,
-        fresh_since: float | None = None,
+        not_before: float | None = None,
     ):
-        self.folder, self._fresh_since = folder, fresh_since
+        self.folder, self._fresh_since = folder, not_before
         has_answers = answers is not None or (folder / ANSWERS).is_dir()
         # None where no cluster ever ran: what reads its answers takes 12 MB of memory
         self._answers = AnswerStore(answers or str(folder / ANSWERS)) if has_answers else None
@@ -357,11 +357,11 @@ def key_in(line: bytes) -> bytes | None:
         return None
 
 
-def reply_in(line: bytes, key: str, fresh_since: float | None = None) -> Reply | None:
+def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | None:
     """Return the reply in an answer's line; None for a damaged line, that of another key, or one too old."""
     try:
         record = json.loads(line)
-        if fresh_since is not None and record.get("at", 0.0) < fresh_since:
+        if not_before is not None and record.get("at", 0.0) < not_before:
             return None
         return _reply_of(record["reply"]) if record["answer"] == key else None
     except (ValueError, KeyError, TypeError):

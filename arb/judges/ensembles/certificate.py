@@ -42,7 +42,7 @@ HIDDEN: Final = (
     "prediction file to the leaderboard, which evaluates it"
 )
 
-Record = Mapping[str, Any]
+JudgmentRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class MeasuredRun:
     """A finished run: its run.json, its judgments, and the SHA-256 of its prediction file."""
 
     run: Mapping[str, Any]
-    records: Sequence[Record]
+    records: Sequence[JudgmentRecord]
     predictions_sha256: str
 
 
@@ -155,7 +155,7 @@ def make_certificate(
 _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_file_sha256")
 
 
-def _calls(records: Sequence[Record]) -> dict[str, Any]:
+def _calls(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
     """What was sent and what answered, as run.json has it under ``totals``."""
     sums = CallSums()
     for record in records:
@@ -190,7 +190,7 @@ def _coverage(first: MeasuredRun) -> dict[str, int]:
 
 
 def score_answers(
-    records: Sequence[Record], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
+    records: Sequence[JudgmentRecord], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
 ) -> dict[str, Any]:
     """The score report over the runs that were judged: with --limit and the like the others are left out.
 
@@ -233,7 +233,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
     )
 
 
-def scores_of(records: Sequence[Record]) -> dict[str, tuple[float | None, float | None]]:
+def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
     """By id, the answer's own score and the one that counts: 1 or 0 where a verdict came without one."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
@@ -244,7 +244,7 @@ def scores_of(records: Sequence[Record]) -> dict[str, tuple[float | None, float 
     return found
 
 
-def _calibration(records: Sequence[Record], labels: LabelSet) -> dict[str, Any] | str:
+def _calibration(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | str:
     """What the scores are worth, or why nothing can be said of them."""
     import numpy as np
 
@@ -307,7 +307,7 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
     }
 
 
-def _costs(records: Sequence[Record]) -> dict[str, Any]:
+def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
     """What a judgment takes; a reply out of the cache counts with what it cost and took when it was made."""
     import numpy as np
 
@@ -330,6 +330,6 @@ def _bill(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
     return {"paid_usd": None if None in paid else sum(paid)}
 
 
-def _states(records: Sequence[Record]) -> dict[str, int]:
+def _states(records: Sequence[JudgmentRecord]) -> dict[str, int]:
     counted = Counter(record["state"] for record in records)
     return {state: counted[state] for state in STATES if counted[state]}

@@ -193,7 +193,7 @@ def _with_banner(screenshot: Image | None) -> Image | None:
     return replace(screenshot, content=written.getvalue())
 
 
-Record = Mapping[str, Any]
+JudgmentRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +239,9 @@ def share_of(count: int, n: int) -> Proportion:
 
 def report_probe(
     probe: Probe,
-    before: Iterable[Record],
-    after: Iterable[Record],
-    repeats: Sequence[Iterable[Record]] = (),
+    before: Iterable[JudgmentRecord],
+    after: Iterable[JudgmentRecord],
+    repeats: Sequence[Iterable[JudgmentRecord]] = (),
 ) -> ProbeReport:
     """Compare the judgments of a run with those under a probe; all are lines of judgments.jsonl.
 
@@ -271,7 +271,7 @@ def report_probe(
     )
 
 
-def _flips_of(first: Mapping[str, Record], repeats: Iterable[Iterable[Record]]) -> Proportion:
+def _flips_of(first: Mapping[str, JudgmentRecord], repeats: Iterable[Iterable[JudgmentRecord]]) -> Proportion:
     """Return how many verdicts differ from the first ones, over all repeats together."""
     verdicts = [
         (_verdict(first[record["trajectory_id"]]), _verdict(record))
@@ -324,12 +324,12 @@ def to_json(reports: Iterable[ProbeReport], judge: str, split: str) -> dict[str,
     return {"judge": judge, "split": split, "probes": [asdict(report) for report in reports]}
 
 
-def _asked(record: Record) -> list[str | None]:
+def _asked(record: JudgmentRecord) -> list[str | None]:
     """The calls of a run by their keys: hashes over what was sent."""
     return [call.get("key") for call in record["calls"]]
 
 
-def _verdict(record: Record) -> bool | None:
+def _verdict(record: JudgmentRecord) -> bool | None:
     return record["answer"].get("success") if record["state"] == "ok" else None
 
 

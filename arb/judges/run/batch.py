@@ -65,7 +65,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     config = job.config
     build_budget(config.max_usd, config.prices, config.models)  # a limit needs every price
     log = BatchLog(folder.folder)
-    cache = open_cache(config.cache, config.answers, config.fresh_since)
+    cache = open_cache(config.cache, config.answers, config.not_before)
     stop = asyncio.Event()
     try:
         async with _clients(access) as clients:

@@ -281,7 +281,7 @@ class BatchCollector:
     refused: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     account: str | None = None
-    _tries: Counter[str] = field(default_factory=Counter)
+    _attempts: Counter[str] = field(default_factory=Counter)
     _spent_usd: dict[str, float] = field(default_factory=dict)
     _reported: object = None
 
@@ -396,9 +396,9 @@ class BatchCollector:
             return
         if failure.kind == "unsupported_parameter" and failure.parameter is not None:
             self._leave_out(entry.role, failure.parameter)
-        self._tries[key] += counts
+        self._attempts[key] += counts
         is_passing = failure.kind in (*_PASSING, "unsupported_parameter")
-        if not is_passing or self._tries[key] >= MAX_FAILURES:
+        if not is_passing or self._attempts[key] >= MAX_FAILURES:
             self.fail(key, failure)
 
     def _cost(self, role: str, made: Reply | CallFailed) -> float | None:

@@ -109,7 +109,7 @@ class RunConfig:
     skip_incomplete: bool = False
     cache: Path | None = None
     answers: str | None = None
-    fresh_since: float | None = None
+    not_before: float | None = None
     is_refresh: bool = False
     max_in_flight: int = 64
     requests_per_minute: int | None = None
@@ -182,7 +182,7 @@ def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
         judge_options=options,
         cache=cache_folder(options.cache) if models else None,
         answers=options.answers,
-        fresh_since=_oldest_reply(options),
+        not_before=_oldest_reply(options),
         is_refresh=options.refresh,
         max_in_flight=options.max_in_flight,
         requests_per_minute=options.requests_per_minute,
@@ -388,14 +388,14 @@ def cache_folder(chosen: Path | None) -> Path:
     return private / "calls"
 
 
-def open_cache(folder: Path, answers: str | None = None, fresh_since: float | None = None) -> CallCache:
+def open_cache(folder: Path, answers: str | None = None, not_before: float | None = None) -> CallCache:
     """Open the reply cache in a folder; see `CallCache` for the arguments.
 
     Raises:
         OptionsError: The folder cannot be read and written.
     """
     with _cache_problems(folder):
-        cache = CallCache(folder, answers=answers, fresh_since=fresh_since)
+        cache = CallCache(folder, answers=answers, not_before=not_before)
         if not os.access(folder, os.W_OK | os.X_OK):
             cache.close()
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

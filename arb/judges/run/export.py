@@ -15,7 +15,7 @@ from arb.core.files import atomic_write
 from arb.core.ids import TrajectoryId
 from arb.core.replies import read_reply
 from arb.judges.engine.prompt_store import Picture, PromptReader
-from arb.judges.run.folder import Record, error_of, open_prompts, read_judgments, read_run
+from arb.judges.run.folder import JudgmentRecord, error_of, open_prompts, read_judgments, read_run
 from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
 
 
@@ -70,7 +70,7 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
 
 
 def document(
-    record: Record, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
+    record: JudgmentRecord, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
 ) -> dict[str, Any] | None:
     """The file of a judgment, with ``error`` in it when it failed; None when no reply says its verdict.
 
@@ -105,7 +105,7 @@ def document(
     }
 
 
-def messages_of(call: Record, prompts: PromptReader | None) -> list[dict[str, Any]] | None:
+def messages_of(call: JudgmentRecord, prompts: PromptReader | None) -> list[dict[str, Any]] | None:
     """The messages of a call as they were sent, pictures by ``sha256:…`` in place of their bytes.
 
     None where they were not stored, in a run from before. Raises PromptStoreError.
@@ -129,7 +129,7 @@ def _part(part: str | Picture) -> dict[str, Any]:
     }
 
 
-def _chat_messages(call: Record, prompts: PromptReader | None) -> dict[str, Any]:
+def _chat_messages(call: JudgmentRecord, prompts: PromptReader | None) -> dict[str, Any]:
     sent = messages_of(call, prompts)
     kind = "pruned" if call["reply"].get("used_shorter") else "regular"
     return {} if sent is None else {"chat_messages": {kind: sent}}
@@ -140,11 +140,11 @@ def folder_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.") or "judge"
 
 
-def _call_with_the_verdict(record: Record, judge: str) -> Record | None:
+def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord | None:
     """The first call of the last stage whose reply, read alone, gives the verdict; best if in every label."""
     answer = record["answer"]
     labels = tuple(answer.get(name) for name in ("success", "side_effect", "repetition", "optimality"))
-    matching: list[tuple[bool, Record]] = []
+    matching: list[tuple[bool, JudgmentRecord]] = []
     for call in _replies(record):
         reply = call["reply"]
         read = read_reply(judge, reply.get("text"), reply.get("finish_reason"), _refusal(reply))
@@ -154,19 +154,19 @@ def _call_with_the_verdict(record: Record, judge: str) -> Record | None:
     return min(matching, key=lambda each: each[0])[1] if matching else None
 
 
-def _replies(record: Record) -> list[Record]:
+def _replies(record: JudgmentRecord) -> list[JudgmentRecord]:
     """The calls of the last stage that have a reply, be it a refusal."""
     last = max((call["stage"] for call in record["calls"]), default=0)
     there = (call for call in record["calls"] if call["stage"] == last)
     return [call for call in there if call["reply"]["state"] in ("ok", "refused")]
 
 
-def _refusal(reply: Record) -> str | None:
+def _refusal(reply: JudgmentRecord) -> str | None:
     """The words of a refusal; an endpoint that refused the prompt itself gives an error in their place."""
     return reply.get("refusal") or (reply.get("error") if reply["state"] == "refused" else None)
 
 
-def _completion(call: Record) -> dict[str, Any]:
+def _completion(call: JudgmentRecord) -> dict[str, Any]:
     reply = call["reply"]
     tokens = reply.get("input_tokens"), reply.get("output_tokens")
     return {

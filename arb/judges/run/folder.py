@@ -37,7 +37,7 @@ from arb.judges.run.records import CallSums, prompts_changed
 from arb.judges.run.scheduler import Exchange, Judgment, RunSource
 from arb.judges.types import Answer, AnyJudge, Image, Message, ModelSettings, Reply
 
-Record = dict[str, Any]
+JudgmentRecord = dict[str, Any]
 """A line of judgments.jsonl, as JSON holds it."""
 
 RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
@@ -60,7 +60,7 @@ DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
 """Tokens that are among those of input and output; 0 where the endpoint does not tell them apart."""
 
 
-def judgment_record(judged: Judgment, judge: str) -> Record:
+def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
     """The line of a judged trajectory.
 
     Tokens and dollars are sums over its calls, None where one is not known; calls that failed have none, but
@@ -91,14 +91,14 @@ def judgment_record(judged: Judgment, judge: str) -> Record:
     return record
 
 
-def prediction_row(record: Record) -> Record:
+def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
     """The row of a line: the columns of a prediction file, ``success`` null unless the state is ``ok``."""
     known = {**record, **record["answer"]}
     row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
     return {**row, "success": known.get("success")}
 
 
-def error_of(record: Record) -> str:
+def error_of(record: JudgmentRecord) -> str:
     """Why a trajectory has no verdict: what prevented the judging, or what its first failed call met."""
     failures = (call["reply"].get("error") for call in record["calls"])
     return record.get("problem") or next(filter(None, failures), "no reply")
@@ -114,7 +114,7 @@ def _sent(exchange: Exchange) -> tuple[Message, ...]:
     return exchange.call.messages if shorter is None else shorter
 
 
-def _call_record(exchange: Exchange) -> Record:
+def _call_record(exchange: Exchange) -> JudgmentRecord:
     """The call is named by its key, a hash over messages and parameters; pictures by theirs."""
     call, reply = exchange.call, exchange.reply
     values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
@@ -202,7 +202,7 @@ class RunFolder:
                 for start, line in complete_lines(file, 0):
                     self._note(json.loads(line), start, len(line))
 
-    def append(self, records: Iterable[Record], prompts: Iterable[Prompt] = ()) -> None:
+    def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Add judged trajectories; when this returns they are on the disk. The last line of an id counts.
 
         ``prompts``: what was sent in their calls, one after the other; each call gets the name of its own.
@@ -211,7 +211,7 @@ class RunFolder:
         with storing(self.folder):
             self._append(records, prompts)
 
-    def _append(self, records: Iterable[Record], prompts: Iterable[Prompt]) -> None:
+    def _append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt]) -> None:
         names = iter(self._prompts.add(prompts))
         for record in records:
             for call, name in zip(record["calls"], names, strict=False):
@@ -222,7 +222,7 @@ class RunFolder:
             self._end += len(line)
         os.fsync(self._judgments)
 
-    def records(self, ids: Iterable[str] | None = None) -> Iterator[Record]:
+    def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
         """The judged trajectories, one line in memory at a time: those of ``ids`` in their order, or all."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
@@ -296,7 +296,7 @@ class RunFolder:
         start, length = self._places[trajectory_id]
         return os.pread(self._judgments, length, start)
 
-    def _note(self, record: Record, start: int, length: int) -> None:
+    def _note(self, record: JudgmentRecord, start: int, length: int) -> None:
         self._places[record["trajectory_id"]] = (start, length)
         self.states[record["trajectory_id"]] = record["state"]
 
@@ -317,7 +317,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     return run
 
 
-def read_judgments(folder: Path) -> Iterator[Record]:
+def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
     """The lines of judgments.jsonl, the last of each id, without taking the folder. Raises RunFolderError."""
     try:
         with (folder / JUDGMENTS).open("rb") as file:
@@ -329,7 +329,7 @@ def read_judgments(folder: Path) -> Iterator[Record]:
         raise RunFolderError(f"{folder}: has no {JUDGMENTS} that can be read ({error})") from error
 
 
-def totals(records: Iterable[Record]) -> dict[str, Any]:
+def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
     """Sum up judged trajectories: states, calls, tokens, dollars (None if one of them is not known), and what
     `CallSums` counts.
     """
@@ -390,7 +390,7 @@ def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
         yield prompts
 
 
-_Result = tuple[Record, list[Prompt]]
+_Result = tuple[JudgmentRecord, list[Prompt]]
 """A line of judgments.jsonl, and what was sent in each of its calls."""
 
 

@@ -274,7 +274,7 @@ def plan_run(
     rules = CountingRules(job.config, counters, seconds_per_call, is_batch, known)
     judge = job.config.judge
     is_there = config.cache is not None and config.cache.is_dir()
-    stored = open_cache(config.cache, config.answers, config.fresh_since) if is_there else None
+    stored = open_cache(config.cache, config.answers, config.not_before) if is_there else None
     with closing(stored) if stored else nullcontext() as cache:
         counted = make_plan(judge, _read_ahead(job.views, judge, job.ids), cache, rules)
         return replace(counted, pilot=made)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from arb.judges.run.scheduler import Judgment, RunSource
     from arb.judges.types import AnyJudge
 
-Record = Mapping[str, Any]
+JudgmentRecord = Mapping[str, Any]
 
 
 class CallSums:
@@ -33,7 +33,7 @@ class CallSums:
         self._served: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._prompts: int | None = None
 
-    def add(self, record: Record) -> None:
+    def add(self, record: JudgmentRecord) -> None:
         names = []
         for call in record["calls"]:
             role, reply = call["role"], call["reply"]
@@ -111,7 +111,7 @@ OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
 
 
 def prompts_changed(
-    records: Sequence[Record],
+    records: Sequence[JudgmentRecord],
     judge: AnyJudge,
     models: Mapping[str, ModelSettings],
     views: RunSource,
@@ -128,7 +128,7 @@ def prompts_changed(
 
 
 def _differs(
-    record: Record,
+    record: JudgmentRecord,
     judge: Judge,
     models: Mapping[str, ModelSettings],
     views: RunSource,
@@ -165,7 +165,7 @@ def _differs(
         session.close()
 
 
-def _numbered(calls: Iterable[Record]) -> Iterable[tuple[int, Record]]:
+def _numbered(calls: Iterable[JudgmentRecord]) -> Iterable[tuple[int, JudgmentRecord]]:
     """The calls of a record, each with its place in its stage."""
     places: Counter[int] = Counter()
     for call in calls:
@@ -173,7 +173,7 @@ def _numbered(calls: Iterable[Record]) -> Iterable[tuple[int, Record]]:
         places[call["stage"]] += 1
 
 
-def _texts_differ(call: Call, recorded: Record, open_prompts: OpenPrompts) -> bool:
+def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
     """Whether the texts differ; another version of Pillow may write the same picture in other bytes."""
     sent = call.shorter if recorded["reply"].get("used_shorter") and call.shorter else call.messages
     with open_prompts() as prompts:
@@ -191,5 +191,5 @@ def _texts(prompt: Any) -> list[Any]:
     ]
 
 
-def _reply_of(stored: Record) -> Reply:
+def _reply_of(stored: JudgmentRecord) -> Reply:
     return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from arb.judges.ensembles.cascade import Cascade, parse_band
 from arb.judges.ensembles.voting import SampledJudge, samples_suffix
 from arb.judges.parsing import parse_answer, shorten
-from arb.judges.run.folder import Record
+from arb.judges.run.folder import JudgmentRecord
 from arb.judges.run.scheduler import drive_offline
 from arb.judges.traits import traits_of
 from arb.judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants, models_of
@@ -98,7 +98,9 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
     return known
 
 
-def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None) -> Record | None:
+def reparse_record(
+    record: JudgmentRecord, judge: Judge, whole: WholeReply | None = None
+) -> JudgmentRecord | None:
     """The record with the answer that its replies give now; None when that would take a call.
 
     ``whole`` gives replies with their log-probabilities, for a run whose scores are made from them.
@@ -117,7 +119,7 @@ def reparse_record(record: Record, judge: Judge, whole: WholeReply | None = None
     return None if answer is None else {**record, "state": answer.state, "answer": _answer_facts(answer)}
 
 
-def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Record]]:
+def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
     """Prediction rows of released judgments, by trajectory id as the path spells it.
 
     ``folder`` is ``judgments`` or holds it; ``judge`` names the judge's folder, which may be left out where
@@ -150,11 +152,11 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Record
         yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
 
-def _answer_facts(answer: Answer) -> Record:
+def _answer_facts(answer: Answer) -> JudgmentRecord:
     return {name: value for name, value in asdict(answer).items() if value is not None and name != "state"}
 
 
-def _reply_of(call: Record, whole: WholeReply | None) -> Reply:
+def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
     """The reply in a record; where log-probabilities matter, the one in the cache, which has them."""
     stored = call["reply"]
     if whole is None or stored["state"] != "ok":
@@ -167,14 +169,14 @@ def _reply_of(call: Record, whole: WholeReply | None) -> Reply:
     return cached
 
 
-def _verdict_calls(record: Record) -> list[Record]:
+def _verdict_calls(record: JudgmentRecord) -> list[JudgmentRecord]:
     """The calls for verdicts; of a judge that names none so, those of its last stage."""
     named = [call for call in record["calls"] if call["purpose"] == VERDICT]
     last = max((call["stage"] for call in record["calls"]), default=0)
     return named or [call for call in record["calls"] if call["stage"] == last]
 
 
-def _reply_before_the_verdict(record: Record, call: Call) -> Reply | None:
+def _reply_before_the_verdict(record: JudgmentRecord, call: Call) -> Reply | None:
     """What stands for a verdict that a judge of a cascade never came to ask for; None when it never began."""
     prefix = call.role.rpartition(".")[0]
     earlier = [each["reply"] for each in record["calls"] if each["role"].rpartition(".")[0] == prefix]

@@ -166,7 +166,7 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
         with ExitStack() as stack:
             cache = None
             if config.cache is not None:
-                opened = open_cache(config.cache, config.answers, config.fresh_since)
+                opened = open_cache(config.cache, config.answers, config.not_before)
                 cache = stack.enter_context(closing(opened))
             yield CallExecutor(endpoints, config.models, cache, limit, budget, on_event)
 
@@ -296,8 +296,8 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
             "--out"
         )
     if since is None:
-        folder.update_run({"refresh_since": (since := config.fresh_since)})
-    return replace(config, fresh_since=since)
+        folder.update_run({"refresh_since": (since := config.not_before)})
+    return replace(config, not_before=since)
 
 
 def run_facts(job: Job) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from space.pages.annotate.item import API, next_of
 from space.pages.annotate.page import DISCUSSION_API
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
-from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
 from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
 from submissions.labels.annotation_state import FLAG_LENGTH, AssignedTask, Draft, SavedAnswers
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
@@ -43,7 +43,7 @@ class Answers(Draft):
 
 def build_annotating_router(annotations: AnnotationService, explorer: Explorer, access: Access) -> APIRouter:
     """The routes, for annotators; screenshots and trees also for maintainers."""
-    router = APIRouter(responses=REFUSALS)
+    router = APIRouter(responses=ERROR_RESPONSES)
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress")
@@ -151,7 +151,7 @@ class GoldMark(BaseModel):
     gold: Literal["yes", "no"] = Field("yes", description="no: it is given to nobody any more.")
 
 
-class Publication(BaseModel):
+class PublicationForm(BaseModel):
     """Why there is a new label set."""
 
     model_config = ConfigDict(extra="forbid")
@@ -162,7 +162,7 @@ def build_annotation_admin_router(
     annotations: AnnotationService, explorer: Explorer, access: Access
 ) -> APIRouter:
     """The routes, all for maintainers: invite and assign, and publish the label set."""
-    router = APIRouter(responses=REFUSALS)
+    router = APIRouter(responses=ERROR_RESPONSES)
     service = annotations.service
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
 
@@ -210,7 +210,7 @@ def build_annotation_admin_router(
         f"{DISCUSSION_API}/publish",
         summary="Publish the current label set as a new version; for maintainers",
     )
-    def publish(reader: Maintainer, body: Publication) -> JSONResponse:
+    def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
         """Where the Space scores with these labels, every submission is scored again at once."""
         require_open(service)
         version = annotations.publish(reader.actor, body.why)

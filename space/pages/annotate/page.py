@@ -21,7 +21,7 @@ from space.pages.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, REFUSALS, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
@@ -158,7 +158,7 @@ def agreement_groups(found: QuestionAgreement) -> list[tuple[str, list[tuple[str
     """Agreement on one question by benchmark, by two people, by week, as (heading, rows); no empty group."""
     groups = (
         ("Benchmark", [(benchmark_title(name), each) for name, each in found.by_benchmark.items()]),
-        ("Two people", [(", ".join(people), each) for people, each in found.by_pair.items()]),
+        ("Two people", [(", ".join(annotators), each) for annotators, each in found.by_pair.items()]),
         ("Week", list(found.over_time.items())),
     )
     return [group for group in groups if group[1]]
@@ -203,7 +203,7 @@ class DiscussionDecision(BaseModel):
 
 def build_discussion_router(annotations: AnnotationService, access: Access) -> APIRouter:
     """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
-    router = APIRouter(responses=REFUSALS)
+    router = APIRouter(responses=ERROR_RESPONSES)
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]

@@ -29,7 +29,7 @@ from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
 from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, REFUSALS, AccessRefused, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, AccessRefused, recorded, require_open
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -275,7 +275,7 @@ def build_errors_router(
         "/api/errors",
         summary="Tag an error of a judge with its category",
         status_code=201,
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def tag(
         request: Request,

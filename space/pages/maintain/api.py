@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from space.auth.auth import Auth
 from space.pages.annotate.access import BlindItems
-from space.web.http_errors import NO_STORE, REFUSALS, hide_unknown, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, hide_unknown, recorded, require_open
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
@@ -155,7 +155,7 @@ def build_maintain_router(
     @router.post(
         "/api/maintain/submissions/{submission_id}",
         summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def decide(
         submission_id: str,
@@ -170,7 +170,7 @@ def build_maintain_router(
     @router.post(
         "/api/maintain/accounts/{name:path}",
         summary="Ban or confirm an account, or undo that",
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def decide_account(
         name: str,
@@ -214,7 +214,7 @@ def _add_rescoring(
         "/api/maintain/rescore",
         summary="Score every submission again with the current labels",
         status_code=202,
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def rescore(actor: Maintainer) -> JSONResponse:
         """Runs in the background, one at a time: poll with GET until ``state`` is no longer ``running``. Old
@@ -241,7 +241,7 @@ def _add_rescoring(
         "/api/maintain/labels",
         summary="Publish the next label version, and score everything under it",
         status_code=202,
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
     )
     def publish_next_version(actor: Maintainer, body: NextVersion) -> JSONResponse:
         """The labels that are served now with all accepted corrections that they lack; it is served at once.

@@ -124,7 +124,7 @@ class StoryView:
         """The judges by their verdict on success, in the order of the story."""
         found = []
         for success, words in ((True, "success"), (False, "failure"), (None, None)):
-            judges = tuple(judge for judge in self.story.judges if judge.said.success is success)
+            judges = tuple(judge for judge in self.story.judges if judge.labels.success is success)
             if judges:
                 says = "says" if len(judges) == 1 else "say"
                 title = f"{len(judges)} {says} {words}" if words else f"{len(judges)} gave no verdict"
@@ -142,14 +142,14 @@ class StoryView:
         return {True: "yes", False: "no", None: "unsure"}[value]
 
     @staticmethod
-    def other_answers(said: Labels) -> str:
+    def other_answers(labels: Labels) -> str:
         """What a judge said besides success, on one line; empty where it said nothing else."""
         found = [
             f"{LABEL_TITLES[name].lower()} {'yes' if value else 'no'}"
             for name in ("side_effect", "repetition")
-            if (value := getattr(said, name)) is not None
+            if (value := getattr(labels, name)) is not None
         ]
-        found += [f"optimality {said.optimality} of 4"] if said.optimality else []
+        found += [f"optimality {labels.optimality} of 4"] if labels.optimality else []
         return ", ".join(found)
 
 

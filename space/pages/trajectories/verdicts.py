@@ -145,7 +145,7 @@ class Expert:
     """
 
     annotation: int
-    said: Labels
+    labels: Labels
     own: Mapping[str, str | None]
 
 
@@ -160,7 +160,7 @@ class JudgeVerdict:
     name: str
     about: str
     row_id: str | None
-    said: Labels
+    labels: Labels
     state: str
     has_reasoning: bool
     differs: bool | None = None
@@ -207,7 +207,7 @@ def judges_of(
         replace(
             verdict,
             row_id=verdict.row_id if verdict.row_id in rows_of_board else None,
-            differs=_differs(verdict.said, entry),
+            differs=_differs(verdict.labels, entry),
         )
         for verdict in found
     )
@@ -216,28 +216,28 @@ def judges_of(
 def _published(row: Mapping[str, Any]) -> JudgeVerdict:
     name, row_id = judge_names().get(row["judge"], (row["judge"], None))
     seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row[key]]
-    said = labels_of(row)
+    labels = labels_of(row)
     return JudgeVerdict(
         key=row["judge"],
         name=name,
         about=" · ".join(filter(None, (row["judge_model"] or "", " and ".join(seen)))),
         row_id=row_id,
-        said=said,
+        labels=labels,
         state=row["state"] or "ok",
         has_reasoning=row["judge"] != RULE_BASED,
     )
 
 
 def _rule_based(success: int) -> JudgeVerdict:
-    said = Labels(bool(success), None, None, None)
+    labels = Labels(bool(success), None, None, None)
     name, row_id = judge_names().get(RULE_BASED, ("Rule-based", None))
-    return JudgeVerdict(RULE_BASED, name, "the benchmark's own rules", row_id, said, "ok", False)
+    return JudgeVerdict(RULE_BASED, name, "the benchmark's own rules", row_id, labels, "ok", False)
 
 
 def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     place = judge.places[entry.trajectory_id]
     answers = {name: int(judge.answers[name][place]) if name in judge.answers else -1 for name in ANSWERS}
-    said = Labels(
+    labels = Labels(
         *(None if answers[name] < 0 else bool(answers[name]) for name in LABELS),
         optimality=answers["optimality"] if answers["optimality"] > 0 else None,
     )
@@ -248,16 +248,16 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
         name=judge.row.judge,
         about=" · ".join(filter(None, (judge.row.model, judge.row.inputs, sender))),
         row_id=judge.row.id,
-        said=said,
-        state=state or ("ok" if said.success is not None else "unparsed"),
+        labels=labels,
+        state=state or ("ok" if labels.success is not None else "unparsed"),
         has_reasoning=judge.has_reasoning,
     )
 
 
-def _differs(said: Labels, entry: TrajectoryEntry) -> bool | None:
-    if entry.labels is None or entry.labels.success is None or said.success is None:
+def _differs(labels: Labels, entry: TrajectoryEntry) -> bool | None:
+    if entry.labels is None or entry.labels.success is None or labels.success is None:
         return None
-    return said.success is not entry.labels.success
+    return labels.success is not entry.labels.success
 
 
 def reasoning_in(reply: str) -> str:

@@ -128,7 +128,7 @@ def test_a_double_is_two_annotations_by_two_people():
     ]  # fmt: skip
     doubles = find_doubles(given)
     # B's second annotation of 0 does not count; unknown people are different ones
-    assert doubles.people == [("A", "B"), None, ("A", "C"), ("B", "C"), None, None]
+    assert doubles.pairs == [("A", "B"), None, ("A", "C"), ("B", "C"), None, None]
 
 
 def test_three_people_make_three_doubles_and_one_unit_of_alpha():

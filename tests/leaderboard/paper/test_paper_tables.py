@@ -14,7 +14,7 @@ from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.published import PUBLISHED
 from leaderboard.paper.rate_tables import count_behind, is_rounded_twice, printed_rates
-from leaderboard.paper.table import DERIVED, FROM_COUNTS, FROM_VERDICTS, TableCell, to_markdown
+from leaderboard.paper.table import DERIVED, FROM_COUNTS, FROM_VERDICTS, PaperCell, to_markdown
 from leaderboard.report import read_verdict_file
 from leaderboard.success_rates.rates import evaluate_agents
 
@@ -148,9 +148,9 @@ def test_rounding_twice_is_not_rounding_once():
 
 
 def test_a_cell_half_way_agrees_with_either_neighbour():
-    assert TableCell(0.717, 0.7175).agrees  # 71.75 prints as 71.7 or 71.8
-    assert TableCell(0.717, 0.7176).agrees is False
-    assert TableCell(None, 0.5).agrees is None
+    assert PaperCell(0.717, 0.7175).agrees  # 71.75 prints as 71.7 or 71.8
+    assert PaperCell(0.717, 0.7176).agrees is False
+    assert PaperCell(None, 0.5).agrees is None
 
 
 def test_a_judge_that_the_paper_does_not_have_is_named_with_the_names_in_use():

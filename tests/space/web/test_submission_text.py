@@ -6,7 +6,7 @@ import pytest
 
 from arb.core.suite import SuiteRules
 from space.web.submission_text import allowance_json, allowance_sentence, rules_sentence
-from submissions.intake.accounts import Quota
+from submissions.intake.accounts import AccountQuota
 
 RULES = SuiteRules(files_a_day=2, files_a_year=20)
 NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -15,18 +15,18 @@ NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("left", "text"),
     [
-        (Quota(2, 20, None), "You have left: 2 of 2 files today, 20 of 20 this year."),
+        (AccountQuota(2, 20, None), "You have left: 2 of 2 files today, 20 of 20 this year."),
         (
-            Quota(0, 7, NEXT),
+            AccountQuota(0, 7, NEXT),
             "You have none left now: today's files are used. You may submit the next file from "
             "2026-03-01 12:30 UTC; 7 of 20 are left this year.",
         ),
         (
-            Quota(0, 0, NEXT),
+            AccountQuota(0, 0, NEXT),
             "You have none left now: this year's files are used. You may submit the next file from "
             "2026-03-01 12:30 UTC; 0 of 20 are left this year.",
         ),
-        (Quota(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite accepts no test files now."),
+        (AccountQuota(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite accepts no test files now."),
     ],
 )
 def test_the_sentence_has_the_moment_of_the_next_file(left, text):
@@ -34,7 +34,7 @@ def test_the_sentence_has_the_moment_of_the_next_file(left, text):
 
 
 def test_as_data_it_has_the_rules_too():
-    assert allowance_json(Quota(0, 7, NEXT), RULES) | {"message": "", "told": ""} == {
+    assert allowance_json(AccountQuota(0, 7, NEXT), RULES) | {"message": "", "told": ""} == {
         "files_a_day": 2, "files_a_year": 20, "left_today": 0, "left_this_year": 7,
         "next_at": "2026-03-01T12:30:00+00:00", "message": "", "told": "",
     }  # fmt: skip

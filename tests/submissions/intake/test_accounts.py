@@ -11,8 +11,8 @@ from arb.core.suite import SuiteRules
 from submissions.intake.accounts import (
     DAY,
     YEAR,
+    AccountQuota,
     Actor,
-    Quota,
     age_problem,
     limit_message,
     qualifies_on,
@@ -84,18 +84,18 @@ def hours_ago(*hours: float) -> list[datetime]:
 
 
 def test_nothing_submitted_leaves_everything():
-    assert remaining_quota([], RULES, NOW) == Quota(2, 4, None)
+    assert remaining_quota([], RULES, NOW) == AccountQuota(2, 4, None)
 
 
 def test_a_file_leaves_the_day_after_exactly_24_hours():
-    assert remaining_quota(hours_ago(1, 23), RULES, NOW) == Quota(0, 2, NOW + timedelta(hours=1))
-    assert remaining_quota(hours_ago(1, 24), RULES, NOW) == Quota(1, 2, None)
+    assert remaining_quota(hours_ago(1, 23), RULES, NOW) == AccountQuota(0, 2, NOW + timedelta(hours=1))
+    assert remaining_quota(hours_ago(1, 24), RULES, NOW) == AccountQuota(1, 2, None)
 
 
 def test_the_year_holds_where_the_day_would_not():
     # Four in the last 365 days: the oldest, 100 days old, leaves in 265 days.
     came = hours_ago(*(24 * days for days in (100, 90, 80, 70)))
-    assert remaining_quota(came, RULES, NOW) == Quota(0, 0, NOW + timedelta(days=265))
+    assert remaining_quota(came, RULES, NOW) == AccountQuota(0, 0, NOW + timedelta(days=265))
 
 
 def test_the_later_of_both_waits_counts():

@@ -245,7 +245,7 @@ def test_a_reply_without_a_date_is_too_old_for_any_limit(tmp_path):
     del line["at"]
     segment.write_text(json.dumps(line, separators=(",", ":")) + "\n")
     assert CallCache(tmp_path).get("aa" * 32).text == "old"
-    assert CallCache(tmp_path, fresh_since=1.0).get("aa" * 32) is None
+    assert CallCache(tmp_path, not_before=1.0).get("aa" * 32) is None
 
 
 def test_of_two_replies_to_a_call_the_newer_counts_whatever_their_files_are_called(tmp_path):

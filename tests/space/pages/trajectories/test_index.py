@@ -25,8 +25,8 @@ from tests.support.synthetic_dataset import JUDGES, Shape, make_dataset
 def test_the_votes_are_those_of_the_judgments(built, entries):
     votes = published_votes(PublishedDataset(built))
     rows = PublishedDataset(built).rows_of("judgments", entries[0].trajectory_id, ["success"])
-    said = [row["success"] for row in rows]
-    assert votes[entries[0].trajectory_id] == Votes(said.count(1), said.count(0), said.count(None))
+    labels = [row["success"] for row in rows]
+    assert votes[entries[0].trajectory_id] == Votes(labels.count(1), labels.count(0), labels.count(None))
     assert {found.cast + found.silent for found in votes.values()} == {len(JUDGES)}
 
 
@@ -78,10 +78,10 @@ def test_the_runs_of_a_task_stand_together_and_tasks_are_in_the_order_of_their_n
 
 
 def test_dev_has_the_published_labels_and_test_has_none(dev, test_entries):
-    said = {found.trajectory_id: found for found in load_dev_labels(load_suite()) if found.is_primary}
+    labels = {found.trajectory_id: found for found in load_dev_labels(load_suite()) if found.is_primary}
     assert dev
     for entry in dev:
-        expected = said[entry.trajectory_id].answers
+        expected = labels[entry.trajectory_id].answers
         success = {"yes": True, "no": False}.get(expected["success"])
         optimality = int(expected["optimality"]) if expected["optimality"] != "unsure" else None
         assert (entry.labels.success, entry.labels.optimality) == (success, optimality)

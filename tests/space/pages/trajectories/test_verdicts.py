@@ -35,7 +35,7 @@ def dataset(built):
 def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
     first = experts_of(dataset, dev[0], default_questions())
     assert first[0].annotation == 1
-    assert first[0].said == dev[0].labels
+    assert first[0].labels == dev[0].labels
     assert [experts_of(dataset, entry, default_questions()) for entry in test_entries] == [()] * len(
         test_entries
     )
@@ -58,7 +58,7 @@ def test_only_a_judge_on_the_board_has_a_page(dataset, entries):
 def test_a_judge_differs_where_it_contradicts_the_expert_and_never_on_test(dataset, dev, test_entries):
     for entry in dev[:3]:
         for judge in judges_of(dataset, entry, (), ()):
-            answers = (judge.said.success, entry.labels.success)
+            answers = (judge.labels.success, entry.labels.success)
             assert judge.differs == (None if None in answers else answers[0] is not answers[1])
     judges = judges_of(dataset, test_entries[0], (), ())
     assert {judge.differs for judge in judges} == {None}
@@ -74,7 +74,7 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     )  # fmt: skip
     found = judges_of(dataset, entry, [judge], {"abc"})[-1]
     assert (found.name, found.row_id, found.about) == ("Mine", "abc", "m · tree · sent by Ada")
-    assert found.said == Labels(True, None, None, None)
+    assert found.labels == Labels(True, None, None, None)
     elsewhere = SimpleNamespace(**{**vars(judge), "places": {}})
     assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
     # A judge of a paper, whose file is here, has no sender; where the dataset carries it, it is there once.
@@ -109,8 +109,8 @@ def folder(tmp_path):
 
 
 def service_of(folder, labels: str | None) -> SubmissionsApp:
-    said = f'labels = "{labels}"\n' if labels else ""
-    (folder / "small" / "suite.toml").write_text(f"{said}[rules]\nfiles_a_day = 99\nfiles_a_year = 99\n")
+    labels = f'labels = "{labels}"\n' if labels else ""
+    (folder / "small" / "suite.toml").write_text(f"{labels}[rules]\nfiles_a_day = 99\nfiles_a_year = 99\n")
     settings: Settings = settings_for(folder, folder / "state")
     return SubmissionsApp(settings)
 
