@@ -42,8 +42,8 @@ from submissions.privacy.server_secret import (
 from submissions.records.database import (
     Account,
     Event,
-    Judge,
-    Score,
+    JudgeRow,
+    ScoreRow,
     Submission,
     canonical,
     open_database,
@@ -68,7 +68,7 @@ from submissions.scoring.scorer import score_of
 from submissions.scoring.verdicts import check_stored_file
 
 Progress = Callable[[int, int], None]
-TABLES = (Account, Judge, Submission, Score)
+TABLES = (Account, JudgeRow, Submission, ScoreRow)
 
 
 @dataclass(frozen=True)
