@@ -163,13 +163,13 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
             plan = plan_run(build_config(options, will_run=False))
             each = 1 / plan.trajectories
             tokens_in, tokens_out = (
-                sum(getattr(role, kind).expected for role in plan.roles) * each
+                sum(getattr(role, kind) for role in plan.roles) * each
                 for kind in ("input_tokens", "output_tokens")
             )
             models = ", ".join(dict.fromkeys(f"`{role.model.model}`" for role in plan.roles)) or "none"
-            usd = "not known" if plan.usd is None else f"{1000 * plan.usd.expected * each:.2f}"
+            usd = "not known" if plan.usd is None else f"{1000 * plan.usd * each:.2f}"
             yield (
-                f"| {name} | {models} | {plan.calls.expected * each:.1f} | {tokens_in:,.0f} "
+                f"| {name} | {models} | {plan.calls * each:.1f} | {tokens_in:,.0f} "
                 f"| {tokens_out:,.0f} | {usd} |"
             )
     yield from (

@@ -25,7 +25,21 @@ SITE: Final = "site"
 """The built documentation, where there is one (`make docs`; a wheel may have it)."""
 
 SUFFIXES: Final = frozenset(
-    {".py", ".css", ".csv", ".html", ".js", ".json", ".mako", ".md", ".parquet", ".toml", ".txt", ".yaml"}
+    {
+        ".py",
+        ".css",
+        ".csv",
+        ".html",
+        ".j2",
+        ".js",
+        ".json",
+        ".mako",
+        ".md",
+        ".parquet",
+        ".toml",
+        ".txt",
+        ".yaml",
+    }
 )
 NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv", "arb/py.typed"})
 """Labels of the sample's recordings, from which its data was built, and what only type checkers read."""

@@ -16,7 +16,7 @@ def test_fresh_accounts_with_held_files_do_not_close_a_suite(suite, strangers):
     for number in range(strangers):
         send_held(suite, f"Stranger {number}")
     assert charged(suite) == []
-    assert suite.quota("Ada").next_at is None
+    assert suite.records.quota("Ada").next_at is None
     assert figures_of(suite, "Ada", misses=1) is not None
 
 
@@ -34,7 +34,7 @@ def test_confirmed_accounts_get_figures_after_strangers_have_taken_all_they_can(
     with pytest.raises(RateLimited, match="accounts without a confirmation"):
         figures_of(suite, "Ada", misses=1)
     for account in ("Ada", "Bob"):
-        suite.actions.decide_account("confirmed", account, MIA, "known to us", even_if_unknown=True)
+        suite.moderation.decide_account("confirmed", account, MIA, "known to us", even_if_unknown=True)
         assert all(figures_of(suite, account, misses=misses) is not None for misses in (1, 2))
     # 4 files of strangers and 4 of Ada and Bob: all 8 of the year.
     suite.actions.decide_account("confirmed", "Eve", MIA, "known to us", even_if_unknown=True)

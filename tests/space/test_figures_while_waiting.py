@@ -72,7 +72,7 @@ def test_figures_are_shown_only_once_the_record_is_durable(waiting):
 
 def test_gradio_mcp_and_the_receipt_show_no_figures_while_it_waits(waiting):
     endpoints = Endpoints(Services(waiting, None))
-    upload = waiting.check(verdicts(waiting.suite, misses=4, false_alarms=2), "a.jsonl", "test")
+    upload = waiting.intake.check(verdicts(waiting.suite, misses=4, false_alarms=2), "a.jsonl", "test")
     request = HTTPConnection({"type": "http", "headers": [], "method": "POST", "client": ("192.0.2.1", 1)})
     form = {**FORM, "test_labels_used": "no"}
     found = endpoints.submit(request, lambda: upload, **form)

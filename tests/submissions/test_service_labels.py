@@ -62,7 +62,7 @@ def test_why_private_labels_cannot_be_read_is_for_the_log_only(service, tmp_path
     assert "test labels of small cannot be used" in caplog.text
     for secret in ("Perhaps", "Successful", SECRET_ANNOTATOR, "very-private-place"):
         assert secret not in caplog.text
-    assert len(broken.board().rows) == 1
+    assert len(broken.records.board().rows) == 1
 
 
 def test_the_place_of_a_misspelt_label_source_stays_off_the_pages(service):
@@ -97,7 +97,7 @@ def test_new_labels_score_every_submission_anew_and_keep_the_old_scores(service,
     assert row.labels["success"]["overall"]["recall"] == 10 / 11
     assert counts(service)["scores"] == 2
     assert row.id == receipt.submission_id
-    assert again(service).board().to_bytes() == old.to_bytes()
+    assert again(service).records.board().to_bytes() == old.to_bytes()
 
 
 def test_without_labels_the_board_stands_on_the_newest_full_label_version(service, relabelled, monkeypatch):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from submissions.scoring import scorer as scorer_module
+from submissions.scoring import verdicts as verdicts_module
 from submissions.scoring.scorer import Scorer
 from tests.support.submissions import again, counts, send, stored_files, verdicts
 
@@ -67,20 +67,20 @@ def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(se
         send(service, verdicts(service.suite))
     lowered = again(service, max_upload_bytes=100)
     assert lowered.intake.finish_scoring() == 1
-    assert len(lowered.board().rows) == 1
+    assert len(lowered.records.board().rows) == 1
 
 
 def test_a_file_that_the_checker_takes_no_more_is_named_in_the_log(service, monkeypatch, caplog):
     with monkeypatch.context() as patched:
         patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
         receipt = send(service, verdicts(service.suite))
-    strict = scorer_module.read_upload
+    read = verdicts_module.read_predictions
 
     def stricter(content, *arguments, **options):
-        return strict(content + b"{}\n", *arguments, **options)
+        return read(content + b"{}\n", *arguments, **options)
 
-    monkeypatch.setattr(scorer_module, "read_upload", stricter)
-    assert again(service).finish_scoring() == 0
+    monkeypatch.setattr(verdicts_module, "read_predictions", stricter)
+    assert again(service).intake.finish_scoring() == 0
     assert f"submission {receipt.submission_id} cannot be scored" in caplog.text
 
 
@@ -89,5 +89,5 @@ def test_starting_removes_what_killed_processes_left_half_written(service):
     left = service.files.path(receipt.file_sha256).with_name(".part-old")
     left.write_bytes(b"half")
     os.utime(left, (0, 0))
-    again(service).finish_scoring()
+    again(service).intake.finish_scoring()
     assert [path.name for path in stored_files(service)] == [receipt.file_sha256]

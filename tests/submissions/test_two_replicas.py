@@ -66,7 +66,9 @@ def test_a_file_outlives_the_disk_of_the_replica_that_took_it(request, settings,
     shared = settings.model_copy(update={"database_url": url})
     one = SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / "one"}))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(one), "_score_now", lambda self, recorded, upload, labels: recorded)  # killed
+        patched.setattr(
+            type(one.intake), "_score_now", lambda self, recorded, upload, labels: recorded
+        )  # killed
         receipt = send(one, verdicts(one.suite, misses=2))
     shutil.rmtree(tmp_path / "one", ignore_errors=True)
     two = SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / "two"}))

@@ -9,7 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.predictions.findings import Finding, error
-from arb.core.predictions.raw import UTF8_MARK, ReadingLimits, recognise, too_large
+from arb.core.predictions.raw import (
+    UTF8_MARK,
+    ReadingLimits,
+    damaged_parquet,
+    has_parquet_footer,
+    recognise,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from arb.core.predictions.parser_pool import ParserPool, ReadResult
@@ -53,6 +60,8 @@ def read_predictions(
     if not content.removeprefix(UTF8_MARK).strip(b" \t\r\n"):
         return None, [error("empty_file", "the file is empty. Write one row per trajectory of the split.")]
     is_parquet = recognise(content) == "parquet"
+    if is_parquet and not has_parquet_footer(content):  # junk must not cost a process
+        return None, [damaged_parquet("it has no footer: it was cut off, or is something else")]
     if not is_parquet and (parsers is None or (len(content) <= SMALL_BYTES and not isolated)):
         return call_reader(reader, content, limits)
     if parsers is not None:

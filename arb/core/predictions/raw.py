@@ -252,5 +252,11 @@ def too_large(size: int, max_bytes: int) -> Finding:
     )
 
 
+def has_parquet_footer(content: bytes) -> bool:
+    """Return whether Parquet bytes end with the length of a footer that is in them, and the format's mark."""
+    length = int.from_bytes(content[-8:-4], "little")
+    return content.endswith(b"PAR1") and 0 < length <= len(content) - 12
+
+
 def damaged_parquet(why: str) -> Finding:
     return error("invalid_parquet", f"the Parquet file cannot be read ({why}). Write it again.")

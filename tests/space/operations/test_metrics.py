@@ -66,7 +66,7 @@ def counted(metrics, line: str) -> bool:
 
 
 def test_checks_and_submissions_are_counted_by_what_came_of_them(watched, metrics):
-    upload = watched.check(verdicts(watched.suite), "a.jsonl", "test")
+    upload = watched.intake.check(verdicts(watched.suite), "a.jsonl", "test")
     watched.check(b"nonsense", "a.jsonl", "test")
     watched.submit(upload, declaration())
     watched.submit(upload, declaration())
@@ -81,7 +81,7 @@ def test_checks_and_submissions_are_counted_by_what_came_of_them(watched, metric
 
 
 def test_a_fault_of_ours_is_counted_as_one(watched, metrics, monkeypatch):
-    upload = watched.check(verdicts(watched.suite), "a.jsonl", "test")
+    upload = watched.intake.check(verdicts(watched.suite), "a.jsonl", "test")
     monkeypatch.setattr(watched.files, "keep", lambda content: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         watched.submit(upload, declaration())

@@ -245,7 +245,7 @@ def test_without_doubles_that_differ_or_a_yes_there_is_no_band(service, doubled,
 
 def test_private_labels_give_no_band(doubled):
     send(doubled, verdicts(doubled.suite))
-    row = next(row for row in doubled.board().rows if row.provenance == "scored")
+    row = next(row for row in doubled.records.board().rows if row.provenance == "scored")
     private = with_rules(again(doubled), is_public=False)
     assert private.labels.test is not None
     assert describe_label_noise(doubled, row, "success", Axis.around([0.5])) is not None
@@ -253,5 +253,5 @@ def test_private_labels_give_no_band(doubled):
 
 
 def test_the_second_annotator_has_no_band_of_its_own(doubled):
-    (row,) = doubled.board().rows
+    (row,) = doubled.records.board().rows
     assert describe_label_noise(doubled, row, "success", Axis.around([0.5])) is None

@@ -57,7 +57,7 @@ def kept_to_herself(service) -> str:
 
 
 def test_the_board_holds_public_rows_with_noise_and_nothing_finer(private):
-    rows = private.board().rows
+    rows = private.records.board().rows
     assert sorted(row.judge for row in rows) == ["Alpha", "Beta"]
     for row in rows:
         success = row.labels["success"]
@@ -140,7 +140,7 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
     row_id = kept_to_herself(private)
     if row == "hidden by a maintainer":
         row_id = ids(private)[0]
-        private.decide("hidden", row_id, Actor("Grace", is_maintainer=True), "a test")
+        private.moderation.decide("hidden", row_id, Actor("Grace", is_maintainer=True), "a test")
     assert "No row of the board has this id." in page_of(private, "/judge", id=row_id)
     assert "not on the board" in page_of(private, "/compare", judges=[row_id, *ids(private)], figure="f1")
     assert "No evaluator has the id" in shown_text(page_of(private, "/rates", by=[row_id]))
@@ -155,7 +155,7 @@ def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name
 
 
 def test_what_is_taken_along_says_the_noise(private):
-    board = private.board()
+    board = private.records.board()
     assert "± 3 true positives" in eval_results_yaml(board, board.rows[0], private.suite.profile)
     figures = judges_response(board)["judges"][0]["figures"]["success"]
     assert figures["noise"] == {"tp_sd": 3.0, "positives_sd": 3.0}
@@ -164,7 +164,7 @@ def test_what_is_taken_along_says_the_noise(private):
 def test_what_is_shown_of_files_is_the_same_under_any_labels(private):
     row_id = ids(private)[0]
     before = (
-        file_facts(private, private.board().rows[0], "success"),
+        file_facts(private, private.records.board().rows[0], "success"),
         page_of(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
     )
     primary = private.labels.test.primary["success"]
@@ -192,7 +192,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
     # 20 accounts 7.78 + 20.73.
     for budget in ("an epsilon of 5.02", "all accounts together of 28.51"):
         assert budget in text
-    leak = private.leak.get()
+    leak = private.records.leak.get()
     assert f"{private.label_version}{leak.total.figures}{leak.total.epsilon:.2f}" in text.replace(" ", "")
 
 

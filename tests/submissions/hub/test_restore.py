@@ -55,7 +55,7 @@ def test_every_accepted_receipt_survives_kills_between_commits_and_a_lost_disk_e
         again = opened()
         accepted.append(send(again, verdicts(again.suite, false_alarms=n + 1)))
         lose_the_disk(again, crash)
-    board = opened().board()
+    board = opened().records.board()
     assert sorted(row.id for row in board.rows) == sorted(receipt.submission_id for receipt in accepted)
     assert len({receipt.submission_id for receipt in accepted}) == 6
     assert titles(hub).count(STARTS) == 7
@@ -72,7 +72,7 @@ def test_an_old_disk_takes_the_newer_records_and_their_files(hub, opened, crash,
     old = opened(state_dir=tmp_path / "old")
     assert records_of(old) == records_of(newer)
     assert len(stored_files(old)) == 2
-    assert old.records.board().to_bytes() == newer.board().to_bytes()
+    assert old.records.board().to_bytes() == newer.records.board().to_bytes()
 
 
 def test_a_disk_that_is_ahead_of_the_hub_brings_the_rest_there(hub, opened, crash):

@@ -46,7 +46,7 @@ def test_it_is_noticed_too_where_the_disk_was_lost_and_the_hub_has_the_records(h
     assert again.records.board().rows == ()
     accepted = opened(secret=OTHER, accept_secret=ServerSecret.of(again.settings).check_value)
     eventually(lambda: accepted.intake.read_only_reason is None)
-    assert len(accepted.board().rows) == 1
+    assert len(accepted.records.board().rows) == 1
 
 
 def test_a_secret_that_was_accepted_stays_accepted_where_the_disk_was_lost_again(hub, opened, crash):

@@ -273,7 +273,7 @@ def test_what_a_crash_left_between_publishing_and_scoring_is_done_at_the_start(s
     publish_corrections(service, MIA)  # and the power is cut
     started = again(service)
     finish(started)
-    (row,) = started.board().rows
+    (row,) = started.records.board().rows
     assert row.labels["success"]["overall"]["precision"] == 0.9
     (record,) = rescorings(started)
     assert (record.actor, record.body["from"], record.body["to"]) == ("mia", before, started.label_version)
@@ -307,7 +307,7 @@ def test_a_crash_after_the_first_of_two_scores_is_caught_up_with(service, monkey
 def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings, caplog):
     private = with_rules(SubmissionsApp(settings), is_public=False, fewest_positives=1)
     sent = send(private, verdicts(private.suite, misses=2)).submission_id
-    shown = private.submission(sent, Actor("Ada")).report
+    shown = private.records.submission(sent, Actor("Ada")).report
     correct(private, "no")
     version = publish_corrections(private, MIA)
     rescore(private, MIA)

@@ -58,7 +58,7 @@ def test_an_older_version_can_still_be_served_and_scored(serving, released):
     assert old.label_version == first.version
     receipt = send(old, verdicts(old.suite))
     assert receipt.label_version == first.version
-    assert again(serving).finish_scoring() == 1  # under the newest
+    assert again(serving).intake.finish_scoring() == 1  # under the newest
     missing = again(serving, labels="records:000000000000")
     assert missing.label_version is None
 

@@ -79,7 +79,7 @@ def test_public_labels_have_no_budget(service):
 
 def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private):
     send(private, verdicts(private.suite, misses=1))
-    first = private.leak.get()
+    first = private.records.leak.get()
     # One label, overall only, sd 6: rho = 1 / 72, epsilon = rho + 2 sqrt(rho ln 10^6) = 0.014 + 0.876
     assert first.total.figures == 1
     assert first.total.rho == pytest.approx(1 / 72)
@@ -95,7 +95,7 @@ def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private
 
 def test_a_public_row_counts_from_its_round_on_and_stays_counted_when_hidden(private):
     first = send(private, verdicts(private.suite, misses=1)).submission_id
-    private.actions.publish(first, Actor("Ada"))
+    private.moderation.publish(first, Actor("Ada"))
     before = private.leak.get()
     assert before.total.figures == 1
     for _ in range(4):  # days: the round ends
@@ -111,4 +111,4 @@ def test_a_public_row_counts_from_its_round_on_and_stays_counted_when_hidden(pri
 def test_rules_without_noise_have_no_bound(service):
     private = with_rules(service, is_public=False, fewest_positives=1, private_noise=0.0)
     send(private, verdicts(private.suite, misses=1))
-    assert private.leak.get().total.epsilon == float("inf")
+    assert private.records.leak.get().total.epsilon == float("inf")

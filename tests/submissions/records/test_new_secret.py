@@ -115,7 +115,7 @@ def test_with_the_secret_the_guides_commands_restore_the_same_figures(private, c
 
 
 def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(private, command, tmp_path):
-    before, board = figures(private, private.ids), private.board()
+    before, board = figures(private, private.ids), private.records.board()
     rules, charged = private.suite.rules, spent(private)
     # Two files and one row.
     assert charged == pytest.approx(2 * file_cost(rules) + row_cost(rules))

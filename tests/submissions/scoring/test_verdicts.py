@@ -75,13 +75,13 @@ def test_a_missing_or_damaged_file_is_told_without_its_place(service, settings):
     kept = service.files.path(receipt.file_sha256)
     kept.write_bytes(kept.read_bytes().replace(b"true", b"null", 1))
     with pytest.raises(VerdictsUnavailable, match="missing or damaged on this server") as reason:
-        again(service).verdicts(receipt.submission_id)
+        again(service).records.verdicts(receipt.submission_id)
     assert str(settings.state_dir) not in str(reason.value)
 
 
 def test_a_file_over_todays_size_limit_is_still_read(service):
     receipt = send(service, verdicts(service.suite))
-    assert again(service, max_upload_bytes=10).verdicts(receipt.submission_id).success.sum() == 10
+    assert again(service, max_upload_bytes=10).records.verdicts(receipt.submission_id).success.sum() == 10
 
 
 def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
