@@ -37,6 +37,6 @@ def test_confirmed_accounts_get_figures_after_strangers_have_taken_all_they_can(
         suite.moderation.decide_account("confirmed", account, MIA, "known to us", even_if_unknown=True)
         assert all(figures_of(suite, account, misses=misses) is not None for misses in (1, 2))
     # 4 files of strangers and 4 of Ada and Bob: all 8 of the year.
-    suite.actions.decide_account("confirmed", "Eve", MIA, "known to us", even_if_unknown=True)
+    suite.moderation.decide_account("confirmed", "Eve", MIA, "known to us", even_if_unknown=True)
     with pytest.raises(RateLimited, match="what all accounts together may be shown"):
         figures_of(suite, "Eve", misses=1)

@@ -50,7 +50,6 @@ ALWAYS = (
     "/",
     "/judge",
     "/about",
-    "/api",
     "/mine",
     "/maintain",
     "/annotate",

@@ -77,7 +77,7 @@ def test_gradio_mcp_and_the_receipt_show_no_figures_while_it_waits(waiting):
     form = {**FORM, "test_labels_used": "no"}
     found = endpoints.submit(request, lambda: upload, **form)
     assert (found["status"], found["report"]) == ("waiting", None)
-    view = waiting.submission(found["submission_id"], ADA)
+    view = waiting.records.submission(found["submission_id"], ADA)
     html = receipt_html(waiting, view.receipt, view)
     assert_no_figures(html)
     assert "rank" not in shown_text(html)

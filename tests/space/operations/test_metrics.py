@@ -67,12 +67,12 @@ def counted(metrics, line: str) -> bool:
 
 def test_checks_and_submissions_are_counted_by_what_came_of_them(watched, metrics):
     upload = watched.intake.check(verdicts(watched.suite), "a.jsonl", "test")
-    watched.check(b"nonsense", "a.jsonl", "test")
-    watched.submit(upload, declaration())
-    watched.submit(upload, declaration())
-    dev = watched.check(verdicts(watched.suite, "dev"), "a.jsonl", "dev")
+    watched.intake.check(b"nonsense", "a.jsonl", "test")
+    watched.intake.submit(upload, declaration())
+    watched.intake.submit(upload, declaration())
+    dev = watched.intake.check(verdicts(watched.suite, "dev"), "a.jsonl", "dev")
     with pytest.raises(SubmissionError):
-        watched.submit(dev, declaration())
+        watched.intake.submit(dev, declaration())
     assert counted(metrics, 'arb_checks_total{outcome="acceptable"} 2.0')
     assert counted(metrics, 'arb_checks_total{outcome="not acceptable"} 1.0')
     for outcome in ("accepted", "sent again", "refused"):
@@ -84,7 +84,7 @@ def test_a_fault_of_ours_is_counted_as_one(watched, metrics, monkeypatch):
     upload = watched.intake.check(verdicts(watched.suite), "a.jsonl", "test")
     monkeypatch.setattr(watched.files, "keep", lambda content: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        watched.submit(upload, declaration())
+        watched.intake.submit(upload, declaration())
     assert counted(metrics, 'arb_submissions_total{outcome="failed"} 1.0')
     assert counted(metrics, 'arb_failures_total{where="submission"} 1.0')
 

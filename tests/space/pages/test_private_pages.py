@@ -64,7 +64,7 @@ def test_the_board_holds_public_rows_with_noise_and_nothing_finer(private):
         assert success["overall"]["noise"] == {"tp_sd": 3.0, "positives_sd": 3.0}
         assert all(cell["noise"]["tp_sd"] == 6.0 for cell in success["by_benchmark"].values())
         assert success["by_agent"] == {}
-    text = private.board().to_bytes().decode()
+    text = private.records.board().to_bytes().decode()
     assert "counts_by_task" not in text
     assert "digest" not in json.loads(text)["rows"][0]
 
@@ -113,7 +113,7 @@ def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
 
 
 def test_a_judges_score_is_not_evaluated_against_labels(private):
-    for row in private.board().rows:
+    for row in private.records.board().rows:
         facts = file_facts(private, row, "success")
         assert facts.calibration is None
         assert "labels of this suite are private" in facts.calibration_absent.replace("The labels", "labels")
@@ -171,7 +171,7 @@ def test_what_is_shown_of_files_is_the_same_under_any_labels(private):
     changed = dict(private.labels.test.primary) | {"success": np.where(primary == 1, 0, 1).astype(np.int8)}
     object.__setattr__(private.labels.test, "primary", changed)
     after = (
-        file_facts(private, private.board().rows[0], "success"),
+        file_facts(private, private.records.board().rows[0], "success"),
         page_of(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
     )
     assert before == after

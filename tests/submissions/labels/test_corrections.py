@@ -311,7 +311,9 @@ def test_hidden_labels_are_corrected_and_neither_log_nor_error_has_one(settings,
     correct(private, "no")
     version = publish_corrections(private, MIA)
     rescore(private, MIA)
-    assert private.submission(sent, Actor("Ada")).report == shown  # new figures cost, and nobody asked
+    assert (
+        private.records.submission(sent, Actor("Ada")).report == shown
+    )  # new figures cost, and nobody asked
     assert "answer" not in json.dumps(version.to_json()) and version.to_json()["disputes"] == ["1"]
     bodies = {event["kind"]: event["body"] for event in log_of(private)}
     assert bodies["labels_published"].keys() == {

@@ -86,7 +86,7 @@ def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private
     assert first.total.epsilon == pytest.approx(0.890, abs=0.001)
     assert DELTA == 1e-6
     send(private, verdicts(private.suite, misses=1, reasoning="other bytes"), account="Bob")
-    again = private.leak.get()
+    again = private.records.leak.get()
     assert again.total == first.total
     assert again.by_account.keys() == {"Ada", "Bob"}
     assert again.by_judge.keys() == {("Ada", "First judge"), ("Bob", "First judge")}
@@ -96,16 +96,16 @@ def test_the_budget_counts_what_an_owner_sees_once_for_the_same_verdicts(private
 def test_a_public_row_counts_from_its_round_on_and_stays_counted_when_hidden(private):
     first = send(private, verdicts(private.suite, misses=1)).submission_id
     private.moderation.publish(first, Actor("Ada"))
-    before = private.leak.get()
+    before = private.records.leak.get()
     assert before.total.figures == 1
     for _ in range(4):  # days: the round ends
         private.clock()
-    after = private.leak.get()
+    after = private.records.leak.get()
     # The finer public figure takes the place of the owner's: overall, and one for each of three benchmarks.
     assert after.total.figures > before.total.figures
     assert after.total.rho > before.total.rho
-    private.decide("hidden", first, MAINTAINER, "a test")
-    assert private.leak.get().total == after.total
+    private.moderation.decide("hidden", first, MAINTAINER, "a test")
+    assert private.records.leak.get().total == after.total
 
 
 def test_rules_without_noise_have_no_bound(service):

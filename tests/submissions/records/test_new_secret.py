@@ -119,7 +119,7 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
     rules, charged = private.suite.rules, spent(private)
     # Two files and one row.
     assert charged == pytest.approx(2 * file_cost(rules) + row_cost(rules))
-    leaked = private.leak.get().total
+    leaked = private.records.leak.get().total
     command("export", "--out", "backup")
     put_secret(tmp_path / "restored", OTHER)
     code, said = command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
@@ -168,7 +168,7 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
 
 def test_a_file_that_a_maintainer_hid_is_not_charged_and_not_shown(private, command, tmp_path):
     mia = Actor("Mia", is_maintainer=True)
-    private.decide("hidden", private.ids[0], mia, "looking into it")
+    private.moderation.decide("hidden", private.ids[0], mia, "looking into it")
     command("export", "--out", "backup")
     command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
     found = json.loads(command("accept-charge", "--json", ARB_STATE_DIR="restored")[1])

@@ -77,7 +77,7 @@ def test_it_follows_the_labels_that_are_served(serving, suite_folder):
 def test_where_labels_are_private_there_is_no_such_row(serving):
     private = with_rules(again(serving), is_public=False)
     assert private.label_version is not None
-    assert ceiling_of(private.board()) is None
+    assert ceiling_of(private.records.board()) is None
 
 
 @pytest.fixture
