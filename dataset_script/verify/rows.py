@@ -194,9 +194,9 @@ def _check(
     if shard.bytes > most and file.num_row_groups > 1:  # a single row group may be one long trajectory
         findings.add("large_shard", shard.name, f"{shard.bytes:,} bytes; at most {most:,}")
     _check_metadata(file, shard, forbidden, findings)
-    schema = _schema(shard, forbidden)
-    if not file.schema_arrow.equals(schema):
-        findings.add("other_schema", shard.name, _difference(file.schema_arrow, schema))
+    schemas = _schemas(shard, forbidden)
+    if not any(file.schema_arrow.equals(schema) for schema in schemas):
+        findings.add("other_schema", shard.name, _difference(file.schema_arrow, schemas[0]))
         _check_columns(file.schema_arrow, shard, forbidden, findings)
         return
     if configuration.groups_by_trajectory:
@@ -210,8 +210,10 @@ def _check(
         facts.take(batch, _check_images(batch, shard, findings), findings)
 
 
-def _schema(shard: Shard, forbidden: Forbidden) -> pa.Schema:
-    return arrow_schema(shard.configuration, questions=forbidden.questions)
+def _schemas(shard: Shard, forbidden: Forbidden) -> list[pa.Schema]:
+    """Return the schema of a shard, and that of datasets which were built before some columns were added."""
+    name, questions = shard.configuration, forbidden.questions
+    return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
@@ -246,7 +248,7 @@ _COLUMNS: Final = {
 
 def _check_columns(schema: pa.Schema, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
     """Say what a column that does not belong to the configuration holds by its name."""
-    expected = dict(_columns_in(_schema(shard, forbidden)))
+    expected = dict(_columns_in(_schemas(shard, forbidden)[0]))
     own = {question.name for question in forbidden.own_questions}
     for name, _ in _columns_in(schema):
         if name not in expected and name in own and shard.split == "test":
@@ -262,7 +264,7 @@ OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
 
 def _check_metadata(file: pq.ParquetFile, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
     """The metadata of the file and of every column, but for what the builder and Arrow write, is empty."""
-    known = (_schema(shard, forbidden).metadata or {}).items()
+    known = {pair for schema in _schemas(shard, forbidden) for pair in (schema.metadata or {}).items()}
     metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
     places = [("the file's metadata", metadata)]
     places += [(f"the metadata of {name}", f.metadata or {}) for name, f in _columns_in(file.schema_arrow)]

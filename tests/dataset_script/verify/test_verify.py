@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from arb.core.ids import TrajectoryId
+from dataset_script import sample
 from dataset_script.verify.check import verify
 from dataset_script.verify.manifest import lines
 from tests.support.verify_reports import DEV, TEST, codes, found
@@ -19,6 +20,10 @@ def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
     assert report.rows["trajectories"] == {"dev": 2, "test": 1}
     assert report.rows["steps"] == {"dev": 6, "test": 3}  # 3 steps each
     assert report.files == 13  # 6 configurations with two splits, annotations with one
+
+
+def test_the_shipped_sample_which_was_built_before_some_columns_were_added_passes():
+    assert verify(Path(sample.__file__).parent / "data").findings == ()
 
 
 def test_a_suite_that_is_not_at_hand_is_a_warning(published):
