@@ -294,7 +294,10 @@ class PublishedSource:
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one trajectory. Raises UnusableFileError when the folder has changed meanwhile."""
-        return replace(self.read_parts(file), cum_reward=self.reward(file)), ()
+        recording = self.read_parts(file)
+        with _unreadable_when_changed():
+            row = self._row(file, "trajectories", ("model",))
+        return replace(recording, model=row["model"] if row else None, cum_reward=self.reward(file)), ()
 
     def reward(self, file: SourceFile) -> float | None:
         """Return the run's reward, or None if the dataset has none. Raises UnusableFileError."""
@@ -309,7 +312,7 @@ class PublishedSource:
         screenshots: Amount = "all",
         goal_images: bool = True,
     ) -> Recording:
-        """Read one trajectory without its reward, and of its trees and pictures only those asked for.
+        """Read one trajectory without its reward and model, and of trees and pictures only those asked for.
 
         A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
         when the folder has changed meanwhile.
@@ -329,7 +332,7 @@ class PublishedSource:
         elif screenshots != "none":
             of_run += ("final_screenshot",)
         with _unreadable_when_changed():
-            text = self._row(file, "trajectories", ("model", "goal", "answer", "steps", *final_trees))
+            text = self._row(file, "trajectories", ("goal", "answer", "steps", *final_trees))
             pictures = self._row(file, _WITH_SCREENSHOT, of_run) if of_run else {}
             groups = file.steps if of_steps else ()
             tables = [read_row_group(self.folder, group, of_steps) for group in groups]
@@ -342,7 +345,6 @@ class PublishedSource:
             rows[-1] = of_last | {"screenshot": pictures.get("final_screenshot")} | rows[-1]
         return Recording(
             trajectory_id=file.trajectory_id,
-            model=text["model"],
             goal=text["goal"] or "",
             goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
             steps=tuple(_step(*pair) for pair in zip(text["steps"], rows, strict=True)),

@@ -142,6 +142,7 @@ class IntakeService:
 
         Called at the start: a process killed between recording and scoring leaves such ones.
         """
+        self._shared.files.remove_leftovers()
         return self._shared.scorer.finish(self._shared.labels.test) if self._shared.labels.test else 0
 
     def _finish_later(self) -> None:

@@ -7,16 +7,18 @@ else has to be set up, paid or backed up. An object store would hold larger file
 
 import hashlib
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
-from arb.core.files import atomic_write, flush
+from arb.core.files import PART_PREFIX, atomic_write, flush
 from arb.core.settings import Settings
 from submissions.records.database import StoredFile, snapshot, transaction
 
+LEFTOVER_AFTER_SECONDS = 3600
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -57,6 +59,18 @@ class FileStore:
     def absent(self, wanted: Iterable[str]) -> list[str]:
         """Those of the files that are not stored, in order."""
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
+
+    def remove_leftovers(self) -> None:
+        """Remove what processes left that were killed while they wrote.
+
+        Files of the last hour stay, since another process may still be writing them.
+        """
+        for part in self.folder.glob(f"*/{PART_PREFIX}*"):
+            try:
+                if time.time() - part.stat().st_mtime >= LEFTOVER_AFTER_SECONDS:
+                    part.unlink()
+            except FileNotFoundError:  # another process finished or removed it meanwhile
+                continue
 
 
 class DatabaseFiles(FileStore):

@@ -7,9 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.console import percent
 from arb.judges.contract import open_session
@@ -52,7 +50,7 @@ class Threshold:
     label_version: str
     judge: str
     figure: str
-    value: Annotated[float, Field(ge=0, le=1, strict=True)]
+    value: float
     chosen_on: Mapping[str, Any]
     held_out: Mapping[str, Any] | None
     configuration: Mapping[str, Any]
@@ -128,11 +126,16 @@ def threshold_of(content: Any, place: str) -> Threshold:
         raise OptionsError(
             f"{place}: is not a threshold file of format {FORMAT}; make it with `judges threshold`"
         )
+    from pydantic import TypeAdapter, ValidationError  # most runs have no threshold, and it takes memory
+
     try:
-        return TypeAdapter(Threshold).validate_python(content)
+        found = TypeAdapter(Threshold).validate_json(json.dumps(content), strict=True)
     except ValidationError as invalid:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in invalid.errors())
         raise OptionsError(f"{place}: {problems}; make it again with `judges threshold`") from None
+    if not 0 <= found.value <= 1:
+        raise OptionsError(f"{place}: value: use a number from 0 to 1; make it again with `judges threshold`")
+    return found
 
 
 class NoThresholdError(ValueError):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from arb.judges import views as published_views
 from arb.judges.registry import find_judge
 from arb.judges.types import Wants
 from arb.judges.views import Views
+from dataset_script.sources import published as published_views
 from tests.support.judges import image, images, judged, judges, picture, text
 
 AGENT, MODEL, BENCHMARK, TASK, EXPERIMENT, REWARD, ERROR, PROMPT = PLANTED = (
@@ -119,6 +119,7 @@ def test_of_a_published_dataset_no_column_with_labels_rewards_or_names_is_even_r
     from dataset_script import sample
 
     read = []
+    published_views._row_group.cache_clear()
     real = published_views.read_row_group
     monkeypatch.setattr(
         published_views,
@@ -130,5 +131,5 @@ def test_of_a_published_dataset_no_column_with_labels_rewards_or_names_is_even_r
         views.view(trajectory_id, Wants(heavy, heavy, goal_images=True))
     light = {"goal", "answer", "steps", "goal_images"}
     last = {"final_axtree", "final_axtree_pruned", "final_screenshot"}
-    every = {"num", "axtree", "axtree_pruned", "screenshot"}
+    every = {"axtree", "axtree_pruned", "screenshot", "box"}
     assert set(read) == light | {"none": set(), "last": last, "all": every}[heavy]

@@ -170,7 +170,7 @@ def test_the_board_is_served_again_without_making_or_waiting_and_anew_after_a_su
 ):
     first = plain(rest_client, "/api/board.json")
     with monkeypatch.context() as patched:
-        patched.setattr(filled, "board", lambda: pytest.fail("the records were read"))
+        patched.setattr(filled.records, "board", lambda: pytest.fail("the records were read"))
         assert plain(rest_client, "/api/board.json").content == first.content
     send(filled, verdicts(filled.suite, misses=3), judge="Gamma")
     found = plain(rest_client, "/api/board.json").json()["rows"]

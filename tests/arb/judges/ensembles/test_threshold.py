@@ -154,7 +154,7 @@ def test_a_frozen_threshold_is_read_back_as_it_was(tmp_path):
     [
         ({"format": 2}, "not a threshold file of format 1"),
         ({"value": "high"}, "value: Input should be a valid number"),
-        ({"value": 1.5}, "value: Input should be less than or equal to 1"),
+        ({"value": 1.5}, "value: use a number from 0 to 1"),
         ({"configuration": []}, "configuration: Input should be"),
         ({"judge": ...}, "judge: Field required"),
     ],
