@@ -110,11 +110,6 @@ def test_captions_are_asked_for_once_for_all_samples():
     assert done.answer.success is True
 
 
-def test_webjudge_rates_its_screenshots_once_for_all_samples():
-    done = judged(SampledJudge(find_judge("WebJudge (o4-mini)"), 2, "any"), view())  # three screenshots
-    assert Counter(call.purpose for call in done.calls) == {"key points": 1, "rating": 3, "verdict": 2}
-
-
 def test_a_caption_that_failed_ends_all_samples_in_its_state():
     done = judged(SampledJudge(find_judge("AER-C"), 3), view(), by_purpose(caption=Reply(None, "error")))
     assert done.answer == Answer("error")
@@ -205,7 +200,8 @@ def test_a_cascade_names_the_models_of_both_and_hashes_when_it_asks():
     assert cascade.prompts_hash not in {other.prompts_hash for other in others}
 
 
-def test_a_cascade_can_be_sampled_and_each_sample_goes_its_own_way():
+def test_samples_know_which_others_ask_the_same_at_once_so_that_none_is_bought_that_nobody_wants():
+    """Of a cascade the strong judge is asked for samples 0 and 2; captions and second thoughts are alone."""
     replies = {"cheap.judge": [GOOD, BAD, STRANGE], "strong.judge": [GOOD, None, BAD]}
     done = judged(SampledJudge(CASCADE, 3, "any"), view(), lambda call: replies[call.role][call.sample])
     assert [[(call.role, call.sample) for call in stage] for stage in done.stages] == [
@@ -213,12 +209,6 @@ def test_a_cascade_can_be_sampled_and_each_sample_goes_its_own_way():
         [("strong.judge", 0), ("strong.judge", 2)],
     ]
     assert (done.answer.success, done.answer.score) == (True, pytest.approx(1 / 3))
-
-
-def test_samples_know_which_others_ask_the_same_at_once_so_that_none_is_bought_that_nobody_wants():
-    """Of a cascade the strong judge is asked for samples 0 and 2; captions and second thoughts are alone."""
-    replies = {"cheap.judge": [GOOD, BAD, STRANGE], "strong.judge": [GOOD, None, BAD]}
-    done = judged(SampledJudge(CASCADE, 3, "any"), view(), lambda call: replies[call.role][call.sample])
     assert [[call.together for call in stage] for stage in done.stages] == [[(0, 1, 2)] * 3, [(0, 2)] * 2]
     captions = judged(SampledJudge(find_judge("AER-C"), 3), view())
     assert [call.together for call in captions.stages[0]] == [()] * len(captions.stages[0])

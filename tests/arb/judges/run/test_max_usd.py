@@ -178,4 +178,5 @@ def test_a_limit_without_a_price_does_not_start(tmp_path):
         result = run(server, tmp_path, LIMIT, "--model-of", "describer=other")
         assert result.exit_code == 2
         assert "the price of other is unknown" in result.output
+        assert "--price other=IN,OUT" in result.output
         assert server.counts.calls == 0
