@@ -23,7 +23,7 @@ from leaderboard.board.ranks import (
     separated_pairs,
 )
 from leaderboard.judge_precision.confusion import figures
-from leaderboard.judge_precision.intervals import approximate_interval, resampled_counts
+from leaderboard.judge_precision.intervals import approximate_interval
 
 
 def unpaired(value, half_width=0.05):
@@ -61,14 +61,6 @@ def test_judges_drawn_together_have_the_samples_they_have_alone(close_judges):
     for counts, samples in zip((first, second), metric_samples([first, second]), strict=True):
         assert np.array_equal(samples, metric_samples([counts])[0])
     assert metric_samples([]) == []
-
-
-@pytest.mark.parametrize("metric", RANKED_METRICS)
-def test_each_metric_is_resampled_by_its_own_formula(metric):
-    counts = np.random.default_rng(5).integers(0, 4, (40, 4))
-    samples = metric_samples([counts], metric)[0]
-    totals = resampled_counts(counts, 10_000, 0)
-    assert samples[:50].tolist() == pytest.approx([figures(*map(int, row))[metric] for row in totals[:50]])
 
 
 # -- two rows: a family of one pair

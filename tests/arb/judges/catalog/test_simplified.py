@@ -45,6 +45,7 @@ def test_the_judge_sees_goal_and_steps_and_of_the_last_page_only_what_its_varian
     assert ("tree 3 in full" in said) is has_axtree
     assert "tree 2" not in said
     assert images(done.last.messages) == ([view().steps[-1].screenshot] if has_screenshot else [])
+    assert (done.last.shorter is not None) is has_axtree
     wants = judge(has_axtree, has_screenshot).wants
     assert (wants.axtrees == "last", wants.screenshots == "last") == (has_axtree, has_screenshot)
     for word, is_there in (("accessibility tree", has_axtree), ("screenshot", has_screenshot)):
@@ -99,11 +100,6 @@ def test_a_prompt_too_long_is_made_again_with_the_pruned_tree_and_all_else_the_s
     call = judged(judge(has_axtree=True), view()).last
     full, shorter = text(call.messages), text(call.shorter)
     assert full.replace("tree 3 in full", "tree 3 pruned") == shorter != full
-
-
-@pytest.mark.parametrize(("has_axtree", "has_screenshot"), [(False, False), (False, True)])
-def test_without_a_tree_there_is_no_shorter_prompt(has_axtree, has_screenshot):
-    assert judged(judge(has_axtree, has_screenshot), view()).last.shorter is None
 
 
 def test_what_was_not_recorded_is_named_as_missing_and_the_judge_is_asked_anyway():

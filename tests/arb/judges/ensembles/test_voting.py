@@ -60,14 +60,6 @@ def test_whatever_the_unknown_votes_are_a_decided_vote_comes_out_the_same(votes,
     assert (outcome(filled, "majority") is True) <= (outcome(filled, "any") is True)
 
 
-def test_each_sample_is_a_call_of_its_own_and_all_are_asked_at_once():
-    done = judged(SampledJudge(TREE, 3, "majority"), view(), samples_of(GOOD, BAD, GOOD))
-    (stage,) = done.stages
-    assert [call.sample for call in stage] == [0, 1, 2]
-    assert len({call.messages for call in stage}) == 1
-    assert done.answer.success is True
-
-
 def test_the_score_is_the_share_of_yes_and_the_other_labels_are_voted_on_too():
     answer = sampled("majority", GOOD, BAD, GOOD)
     assert (answer.success, answer.side_effect, answer.repetition) == (True, False, False)

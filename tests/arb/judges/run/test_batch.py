@@ -104,8 +104,7 @@ def test_a_batch_costs_half_where_the_table_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with LLMServer("judges") as server:
         outcome = run(server, tmp_path, "simplified-neither", provider="openai", price=None)
-        counts = server.counts
-        whole = (counts.input_tokens * 2.5 + counts.output_tokens * 10) / 1_000_000
+        whole = server.counts.usd(2.5, 10)
         assert outcome.totals["cost_usd"] == pytest.approx(whole / 2)
         assert read_run(tmp_path / "run")["spent_usd"] == pytest.approx(whole / 2)
 
@@ -362,7 +361,7 @@ def test_the_limit_on_dollars_holds_for_what_is_submitted(tmp_path):
     with LLMServer("judges") as server:
         dear = {"price": ["gpt-4o=100,300"], "limit": 12, "max_output_tokens": 200}
         outcome = run(server, tmp_path, "simplified-neither", max_usd=0.5, **dear)
-        paid = (server.counts.input_tokens * 100 + server.counts.output_tokens * 300) / 1_000_000
+        paid = server.counts.usd(100, 300)
         assert outcome.ended.how == "budget"
         assert 0 < paid <= 0.5
         assert "higher --max-usd" in outcome.ended.message
