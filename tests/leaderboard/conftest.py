@@ -1,14 +1,10 @@
-"""What the leaderboard's tests share: small suites, label files, real verdicts, a Hub on this machine."""
+"""What the leaderboard's tests share: small suites, label files, real verdicts."""
 
 import csv
 import hashlib
 import json
-import threading
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -103,89 +99,6 @@ def unavailable():
         return str(reason.value)
 
     return refuse
-
-
-@dataclass
-class Hub:
-    """A private dataset repository behind a token, served as the Hub serves it."""
-
-    repo: str = "maintainer/labels"
-    token: str = "hf_reader"
-    revisions: dict[str, dict[str, bytes]] = field(default_factory=lambda: {"main": {}})
-    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
-
-    def answer(self, path: str, bearer: str | None) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body; the error codes are those that the Hub sends."""
-        prefix = f"/datasets/{self.repo}/resolve/"
-        if bearer is None:
-            return 401, {"X-Error-Message": "Invalid username or password."}, b""
-        if bearer == "hf_of_another_user":  # valid, but it may not see the repository
-            return 404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}, b""
-        if bearer != self.token:
-            return 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, b""
-        if not path.startswith(prefix):
-            return 404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"}, b""
-        revision, _, name = path.removeprefix(prefix).partition("/")
-        if revision not in self.revisions:
-            return 404, {"X-Error-Code": "RevisionNotFound", "X-Error-Message": "Invalid rev id"}, b""
-        commit = hashlib.sha1(repr(sorted(self.revisions[revision].items())).encode()).hexdigest()
-        if name not in self.revisions[revision]:
-            return 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit}, b""
-        body = self.revisions[revision][name]
-        return 200, {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(body).hexdigest()}"'}, body
-
-
-def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            scheme, _, bearer = (self.headers["Authorization"] or "").partition(" ")
-            path = unquote(self.path)
-            hub.requests.append((self.command, path, bearer or None))
-            status, headers, body = hub.answer(path, bearer if scheme == "Bearer" else None)
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-
-        do_GET = do_HEAD
-
-        def log_message(self, *_):
-            pass
-
-    return Handler
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    """A running Hub that huggingface_hub's own client is pointed to; ``hub.stop()`` takes it down."""
-    from huggingface_hub import constants
-    from huggingface_hub.utils import close_session
-
-    found = Hub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(found))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-
-    def stop():
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    found.stop = stop
-    endpoint = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    monkeypatch.setattr(
-        constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-    )
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    close_session()
-    yield found
-    close_session()
-    if thread.is_alive():
-        stop()
 
 
 class Judged:

@@ -73,12 +73,6 @@ def test_runs_without_score_or_with_an_unsure_label_are_left_out_and_counted():
     assert (found.n, found.without_score) == (200 - 9, 5)
 
 
-def test_too_few_scores_are_no_calibration():
-    scores, labels, tasks = scored(19)
-    assert calibrate(scores, labels, tasks, n_resamples=10) is None
-    assert calibrate(np.full(50, np.nan), np.ones(50, dtype=np.int8), np.arange(50)) is None
-
-
 @pytest.mark.parametrize("wrong", [-0.1, 1.01])
 def test_a_score_that_is_no_probability_is_refused(wrong):
     scores, labels, tasks = scored()

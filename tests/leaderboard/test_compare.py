@@ -7,7 +7,9 @@ import pytest
 
 from leaderboard.board.board import make_board
 from leaderboard.compare import Entrant, compare, score_votes, vote
+from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.paper.published import load_published_rows
+from leaderboard.report import task_names
 
 A = np.array([1, 1, 0, -1, -1], dtype=np.int8)
 B = np.array([1, 0, 0, 1, -1], dtype=np.int8)
@@ -29,23 +31,9 @@ def test_a_vote_that_nobody_could_win_is_refused(needed):
         vote([A, B, C], needed)
 
 
-def labelled(n=40, seed=3):
-    generator = np.random.default_rng(seed)
-    truth = generator.integers(0, 2, n).astype(np.int8)
-    trajectories = tuple(
-        SimpleNamespace(benchmark=("webarena", "workarena")[i % 2], agent="a", task=f"t{i // 4}")
-        for i in range(n)
-    )
-    judges = [np.where(generator.random(n) < 0.8, truth, 1 - truth).astype(np.int8) for _ in range(3)]
-    return judges, SimpleNamespace(trajectories=trajectories, primary={"success": truth})
-
-
-def test_every_vote_is_scored_as_a_judge_of_its_own_would_be():
-    from leaderboard.judge_precision.scores import judge_scores
-    from leaderboard.report import task_names
-
-    judges, labels = labelled()
-    votes = score_votes(judges, labels, "success", n_resamples=300)
+def test_every_vote_is_scored_as_a_judge_of_its_own_would_be(entrants, small_labels):
+    judges = [entrant.verdicts for entrant in entrants.values()]
+    votes = score_votes(judges, small_labels, "success", n_resamples=300)
     assert [(v.needed, v.is_majority, v.is_unanimous) for v in votes] == [
         (1, False, False),
         (2, True, False),
@@ -54,9 +42,9 @@ def test_every_vote_is_scored_as_a_judge_of_its_own_would_be():
     for found in votes:
         expected = judge_scores(
             vote(judges, found.needed),
-            labels.primary["success"],
-            benchmarks=[t.benchmark for t in labels.trajectories],
-            clusters=task_names(labels),
+            small_labels.primary["success"],
+            benchmarks=[t.benchmark for t in small_labels.trajectories],
+            clusters=task_names(small_labels),
             n_resamples=300,
         )
         assert found.cells["by_benchmark"] == expected.pop("by_benchmark")
@@ -79,8 +67,6 @@ def entrants(judged, small_labels):
 
 @pytest.fixture(scope="module")
 def small_labels(judged):
-    from types import SimpleNamespace
-
     trajectories = tuple(
         SimpleNamespace(benchmark="webarena" if place < 60 else "workarena", agent=f"a{place % 2}", task=task)
         for place, task in enumerate(judged.tasks)

@@ -107,9 +107,3 @@ def test_who_is_separated_on_the_board_is_separated_here(compared, records):
     for pair in compared["precision"].pairs:
         if separated[pair.first, pair.second] or separated[pair.second, pair.first]:
             assert pair.overall.favours == (1 if separated[pair.first, pair.second] else -1)
-
-
-# Runs
-
-
-# Together

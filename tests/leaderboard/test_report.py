@@ -10,28 +10,18 @@ from arb.core.suite import load_suite
 from arb.core.vocabulary import BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.labels.labels import load_labels
-from leaderboard.report import (
-    cost_of,
-    counts_by_task,
-    running_costs,
-    score_report,
-    verdicts_of,
-    with_cost,
-)
+from leaderboard.report import cost_of, counts_by_task, running_costs, score_report, verdicts_of, with_cost
 
 
 def test_the_cost_of_a_thousand_is_a_thousand_times_the_mean_of_a_row():
     # (0.001 + 0.003) / 2 = 0.002 a row
     assert cost_of([0.001, 0.003]) == {"usd_per_1000": 2.0, "rows": 2, "of": 2}
+    assert cost_of([0.0, 0.0])["usd_per_1000"] == 0.0
 
 
 @pytest.mark.parametrize("costs", [None, [], [math.nan, math.nan]])
 def test_an_unknown_cost_is_none_and_not_zero(costs):
     assert cost_of(costs) is None
-
-
-def test_a_judge_that_costs_nothing_costs_zero():
-    assert cost_of([0.0, 0.0])["usd_per_1000"] == 0.0
 
 
 def test_a_report_gets_a_cost_only_where_there_is_one():

@@ -81,10 +81,6 @@ def test_the_same_picture_gives_the_same_bytes_so_that_its_call_is_found_again()
     assert first.sha256 == second.sha256
 
 
-def test_the_detail_flag_goes_with_the_picture():
-    assert ImageOptions(detail="high").prepare(picture()).detail == "high"
-
-
 @pytest.mark.parametrize("content", [b"", b"no picture", picture()[:-8], picture(kind="JPEG")[:-20]])
 @pytest.mark.parametrize("max_side", [None, 4])
 def test_bytes_that_are_no_whole_picture_are_refused(content, max_side):

@@ -1,4 +1,4 @@
-"""A judge of one's own: twenty lines in a file, named by where it is.
+"""A judge of one's own, named by where it is.
 
 One table of names: the paper's judges, their other names everywhere, and what each one is.
 """
@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,49 +30,8 @@ from arb.judges.registry import (
     key_of,
 )
 from arb.judges.types import Answer, AnyJudge, ModelSettings
-from arb.judges.views import Views
-from dataset_script import sample
 from leaderboard.paper.published import read_published_files
-from tests.support.judges import judged, judges, text, view
-
-TWENTY_LINES = '''"""Executor whether the last page thanks the user."""
-
-from arb.judges.types import Call, Message, Wants
-from arb.judges.parsing import parse_answer
-from arb.judges.prompting import prompts_hash
-
-PROMPT = "Goal: {goal}\\nLast page:\\n{page}\\nIs it done? End with Status: success or failure"
-
-
-class ThanksJudge:
-    name, inputs, calls, source = "Thanks", "goal, last tree", "1", "my own"
-    wants = Wants(axtrees="last")
-    models = {"judge": "gpt-4o-mini-2024-07-18"}
-    prompts_hash = prompts_hash(PROMPT)
-
-    def ask(self, view):
-        page = view.steps[-1].axtree_pruned or "(not recorded)"
-        question = PROMPT.format(goal=view.goal, page=page)
-        (reply,) = yield [Call("verdict", (Message("user", question),))]
-        return parse_answer(reply, "status")
-'''
-
-
-@pytest.fixture
-def own_file(tmp_path) -> Path:
-    path = tmp_path / "my_judge.py"
-    path.write_text(TWENTY_LINES)
-    return path
-
-
-def test_a_new_judge_is_a_file_of_about_twenty_lines_and_judges_recorded_runs(own_file):
-    assert len(TWENTY_LINES.splitlines()) <= 22
-    judge = find_judge(f"{own_file}:ThanksJudge")
-    views = Views(Path(sample.__file__).parent / "data")
-    shown = views.view(views.ids()[0], judge.wants)
-    done = judged(judge, shown)
-    assert (judge.name, done.answer.success, len(done.calls)) == ("Thanks", True, 1)
-    assert shown.steps[-1].axtree_pruned in text(done.last.messages)
+from tests.support.judges import judged, judges, view
 
 
 def test_a_judge_may_be_an_instance_in_a_module(monkeypatch, tmp_path):
@@ -142,10 +100,7 @@ def test_every_judge_of_the_paper_runs_under_its_name_and_each_alias(row):
         assert all(model.endswith(row.model) for model in judge.models.values())
         assert judged(judge, view()).answer.success is True
     if isinstance(judge, SimplifiedJudge):
-        assert (row.inputs == "tree", row.inputs == "screenshot") == (
-            judge.has_axtree,
-            judge.has_screenshot,
-        )
+        assert (row.inputs == "tree", row.inputs == "screenshot") == (judge.has_axtree, judge.has_screenshot)
 
 
 @pytest.mark.parametrize(("folder", "seen"), RELEASED_FOLDERS.items())
@@ -160,11 +115,9 @@ def test_a_name_of_the_released_runner_names_the_judge_that_it_ran(official_pack
         judge = find_judge("rule-based" if name == "functional" else name)
         if isinstance(judge, SimplifiedJudge):
             shown = {"use_screenshot": judge.has_screenshot, "use_axtree": judge.has_axtree}
-            assert said == {
-                "provider": default_provider(judge.model),
-                "model_name": judge.model,
-                **shown,
-            }, name
+            assert said == {"provider": default_provider(judge.model), "model_name": judge.model, **shown}, (
+                name
+            )
         elif isinstance(judge, AerJudge | NNetNavJudge):
             assert set(judge.models.values()) == {said["model_name"]}
 

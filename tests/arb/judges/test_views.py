@@ -16,14 +16,7 @@ from arb.judges.ensembles.voting import SampledJudge
 from arb.judges.prompting import ImageOptions, prompts_hash, steps_text
 from arb.judges.registry import find_judge
 from arb.judges.types import Wants
-from arb.judges.views import (
-    VIEW_VERSION,
-    NoViewError,
-    Views,
-    first_view_hash,
-    missing_inputs,
-    view_hash,
-)
+from arb.judges.views import VIEW_VERSION, NoViewError, Views, first_view_hash, missing_inputs, view_hash
 from dataset_script import sample
 from dataset_script.build.build import build
 from dataset_script.new_suite import build_source

@@ -17,7 +17,6 @@ from leaderboard.board.export import (
     FolderTaken,
     inert,
     page_name,
-    places,
     site_files,
     write_static_site,
 )
@@ -151,9 +150,3 @@ def test_every_link_within_the_site_leads_to_one_of_its_files(board):
 @pytest.mark.parametrize("row_id", ["paper/../x", "..", "", "a b", "ä"])
 def test_no_row_id_leads_out_of_the_folder(row_id):
     assert re.fullmatch(r"[0-9a-f]{16}", page_name(row_id))
-
-
-def test_a_tie_is_a_range_of_ranks():
-    assert places({"place": 2, "low": 1, "high": 3}) == "1 to 3"
-    assert places({"place": 2, "low": 2, "high": 2}) == "2"
-    assert places(None) == ""

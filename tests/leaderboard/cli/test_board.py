@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -105,8 +106,6 @@ def test_a_board_without_rows_on_a_label_says_so(published, tmp_path):
 
 
 def test_names_of_strangers_cannot_steer_a_terminal(published):
-    from dataclasses import replace
-
     row = replace(published.rows[0], judge="\x1b[31mred [bold]b[/]")
     text = printed(Board("small", None, (row,)))
     assert "\x1b" not in text

@@ -3,6 +3,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from arb.core.suite import load_suite
 from leaderboard.__main__ import app
 from tests.support.submissions import verdicts, write_suite
 
@@ -19,15 +20,12 @@ def run(tmp_path, monkeypatch):
         (tmp_path / "scores.jsonl").write_bytes(content)
         return CliRunner().invoke(app, ["calibrate", "scores.jsonl", *arguments])
 
-    call.suite = suite
+    call.suite = load_suite(suite)
     return call
 
 
 def test_the_scores_of_a_file_are_evaluated_against_the_labels(run):
-    from arb.core.suite import load_suite
-
-    suite = load_suite(run.suite)
-    rows = [json.loads(line) for line in verdicts(suite, "test").splitlines()]
+    rows = [json.loads(line) for line in verdicts(run.suite, "test").splitlines()]
     # The 10 successes have a score of 0.9, the 20 failures 0.1.
     scored = [{**row, "score": 0.9 if row["success"] else 0.1} for row in rows]
     content = "\n".join(json.dumps(row) for row in scored).encode()
@@ -41,10 +39,7 @@ def test_the_scores_of_a_file_are_evaluated_against_the_labels(run):
 
 
 def test_too_few_scores_are_an_error_with_what_to_do(run):
-    from arb.core.suite import load_suite
-
-    suite = load_suite(run.suite)
-    for content in (verdicts(suite, "dev"), verdicts(suite, "dev", score=0.5)):  # dev has 8 rows
+    for content in (verdicts(run.suite, "dev"), verdicts(run.suite, "dev", score=0.5)):  # dev has 8 rows
         done = run(content, "--split", "dev")
         assert done.exit_code == 1
         assert "fewer than 20 rows of dev have a score; give `score`" in done.stderr
@@ -57,9 +52,7 @@ def test_a_bad_file_ends_with_its_findings(run):
 
 
 def test_without_labels_the_reason_is_printed(run, monkeypatch):
-    from arb.core.suite import load_suite
-
-    content = verdicts(load_suite(run.suite), "test", score=0.5)
+    content = verdicts(run.suite, "test", score=0.5)
     monkeypatch.setenv("ARB_LABELS", "none")
     done = run(content, "--split", "test")
     assert done.exit_code == 1

@@ -17,16 +17,10 @@ def page(app, tmp_path):
     return app.build_page(JudgePrecision(cache_dir=str(tmp_path)))
 
 
-def test_lines_are_read_as_verdict_and_label(app):
-    assert app.parse_rows("1, 0\n0,1\n") == ([1, 0], [0, 1])
-
-
-def test_nothing_and_minus_1_are_no_verdict_or_an_unsure_label(app):
+def test_lines_are_read_as_verdict_and_label_and_blank_ones_are_passed_over(app):
+    assert app.parse_rows("\n1, 0\n   \n0,1\n\n") == ([1, 0], [0, 1])
+    # nothing and -1: no verdict, or an unsure label
     assert app.parse_rows(", 1\n-1, 0\n1,") == ([-1, -1, 1], [1, 0, -1])
-
-
-def test_blank_lines_are_passed_over(app):
-    assert app.parse_rows("\n1, 1\n   \n0, 0\n\n") == ([1, 0], [1, 0])
 
 
 @pytest.mark.parametrize("text", ["1, 1\n2, 0\n1\n1, 0, 1\nyes, no", "1,1\n1.0, 1\n1;0\n1 0\n,,"])

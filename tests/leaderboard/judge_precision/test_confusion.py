@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from leaderboard.judge_precision.confusion import (
-    as_verdicts,
-    confusion_counts,
-    figures,
-)
+from leaderboard.judge_precision.confusion import as_verdicts, confusion_counts, figures
 
 VERDICTS = st.sampled_from([1, 0, -1])
 

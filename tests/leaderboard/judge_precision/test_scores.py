@@ -94,12 +94,6 @@ def test_every_column_of_another_length_is_named():
     assert str(refusal.value) == message
 
 
-@pytest.mark.parametrize("argument", ["benchmarks", "agents", "clusters"])
-def test_a_row_without_a_name_is_refused_and_not_made_a_group(argument):
-    with pytest.raises(ValueError, match=rf"{argument}: every row needs a name; row 1 has none \(2 in all\)"):
-        judge_scores([1, 1, 1], [1, 0, 1], **{argument: ["a", None, None]})
-
-
 @pytest.mark.parametrize("value", [-1, "10", 0.5])
 @pytest.mark.parametrize("option", ["n_resamples", "seed"])
 def test_a_number_of_resamples_or_a_seed_that_is_no_count_is_refused_by_name(option, value):
@@ -115,13 +109,19 @@ def test_names_are_read_from_every_kind_of_column(argument):
         assert judge_scores([1, 1, 0], [1, 0, 1], **{argument: column}, n_resamples=20) == expected
 
 
-@pytest.mark.parametrize(
-    "names",
-    [pd.Series(["a", pd.NA, pd.NA], dtype="string"), pa.array(["a", None, None]), [1.0, np.nan, np.nan]],
-)
-def test_a_missing_name_is_refused_in_every_kind_of_column(names):
-    with pytest.raises(ValueError, match=r"clusters: every row needs a name; row 1 has none \(2 in all\)"):
-        judge_scores([1, 1, 1], [1, 0, 1], clusters=names)
+NAMED_ONCE = [
+    ["a", None, None],
+    [1.0, np.nan, np.nan],
+    pd.Series(["a", pd.NA, pd.NA], dtype="string"),
+    pa.array(["a", None, None]),
+]
+
+
+@pytest.mark.parametrize("argument", ["benchmarks", "agents", "clusters"])
+@pytest.mark.parametrize("names", NAMED_ONCE)
+def test_a_missing_name_is_refused_in_every_kind_of_column(argument, names):
+    with pytest.raises(ValueError, match=rf"{argument}: every row needs a name; row 1 has none \(2 in all\)"):
+        judge_scores([1, 1, 1], [1, 0, 1], **{argument: names})
 
 
 @pytest.mark.parametrize("names", [{"a": 1}, "abc", 3, np.array([["a", "b"]])])

@@ -1,4 +1,3 @@
-import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -162,14 +161,6 @@ def doubles(*answers, people: str = "AB"):
     return [a for number, both in enumerate(answers) for a in double(number, *both, people=people)]
 
 
-def test_the_report_counts_annotations_people_and_doubles():
-    report = agreement_report([*doubles(("yes", "no"), ("no", "no")), annotation(9, "C")])
-    assert (report.annotations, report.trajectories, report.annotators) == (5, 3, 3)
-    assert (report.doubles, report.doubled) == (2, 2)
-    assert report.questions["success"].overall.percent == 0.5
-    assert report.questions["repetition"].overall.percent == 1.0
-
-
 def test_agreement_is_given_by_benchmark_in_the_reporting_names():
     second_level = "workarena/agent-a/workarena.servicenow.order-l2"
     moved = [replace(a, trajectory_id=second_level) for a in double(0, "yes", "no")]
@@ -238,14 +229,6 @@ def test_without_annotations_everything_is_undefined():
     assert open_items([]) == ()
 
 
-def test_the_report_is_json_with_or_without_its_items():
-    given = doubles(("yes", "no"))
-    found = json.loads(json.dumps(agreement_json(agreement_report(given), open_items(given))))
-    assert found["questions"]["success"]["by_pair"][0]["agreement"]["percent"] == 0.0
-    assert found["items"][0]["answers"]["success"] == ["yes", "no"]
-    assert json.loads(json.dumps(agreement_json(agreement_report(given))))["items"] is None
-
-
 @pytest.mark.labels
 def test_the_released_annotations_have_the_known_counts_and_agreement(official_settings):
     suite = load_suite()
@@ -267,14 +250,6 @@ def test_the_released_annotations_have_the_known_counts_and_agreement(official_s
 
 
 # -- AC1 and intervals
-
-
-def test_ac1_stays_high_where_nearly_all_answers_are_alike_and_kappa_falls_to_0():
-    # Gwet 2008's case: 118 of 125 agree on the first answer, 7 differ, none agree on the second
-    table = np.array([[118, 5], [2, 0]])
-    # p_o = 118 / 125 = .944; q = (123 + 120) / 250 = .972; p_e = 2 q (1 - q) = .054432
-    assert gwet_ac1(table) == pytest.approx((0.944 - 0.054432) / (1 - 0.054432))
-    assert cohen_kappa(table) < 0
 
 
 def test_ac1_of_three_categories_by_hand():

@@ -92,14 +92,6 @@ def test_a_fetched_wheel_with_another_hash_is_refused_and_not_kept(pip, cache, u
     assert list(cache.iterdir()) == []
 
 
-def _index_is_down(folder: Path) -> int:
-    return 1
-
-
-def _finds_nothing(folder: Path) -> int:
-    return 0
-
-
 def _takes_too_long(folder: Path) -> int:
     raise subprocess.TimeoutExpired("pip", 60)
 
@@ -107,8 +99,8 @@ def _takes_too_long(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("effect", "says"),
     [
-        (_index_is_down, "pip could not fetch agent-reward-bench==0.1.2"),
-        (_finds_nothing, "pip could not fetch agent-reward-bench==0.1.2"),
+        (lambda folder: 1, "pip could not fetch agent-reward-bench==0.1.2"),
+        (lambda folder: 0, "pip could not fetch agent-reward-bench==0.1.2"),
         (_takes_too_long, "fetching agent-reward-bench==0.1.2 took over 60 s"),
     ],
 )

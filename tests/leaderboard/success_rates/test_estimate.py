@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from arb.core.predictions import Predictions
-from arb.core.predictions.findings import error
+from arb.core.suite import load_suite
 from bench.estimate import simulate
+from leaderboard.report import read_verdict_file
 from leaderboard.success_rates.estimate import estimate_agents, estimate_rate, labels_needed, t_quantile
 from leaderboard.success_rates.runs import AgentRuns, draw_runs, read_labels, read_runs, stratum_sizes
 
@@ -205,43 +206,23 @@ def test_repeats_of_a_task_are_one_cluster_and_few_labels_are_said():
     assert any("5 of 40 runs have a label; label 10 or more" in warning for warning in warnings)
 
 
-def table_of(**verdicts: bool) -> Predictions:
-    """The table of a file whose first row is 2, ids with ``_`` for ``/``."""
-    ids = tuple(name.replace("_", "/") for name in verdicts)
-    numbers = np.arange(2, len(ids) + 2)
-    return Predictions(ids, {"success": np.array(list(verdicts.values()), np.int8)}, row_numbers=numbers)
-
-
-def test_every_problem_of_every_file_is_named_with_its_rows():
-    one, other = table_of(a_b=True, own_one_1=True, c=False), table_of(own_one_1=True)
-    runs, findings = read_runs(
-        [("one.csv", (one, [])), ("other.csv", (None, [error("empty_file", "empty")]))]
-    )
-    assert runs is None
-    assert [(found.file, found.code, found.rows) for found in findings] == [
-        ("one.csv", "malformed_id", (2, 4)), ("other.csv", "empty_file", ()),
-    ]  # fmt: skip
-    # judges j, j.jsonl, and once more j.jsonl
-    _, (finding,) = read_runs([(name, (other, [])) for name in ("j.csv", "j.jsonl", "j.jsonl")])
-    assert (finding.file, finding.code) == ("j.jsonl", "duplicate_file")
-
-
 def predictions(*ids: str, success: list[int]) -> Predictions:
     return Predictions(ids, {"success": np.array(success, np.int8)})
 
 
+def test_two_files_of_one_name_are_refused():
+    table = predictions("own/one/1", success=[1])
+    # judges j, j.jsonl, and once more j.jsonl
+    _, (finding,) = read_runs([(name, (table, [])) for name in ("j.csv", "j.jsonl", "j.jsonl")])
+    assert (finding.file, finding.code) == ("j.jsonl", "duplicate_file")
+
+
 def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts():
-    runs, _ = read_runs(
-        [
-            (
-                "one.jsonl",
-                (Predictions(("v/a/v.resized.7", "v/a/v.8"), {"success": np.array([1, 0], np.int8)}), []),
-            ),
-            ("two.jsonl", (Predictions(("v/a/v.7",), {"success": np.array([1], np.int8)}), [])),
-        ]
-    )
+    one = predictions("v/a/v.resized.7", "v/a/v.8", success=[1, 0])
+    two = predictions("v/a/v.7", success=[1])
+    runs, _ = read_runs([("one.jsonl", (one, [])), ("two.jsonl", (two, []))])
     assert runs.ids == ("v/a/v.resized.7", "v/a/v.8")
-    labels = Predictions(("v/a/v.improved.7",), {"success": np.array([1], np.int8)})
+    labels = predictions("v/a/v.improved.7", success=[1])
     assert read_labels("labels.csv", (labels, []), runs) == ({"v/a/v.resized.7": True}, [])
 
 
@@ -276,9 +257,6 @@ def test_intervals_cover_as_often_as_they_say():
 
 @pytest.mark.parametrize("judge", ["aer-c", "nnetnav", "rule-based"])
 def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_test_labels):
-    from arb.core.suite import load_suite
-    from leaderboard.report import read_verdict_file
-
     folder = shared / "data" / "agent-reward-bench" / "verdicts"
     verdicts = read_verdict_file(folder / f"{judge}.jsonl", load_suite(), "test", 50_000_000)
     agents = np.array([trajectory.agent for trajectory in official_test_labels.trajectories])

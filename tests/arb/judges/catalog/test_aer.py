@@ -31,11 +31,6 @@ def test_aer_c_asks_its_captioner_and_reads_the_caption_instead_of_the_picture()
     assert "a page that says {thanks}" in text(done.last.messages)
 
 
-def test_the_roles_have_models_of_their_own_and_the_calls_are_counted():
-    assert dict(AER_C.models) == {"judge": "a-model", "captioner": "another-model"}
-    assert (AER_C.calls, AER_V.calls, dict(AER_V.models)) == ("2", "1", {"judge": "a-model"})
-
-
 @pytest.mark.parametrize("judge", [AER_V, AER_C], ids=["AER-V", "AER-C"])
 def test_without_a_screenshot_the_prompt_says_so_and_the_judge_decides_from_the_steps(judge):
     done = judged(judge, view(screenshots=False))

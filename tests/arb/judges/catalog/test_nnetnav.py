@@ -30,12 +30,6 @@ def test_every_change_is_described_at_once_and_the_rating_reads_them_in_order():
     assert done.answer.success is True  # 4 is the least that counts
 
 
-def test_a_trajectory_of_n_steps_takes_n_calls():
-    for actions in (0, 1, 5):
-        assert len(judged(JUDGE, view(actions), describe).calls) == actions + 1
-    assert JUDGE.calls == "n"
-
-
 @pytest.mark.parametrize(
     ("is_compat", "actions"),
     # the change from page 1 to page 2 was made by the action of step 1; the released code names step 2's

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from arb.core.settings import Settings
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.official import (
     OfficialPromptsError,
@@ -21,6 +22,7 @@ from arb.judges.registry import find_judge
 from arb.judges.types import Call, Message, Reply
 from arb.judges.views import Views
 from dataset_script.build.build import build
+from leaderboard.labels import source
 from tests.support.judges import images, judged, text, view
 
 IDS = tuple(
@@ -199,9 +201,6 @@ def test_a_judge_that_the_package_does_not_have_is_refused(official, name):
 
 
 def test_without_the_package_and_without_a_network_the_message_says_what_to_do(tmp_path, monkeypatch):
-    from arb.core.settings import Settings
-    from leaderboard.labels import source
-
     monkeypatch.setattr(source, "_installed_annotations", lambda: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: None)

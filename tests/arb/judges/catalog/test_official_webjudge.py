@@ -57,13 +57,7 @@ RATED = "1. **Reasoning**: it shows\n{}\n\nand more\n\n2. **Score**: {}"
 CASES = {
     "some are shown": ("Sure.\n\n**Key Points**:\n\n  1. two {ones}\n 2. blue", ["a", 4], ["b", 2], ["c", 3]),
     "none is shown": ("Key Points: 1. two", ["a", 1], ["b", 2]),
-    "ratings that are not in form": (
-        "1. two",
-        "**Score**: 5",
-        "nothing",
-        "Score: none. Score: 5",
-        "Score 5",
-    ),
+    "ratings that are not in form": ("1. two", "**Score**: 5", "nothing", "Score: none. Score: 5", "Score 5"),
     "more than fifty": ("**Key Points**: 1", *["**Reasoning**:\n\n**Score**: 3"] * 2, *[["x", 5]] * 52),
 }
 """Replies: the key points, then a rating of each screenshot, or what it says and its score."""

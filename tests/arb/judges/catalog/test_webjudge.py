@@ -1,7 +1,5 @@
 """WebJudge: key points, a rating for each screenshot, and a verdict on those that matter; all bounded."""
 
-from dataclasses import asdict
-
 import pytest
 
 from arb.judges.catalog.webjudge import WebJudge, spread
@@ -59,19 +57,10 @@ def test_screenshots_rated_three_or_more_are_shown_in_order_after_what_they_show
     assert len(parts(done.last.messages)) == 2 + 3
 
 
-def test_of_more_than_may_be_shown_the_first_are():
-    done = judged(WebJudge("WebJudge", "m", max_images=2), view(actions=3), rate(3, 5, 3, 3))
-    assert shown_of(done) == [image(1).sha256, image(2).sha256]
-
-
 def test_every_screenshot_is_rated_and_fifty_are_shown_as_in_the_method():
     done = judged(JUDGE, view(actions=51), rate(*[3] * 52))
     assert [call.purpose for call in done.calls].count("rating") == 52
     assert shown_of(done) == [image(step).sha256 for step in range(1, 51)]
-
-
-def test_pictures_are_sent_as_the_authors_send_theirs():
-    assert asdict(WebJudge.images) == {"max_side": None, "format": "jpeg", "detail": "high", "quality": 75}
 
 
 def test_of_more_than_may_be_rated_some_are_spread_evenly_with_the_first_and_the_last():

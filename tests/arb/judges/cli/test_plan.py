@@ -140,17 +140,6 @@ def test_replies_in_the_cache_cost_nothing_and_are_used_for_what_follows(tokeniz
         assert after["usd"] == 0
 
 
-def test_a_call_that_several_trajectories_share_is_planned_once(tokenizer, tmp_path):
-    """WebJudge asks for the key points of a task once, whatever the number of its runs."""
-    with counting_server(tokenizer[0]) as server:
-        for judge in ("WebJudge (o4-mini)", "AER-C"):
-            made = planned(server, tmp_path, judge)
-            before = server.counts.calls
-            run(server, tmp_path, judge, "--out", tmp_path / judge)
-            assert server.counts.calls - before == made["calls"]
-        assert server.counts.paid_twice() == {}
-
-
 def test_planning_asks_nobody_and_makes_no_cache(tmp_path):
     with LLMServer() as server:
         planned(server, tmp_path, "simplified-neither")

@@ -175,21 +175,15 @@ def openai(code: str | None, message: str, param: str | None = None) -> dict:
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
+BAD_REQUEST = "invalid_request_error"
 DELAY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26s"}
 AWS = "x-amzn-errortype"
 ERRORS = [
     ("anthropic", 429, anthropic("rate_limit_error", "slow"), {"retry-after": "7"}, "rate_limit", 7.0),
     ("anthropic", 529, anthropic("overloaded_error", "Overloaded"), {}, "rate_limit", None),
     ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), {}, "account", None),
-    (
-        "anthropic",
-        400,
-        anthropic("invalid_request_error", "Your credit balance is too low"),
-        {},
-        "account",
-        None,
-    ),
-    ("anthropic", 400, anthropic("invalid_request_error", "prompt is too long: 9 > 8"), {}, "too_long", None),
+    ("anthropic", 400, anthropic(BAD_REQUEST, "Your credit balance is too low"), {}, "account", None),
+    ("anthropic", 400, anthropic(BAD_REQUEST, "prompt is too long: 9 > 8"), {}, "too_long", None),
     ("anthropic", 500, anthropic("api_error", "Internal server error"), {}, "transient", None),
     ("gemini", 429, google("RESOURCE_EXHAUSTED", "Quota", 429, DELAY), {}, "rate_limit", 26.0),
     ("gemini", 400, google("INVALID_ARGUMENT", "API key not valid.", 400), {}, "final", None),
@@ -224,14 +218,10 @@ def test_an_error_is_of_the_kind_that_the_provider_means(
 
 
 UNSUPPORTED = [
+    ("anthropic", anthropic(BAD_REQUEST, "`temperature` is deprecated for this model."), "temperature"),
     (
         "anthropic",
-        anthropic("invalid_request_error", "`temperature` is deprecated for this model."),
-        "temperature",
-    ),
-    (
-        "anthropic",
-        anthropic("invalid_request_error", "`temperature` may only be set to 1 when thinking is enabled"),
+        anthropic(BAD_REQUEST, "`temperature` may only be set to 1 when thinking is enabled"),
         "temperature",
     ),
     (

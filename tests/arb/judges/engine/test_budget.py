@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arb.judges.engine.budget import MAX_REFUSED, Budget, BudgetReached, build_budget
-from arb.judges.engine.prices import ANY_PROVIDER, Price, PriceTable, read_prices
+from arb.judges.engine.budget import MAX_REFUSED, Budget, BudgetReached
+from arb.judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from arb.judges.engine.tokens import PER_CALL_AT_MOST, PER_MESSAGE_AT_MOST
-from arb.judges.types import Message, ModelSettings, OptionsError, Usage
+from arb.judges.types import Message, ModelSettings, Usage
 from tests.conftest import examples
 from tests.support.clocks import run_in_virtual_time
 
@@ -41,19 +41,6 @@ def test_a_call_that_could_pass_the_limit_is_not_begun_and_the_message_says_how_
         with pytest.raises(BudgetReached, match=r"--max-usd 10: \$6\.0000 is spent.*cost \$5\.0000.*higher"):
             await kept.reserve(MODEL, QUESTION, 2)  # 1 + 2 x 2 = 5 > 4
         await kept.reserve(MODEL, QUESTION, 1)  # 1 + 2 = 3 <= 4
-
-    asyncio.run(run())
-
-
-def test_a_call_waits_for_those_under_way_when_they_may_leave_enough():
-    async def run():
-        kept = budget(10.0)
-        first = await kept.reserve(MODEL, QUESTION, 4)  # 9
-        second = asyncio.ensure_future(kept.reserve(MODEL, QUESTION, 2))  # 5: 9 + 5 > 10, but 5 alone fits
-        await asyncio.sleep(0)
-        assert not second.done()
-        kept.settle(first, Usage(1, 1))  # cost 3 of the 9
-        assert (await second).usd == 5.0
 
     asyncio.run(run())
 
@@ -266,13 +253,3 @@ def test_without_a_limit_nothing_is_set_aside_and_costs_are_known():
         assert Budget().cost_of(MODEL, Usage(3, 1)) is None
 
     asyncio.run(run())
-
-
-def test_a_limit_is_refused_where_a_price_is_unknown():
-    prices = read_prices(None, ["a=1,2"])
-    models = {"judge": ModelSettings("nobody-knows", provider="vllm"), "other": ModelSettings("a")}
-    with pytest.raises(OptionsError, match=r"price of nobody-knows is unknown.*--price nobody-knows=IN,OUT"):
-        build_budget(1.0, prices, models)
-    known = {"other": models["other"]}
-    assert build_budget(1.0, prices, known, spent_usd=0.25).spent_usd == 0.25
-    assert build_budget(None, prices, models).max_usd is None

@@ -109,14 +109,6 @@ def test_another_spelling_of_the_address_or_another_key_is_the_same_call():
     assert call_key(spelled, MESSAGES, 16, 0) == call_key(usual, MESSAGES, 16, 0)
 
 
-def test_a_failure_is_kept_but_is_no_answer(tmp_path):
-    cache = CallCache(tmp_path)
-    cache.note_attempt(key_of(1), "transient", "the connection was reset")
-    assert cache.get(key_of(1)) is None
-    assert CallCache(tmp_path).get(key_of(1)) is None
-    assert "the connection was reset" in "".join(p.read_text() for p in tmp_path.glob("segment-*"))
-
-
 def test_no_picture_and_no_prompt_is_in_the_cache(tmp_path):
     cache = CallCache(tmp_path)
     messages = (Message("user", ("a prompt", Image(b"picture bytes", "image/png", 1, 1))),)

@@ -3,13 +3,10 @@
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arb.judges.engine.budget import Budget
 from arb.judges.engine.errors import classify_status
 from arb.judges.engine.prices import ANY_PROVIDER, Price, PriceTable
-from arb.judges.engine.retry import _split
 from tests.support.call_executor import Kit, call
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FaultPlan
@@ -54,16 +51,6 @@ def test_four_samples_are_one_request_and_each_is_a_reply_of_its_own(tmp_path):
         assert [reply.text for reply in again] == [reply.text for reply in replies]
         assert all(reply.is_from_cache for reply in again)
         assert server.counts.calls == 1
-
-
-def test_only_the_samples_that_lack_are_asked_for(tmp_path):
-    with LLMServer(different) as server:
-        first = kit(tmp_path, server).ask(*samples(numbers=(0, 2)))
-        replies = kit(tmp_path, server).ask(*samples())
-        assert [body["n"] for body in server.chat.bodies] == [2, 2]
-        assert [reply.is_from_cache for reply in replies] == [True, False, True, False]
-        assert [replies[0].text, replies[2].text] == [reply.text for reply in first]
-        assert server.counts.paid_twice(samples=4) == {}
 
 
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"extra": {"n": 1}}])
@@ -161,14 +148,3 @@ def test_refusals_of_n_are_known_by_their_words(message):
 )
 def test_other_refusals_are_not_taken_for_one_of_n(message):
     assert classify_status(400, f'{{"error": {{"message": "{message}"}}}}').parameter is None
-
-
-@given(st.none() | st.integers(0, 10**6), st.lists(st.integers(1, 5_000), min_size=1, max_size=9))
-def test_shares_are_whole_near_their_part_and_add_up(total, sizes):
-    parts = _split(total, sizes)
-    if total is None:
-        assert parts == [None] * len(sizes)
-        return
-    assert sum(parts) == total
-    for part, size in zip(parts, sizes, strict=True):
-        assert abs(part - total * size / sum(sizes)) < 1

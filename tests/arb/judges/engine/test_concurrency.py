@@ -184,34 +184,28 @@ def test_of_two_pauses_the_longer_counts():
     assert asyncio.run(run()) == 109.0
 
 
-def test_requests_a_minute_are_spaced_evenly():
+@pytest.mark.parametrize(
+    ("requests_per_minute", "expected"),
+    [
+        (30, [100, 102, 104, 106]),  # 60 / 30 = 2 seconds apart
+        # 240 / 60 = 4 at once, then one every quarter of a second
+        (240, [100, 100, 100, 100, 100.25, 100.5]),
+    ],
+)
+def test_requests_a_minute_are_spaced_evenly_and_those_of_a_second_may_go_at_once(
+    requests_per_minute, expected
+):
     clock = Clock()
-    limit = limit_of(clock, max_in_flight=8, requests_per_minute=30)
+    limit = limit_of(clock, max_in_flight=8, requests_per_minute=requests_per_minute)
     begun = []
 
     async def run():
-        for _ in range(4):
+        for _ in expected:
             async with limit.slot():
                 begun.append(clock.now)
 
     asyncio.run(run())
-    # 60 / 30 = 2 seconds apart
-    assert begun == pytest.approx([100, 102, 104, 106])
-
-
-def test_a_second_of_requests_may_go_at_once_when_many_a_minute_are_allowed():
-    clock = Clock()
-    limit = limit_of(clock, max_in_flight=8, requests_per_minute=240)
-    begun = []
-
-    async def run():
-        for _ in range(6):
-            async with limit.slot():
-                begun.append(clock.now)
-
-    asyncio.run(run())
-    # 240 / 60 = 4 at once, then one every quarter of a second
-    assert begun == pytest.approx([100, 100, 100, 100, 100.25, 100.5])
+    assert begun == pytest.approx(expected)
 
 
 def test_tokens_a_minute_hold_back_the_next_call_and_replies_put_the_estimate_right():

@@ -9,7 +9,7 @@ from arb.judges.engine.budget import BudgetReached
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.errors import CallFailed
 from arb.judges.run.runner import open_endpoints
-from arb.judges.types import Message, ModelSettings, OptionsError, Reply
+from arb.judges.types import Message, ModelSettings, Reply
 from tests.support.call_executor import Endpoint, Kit, RecordingBudget, call, lines
 from tests.support.llm_server.faults import FAULTS, FaultPlan
 from tests.support.llm_server.server import LLMServer
@@ -31,25 +31,6 @@ def test_roles_at_one_address_share_an_endpoint_and_all_are_closed():
         return endpoints
 
     assert all(each._session.closed for each in asyncio.run(run()).values())
-
-
-def test_a_missing_key_is_reported_before_anything_is_opened():
-    async def run():
-        async with open_endpoints({"judge": ModelSettings("gpt-4o")}, {}):
-            pytest.fail("opened without a key")
-
-    with pytest.raises(OptionsError, match="OPENAI_API_KEY is not set"):
-        asyncio.run(run())
-
-
-def test_the_same_call_is_paid_once_in_all_runs(tmp_path):
-    with LLMServer() as server:
-        (first,) = Kit(tmp_path, server).ask(call())
-        (second,) = Kit(tmp_path, server).ask(call())
-        assert (first.is_from_cache, second.is_from_cache) == (False, True)
-        assert (second.text, second.key) == (first.text, first.key)
-        Kit(tmp_path, server).ask(call(sample=1))
-        assert server.counts.calls == 2
 
 
 def test_a_failure_is_never_an_answer(tmp_path):

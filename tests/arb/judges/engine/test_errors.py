@@ -207,12 +207,6 @@ def test_limits_are_known_in_every_wording_with_the_wait_in_the_words(status, me
     assert (failure.kind, failure.retry_after_s) == ("rate_limit", seconds and pytest.approx(seconds))
 
 
-def test_googles_wait_is_in_the_details_of_the_error():
-    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
-    body = json.dumps([{"error": {"code": 429, "message": "Quota exceeded", "details": details}}])
-    assert classify_status(429, body).retry_after_s == 34
-
-
 OPENAI_HEADERS = {
     "x-ratelimit-limit-requests": "500",
     "x-ratelimit-remaining-requests": "499",
@@ -279,11 +273,6 @@ def test_a_servers_own_failure_passes_and_behind_a_gateway_may_have_been_paid(st
     failure = classify_status(status, "<html>sorry</html>")
     assert (failure.kind, failure.maybe_paid) == ("transient", maybe_paid)
     assert "sorry" in failure.message
-
-
-def raised(problem, cause=None):
-    problem.__cause__ = cause
-    return problem
 
 
 PLACE = SimpleNamespace(ssl=True, host="127.0.0.1", port=1)

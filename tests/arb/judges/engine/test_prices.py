@@ -103,15 +103,6 @@ def test_only_what_the_package_does_not_know_is_in_the_shipped_table():
     assert "api.together.ai" in found.source
 
 
-@pytest.mark.parametrize("name", ["gpt-4o-mini", "openai/gpt-4o-mini-2024-07-18"])
-def test_a_gateway_is_priced_by_the_makers_list_and_says_so(name):
-    """README's run goes to an address of its own: it has the price that its plan had."""
-    model = ModelSettings(name, provider="any", base_url="http://127.0.0.1:8000/v1")
-    found, listed = KNOWN.of(model), KNOWN.of(ModelSettings("gpt-4o-mini"))
-    assert (found.input, found.output, found.batch) == (listed.input, listed.output, listed.batch)
-    assert "openai's list" in found.source and "--price gives it" in found.source
-
-
 def test_the_facts_of_run_json_name_each_roles_price_and_its_source():
     models = {"judge": ModelSettings("gpt-4o"), "captioner": ModelSettings("x", provider="vllm")}
     facts = prices.price_facts(read_prices(None, ["gpt-4o=1,2,0.5"]), models)

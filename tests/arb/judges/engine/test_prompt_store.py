@@ -103,9 +103,3 @@ def test_a_damaged_line_is_an_error_that_names_it_never_another_prompt(tmp_path,
     path.write_text(content.replace(old, new))
     with pytest.raises(PromptStoreError, match=r"[0-9a-f]{64} (is damaged|is not in)"):
         read(path, names)
-
-
-def test_a_name_that_is_not_there_is_an_error(tmp_path):
-    added(tmp_path / "p", OTHER)
-    with pytest.raises(PromptStoreError, match=r"f{64} is not in"):
-        read(tmp_path / "p", ["f" * 64])

@@ -272,24 +272,3 @@ def test_calls_sent_since_are_taken_off_what_an_answer_says_is_left():
     # 3 were left as the first came in, a second brings one (57 in 57 s), and two were sent after it: one may
     # go at once, the next when the second is over, counted from the first
     assert run_in_virtual_time(run()) == pytest.approx([0, 0, 0, 0.01, 1, 2])
-
-
-def test_who_waits_for_a_place_is_let_go_when_the_limit_is_closed():
-    async def run():
-        limit = AdaptiveLimit(1)
-        release, stop = asyncio.Event(), RuntimeError("stop")
-
-        async def hold():
-            async with limit.slot():
-                await release.wait()
-
-        holder, waiter, late = (asyncio.create_task(hold()) for _ in range(3))
-        await asyncio.sleep(0)
-        limit.close(stop)
-        ended = await asyncio.gather(waiter, late, return_exceptions=True)
-        assert not holder.done()  # what is under way is paid, and ends
-        release.set()
-        await holder
-        return ended
-
-    assert [str(each) for each in run_in_virtual_time(run())] == ["stop", "stop"]

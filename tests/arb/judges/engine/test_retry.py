@@ -1,7 +1,6 @@
 """One call, try after try: faults, shorter prompts, unknown parameters, limit and money."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +17,7 @@ TRANSIENT = CallFailed("transient", "500")
 IN_VAIN = CallFailed("transient", "cut", maybe_paid=True, raw="{")
 SLOW = CallFailed("transient", "no reply in time", maybe_paid=True, is_slow=True)
 RATE_LIMIT = CallFailed("rate_limit", "429")
+MIXED = [TRANSIENT, RATE_LIMIT, IN_VAIN] * 2 + [TRANSIENT, RATE_LIMIT]
 
 
 def waits(*failures, draw=1.0, **retry_policy):
@@ -25,13 +25,26 @@ def waits(*failures, draw=1.0, **retry_policy):
     return [tries.wait_s(failure) for failure in failures]
 
 
-def test_waits_double_up_to_the_longest_and_end_with_the_last_try():
-    assert waits(*[TRANSIENT] * 5, transient=5, first_wait_s=1, max_wait_s=3) == [1, 2, 3, 3, None]
-
-
-def test_waits_are_spread_over_the_second_half_of_their_length():
-    assert waits(TRANSIENT, draw=0.0, first_wait_s=1) == [0.5]
-    assert waits(TRANSIENT, draw=0.5, first_wait_s=1) == [0.75]
+@pytest.mark.parametrize(
+    ("failures", "policy", "expected"),
+    [
+        # doubled up to the longest, and none after the last try
+        ([TRANSIENT] * 5, {"transient": 5, "first_wait_s": 1, "max_wait_s": 3}, [1, 2, 3, 3, None]),
+        # drawn from the second half of their length
+        ([TRANSIENT], {"draw": 0.0, "first_wait_s": 1}, [0.5]),
+        ([TRANSIENT], {"draw": 0.5, "first_wait_s": 1}, [0.75]),
+        # every kind has attempts and waits of its own
+        (MIXED, {"first_wait_s": 1}, [1, 1, 1, 2, 2, 2, 4, 4]),
+        # where a wait is asked for all wait, and this one no longer
+        ([CallFailed("rate_limit", "429", retry_after_s=30)], {}, [0.0]),
+        # where refusals are counted nobody waits for hours
+        ([CallFailed("rate_limit", "429", retry_after_s=7200)], {"rate_limited": 5}, [None]),
+        # after refusals a call waits by itself no longer than some seconds
+        ([RATE_LIMIT] * 7, {}, [0.5, 1, 2, 4, 8, 8, 8]),
+    ],
+)
+def test_how_long_a_call_waits_follows_from_its_failures(failures, policy, expected):
+    assert waits(*failures, **policy) == expected
 
 
 def test_what_was_paid_in_vain_is_tried_less_often_and_what_costs_nothing_more_often():
@@ -40,24 +53,6 @@ def test_what_was_paid_in_vain_is_tried_less_often_and_what_costs_nothing_more_o
     assert None not in waits(*[TRANSIENT] * 7)
     assert None not in waits(*[RATE_LIMIT] * 100)
     assert waits(*[RATE_LIMIT] * 5, rate_limited=5)[-1] is None
-
-
-def test_every_kind_has_attempts_and_waits_of_its_own():
-    mixed = [TRANSIENT, RATE_LIMIT, IN_VAIN] * 2 + [TRANSIENT, RATE_LIMIT]
-    assert waits(*mixed, first_wait_s=1) == [1, 1, 1, 2, 2, 2, 4, 4]
-
-
-def test_where_a_wait_is_asked_for_all_wait_and_this_one_no_longer():
-    asked = CallFailed("rate_limit", "429", retry_after_s=30)
-    assert waits(asked) == [0.0]
-
-
-def test_where_refusals_are_counted_nobody_waits_for_hours():
-    assert waits(CallFailed("rate_limit", "429", retry_after_s=7200), rate_limited=5) == [None]
-
-
-def test_after_refusals_a_call_waits_by_itself_no_longer_than_some_seconds():
-    assert waits(*[RATE_LIMIT] * 7) == [0.5, 1, 2, 4, 8, 8, 8]
 
 
 @pytest.mark.parametrize("kind", ["final", "too_long", "refused", "unsupported_parameter"])
@@ -91,8 +86,7 @@ def test_a_fault_that_passes_is_tried_again_and_then_answered_once(tmp_path, fau
 
 
 @pytest.mark.parametrize(
-    ("fault", "calls"),
-    [("server_error", 8), ("cut_json", 3), ("choices_null", 3), ("content_null", 3)],
+    ("fault", "calls"), [("server_error", 8), ("cut_json", 3), ("choices_null", 3), ("content_null", 3)]
 )
 def test_a_permanent_fault_ends_in_an_error_after_so_many_attempts(tmp_path, fault, calls):
     with LLMServer(faults=FaultPlan({fault: 1.0})) as server:
@@ -205,20 +199,6 @@ def test_an_endpoint_with_a_fault_of_its_own_is_an_error_and_raises_nothing(tmp_
     kit = Kit(tmp_path, endpoint=Endpoint(ZeroDivisionError("oops")))
     (reply,) = kit.ask(call())
     assert (reply.state, reply.error) == ("error", "ZeroDivisionError: oops")
-
-
-def test_refusals_cut_the_limit_and_a_pause_holds_everyone(tmp_path):
-    clock = SimpleNamespace(now=0.0)
-
-    async def sleep(seconds):
-        clock.now += seconds
-        await asyncio.sleep(0)
-
-    limit = AdaptiveLimit(8, clock=lambda: clock.now, sleep=sleep)
-    endpoint = Endpoint(CallFailed("rate_limit", "429", retry_after_s=30), Reply("fine"))
-    Kit(tmp_path, endpoint=endpoint, limit=limit).ask(call())
-    # one refusal cuts to 4 of 8; the reply adds a part of a step
-    assert (clock.now, limit.allowed) == (30.0, 4)
 
 
 def test_a_call_that_sleeps_between_attempts_ends_at_once_when_the_run_does(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from arb.judges.ensembles.certificate import (
-    AllVariants,
     MeasuredRun,
     RepeatedJudge,
     labels_of,
@@ -160,11 +159,3 @@ def test_a_repeated_judge_asks_the_same_words_and_shares_no_answer(name):
     assert all(call.sample in call.together for each in calls for call in each if call.together)
     asked = [set(each) for each in calls]
     assert not asked[0] & asked[1] and not asked[1] & asked[2] and not asked[0] & asked[2]
-
-
-def test_all_variants_ask_what_each_asks_equal_calls_once_and_answer_as_the_judge():
-    judge = find_judge("simplified-axtree")
-    variants = AllVariants(judge, (judge, RepeatedJudge(judge, 2)))
-    found = judged(variants, view())
-    assert len(found.calls) == 2
-    assert found.answer == judged(judge, view()).answer

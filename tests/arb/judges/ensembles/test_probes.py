@@ -44,18 +44,16 @@ def changed(name, view=VIEW, goals=GOALS):
     return PROBES[name].change(view, goals)
 
 
-def test_without_reasoning_everything_else_stays():
-    view = changed("no-reasoning")
-    assert [step.reasoning for step in view.steps] == [None, None, None]
-    restored = tuple(
-        replace(step, reasoning=before.reasoning) for step, before in zip(view.steps, VIEW.steps, strict=True)
-    )
-    assert replace(view, steps=restored) == VIEW
-
-
-def test_rewritten_reasoning_praises_every_action_and_everything_else_stays():
-    view = changed("rewritten-reasoning")
-    assert [step.reasoning for step in view.steps] == [PRAISE, PRAISE, None]  # nothing was done at the end
+@pytest.mark.parametrize(
+    ("name", "reasoning"),
+    [
+        ("no-reasoning", [None, None, None]),
+        ("rewritten-reasoning", [PRAISE, PRAISE, None]),  # nothing was done at the end
+    ],
+)
+def test_reasoning_is_removed_or_praises_every_action_and_everything_else_stays(name, reasoning):
+    view = changed(name)
+    assert [step.reasoning for step in view.steps] == reasoning
     restored = tuple(
         replace(step, reasoning=before.reasoning) for step, before in zip(view.steps, VIEW.steps, strict=True)
     )

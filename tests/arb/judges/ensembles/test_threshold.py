@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from arb.judges.ensembles.threshold import (
     write_threshold,
 )
 from arb.judges.run.config import check_score_settings
-from arb.judges.types import Answer, Call, Message, OptionsError, Reply, View
+from arb.judges.types import Answer, OptionsError, View
 from tests.support.annotations import success_of
 
 # Successes have 0.9, 0.6, 0.3, failures 0.7, 0.2; one success has no verdict.
@@ -144,11 +143,6 @@ def test_an_aim_that_cannot_be_meant_is_refused(maximise, at_least):
         parse_aim(maximise, at_least)
 
 
-def test_a_frozen_threshold_is_read_back_as_it_was(tmp_path):
-    write_threshold(tmp_path / "t.json", FROZEN)
-    assert read_threshold(tmp_path / "t.json") == FROZEN
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -262,21 +256,3 @@ def test_a_run_without_scores_is_refused(tmp_path):
     done = CliRunner().invoke(app, ["threshold", str(tmp_path / "run"), "--out", str(tmp_path / "t.json")])
     assert done.exit_code == 2
     assert "--samples or --logprobs" in done.output
-
-
-def test_a_threshold_does_not_need_a_call_or_a_key():
-    # What `with_threshold` wraps asks exactly what the judge asks.
-    call = Call("verdict", (Message("user", "?"),))
-
-    class Executor(Sure):
-        models = MappingProxyType({"judge": "m"})
-
-        def ask(self, view):
-            (reply,) = yield [call]
-            return Answer("ok", reply.text == "yes", score=0.9)
-
-    session = with_threshold(Executor(None), FROZEN).ask(View("", (), ()))
-    assert next(session) == [call]
-    with pytest.raises(StopIteration) as ended:
-        session.send([Reply("no")])
-    assert ended.value.value.success is True

@@ -60,14 +60,6 @@ def test_whatever_the_unknown_votes_are_a_decided_vote_comes_out_the_same(votes,
     assert (outcome(filled, "majority") is True) <= (outcome(filled, "any") is True)
 
 
-def test_each_sample_is_a_call_of_its_own_and_all_are_asked_at_once():
-    done = judged(SampledJudge(TREE, 3, "majority"), view(), samples_of(GOOD, BAD, GOOD))
-    (stage,) = done.stages
-    assert [call.sample for call in stage] == [0, 1, 2]
-    assert len({call.messages for call in stage}) == 1
-    assert done.answer.success is True
-
-
 def test_the_score_is_the_share_of_yes_and_the_other_labels_are_voted_on_too():
     answer = sampled("majority", GOOD, BAD, GOOD)
     assert (answer.success, answer.side_effect, answer.repetition) == (True, False, False)
@@ -108,11 +100,6 @@ def test_captions_are_asked_for_once_for_all_samples():
         {"verdict": 4},
     ]
     assert done.answer.success is True
-
-
-def test_webjudge_rates_its_screenshots_once_for_all_samples():
-    done = judged(SampledJudge(find_judge("WebJudge (o4-mini)"), 2, "any"), view())  # three screenshots
-    assert Counter(call.purpose for call in done.calls) == {"key points": 1, "rating": 3, "verdict": 2}
 
 
 def test_a_caption_that_failed_ends_all_samples_in_its_state():
@@ -205,7 +192,8 @@ def test_a_cascade_names_the_models_of_both_and_hashes_when_it_asks():
     assert cascade.prompts_hash not in {other.prompts_hash for other in others}
 
 
-def test_a_cascade_can_be_sampled_and_each_sample_goes_its_own_way():
+def test_samples_know_which_others_ask_the_same_at_once_so_that_none_is_bought_that_nobody_wants():
+    """Of a cascade the strong judge is asked for samples 0 and 2; captions and second thoughts are alone."""
     replies = {"cheap.judge": [GOOD, BAD, STRANGE], "strong.judge": [GOOD, None, BAD]}
     done = judged(SampledJudge(CASCADE, 3, "any"), view(), lambda call: replies[call.role][call.sample])
     assert [[(call.role, call.sample) for call in stage] for stage in done.stages] == [
@@ -213,12 +201,6 @@ def test_a_cascade_can_be_sampled_and_each_sample_goes_its_own_way():
         [("strong.judge", 0), ("strong.judge", 2)],
     ]
     assert (done.answer.success, done.answer.score) == (True, pytest.approx(1 / 3))
-
-
-def test_samples_know_which_others_ask_the_same_at_once_so_that_none_is_bought_that_nobody_wants():
-    """Of a cascade the strong judge is asked for samples 0 and 2; captions and second thoughts are alone."""
-    replies = {"cheap.judge": [GOOD, BAD, STRANGE], "strong.judge": [GOOD, None, BAD]}
-    done = judged(SampledJudge(CASCADE, 3, "any"), view(), lambda call: replies[call.role][call.sample])
     assert [[call.together for call in stage] for stage in done.stages] == [[(0, 1, 2)] * 3, [(0, 2)] * 2]
     captions = judged(SampledJudge(find_judge("AER-C"), 3), view())
     assert [call.together for call in captions.stages[0]] == [()] * len(captions.stages[0])

@@ -22,13 +22,6 @@ def completion(text: str | None, finish_reason: str = "stop") -> dict:
     }
 
 
-def test_a_reply_is_read_with_its_tokens():
-    key, reply = result_of(line({"status_code": 200, "body": completion("yes")}))
-    assert key == "k"
-    assert isinstance(reply, Reply)
-    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("yes", 7, 3)
-
-
 @pytest.mark.parametrize(
     ("said", "kind"),
     [

@@ -108,27 +108,6 @@ def record(trajectory_id: str, state: str = "ok", **more) -> dict:
     }
 
 
-def test_judgments_and_predictions_come_in_the_order_of_the_suite_whatever_ended_first(tmp_path):
-    with RunFolder(tmp_path, CONFIGURATION) as folder:
-        folder.append([record("c"), record("a", "refused")])
-        folder.append([record("b")])
-        folder.finalize(["a", "b", "c", "d"])
-    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
-    assert [(line["trajectory_id"], line["success"], line["state"]) for line in lines] == [
-        ("a", None, "refused"),
-        ("b", True, "ok"),
-        ("c", True, "ok"),
-    ]
-    assert [each["trajectory_id"] for each in read_judgments(tmp_path)] == ["a", "b", "c"]
-
-
-def test_what_was_appended_is_there_again_for_the_next_process(tmp_path):
-    with RunFolder(tmp_path, CONFIGURATION) as folder:
-        folder.append([record("a"), record("b", "error")])
-    with RunFolder(tmp_path, CONFIGURATION) as folder:
-        assert folder.states == {"a": "ok", "b": "error"}
-
-
 def test_a_judgment_cut_at_any_byte_is_not_there_and_the_others_are(tmp_path):
     with RunFolder(tmp_path, CONFIGURATION) as folder:
         folder.append([record("a"), record("b")])
@@ -173,11 +152,6 @@ def test_a_folder_in_which_nothing_is_judged_yet_takes_another_configuration(tmp
 def test_what_is_not_set_does_not_differ_from_what_is_not_there():
     assert diff_configurations({"a": None, "b": {"c": 1}}, {"b": {"c": 1, "d": None}}) == []
     assert diff_configurations({"a": [1, 2]}, {"a": [1, 3]}) == ["a: [1, 2] there, [1, 3] now"]
-
-
-def test_two_processes_do_not_share_a_folder(tmp_path):
-    with RunFolder(tmp_path, CONFIGURATION), pytest.raises(RunFolderError, match="another process"):
-        RunFolder(tmp_path, CONFIGURATION)
 
 
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):

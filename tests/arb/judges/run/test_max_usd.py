@@ -48,12 +48,6 @@ def run(server, folder, max_usd: float, *more):
     return CliRunner().invoke(app, list(map(str, given)))
 
 
-def paid(server) -> float:
-    """What the endpoint would charge: for every reply that it made, whether or not it arrived."""
-    counts = server.counts
-    return (counts.input_tokens * IN + counts.output_tokens * OUT) / 1_000_000
-
-
 def judged(folder) -> list[dict]:
     return [json.loads(line) for line in (folder / "run/predictions.jsonl").read_text().splitlines()]
 
@@ -67,9 +61,9 @@ def test_the_limit_is_never_passed_and_nearly_used_up(faults, seed, max_in_fligh
     with LLMServer("judges", latency_s=0.002, faults=plan) as server:
         result = run(server, tmp_path, LIMIT, "--max-in-flight", max_in_flight)
         assert result.exit_code == 3, result.output
-        assert paid(server) <= LIMIT
+        assert server.counts.usd(IN, OUT) <= LIMIT
         if not faults:  # a lost reply counts for the most that it can have cost
-            assert paid(server) >= 0.9 * LIMIT
+            assert server.counts.usd(IN, OUT) >= 0.9 * LIMIT
             assert judged(tmp_path)
         assert f"stopped at --max-usd {LIMIT}" in result.output
         assert "higher --max-usd" in result.output
@@ -82,7 +76,7 @@ def test_samples_in_one_request_and_hidden_reasoning_are_within_the_limit_too(tm
         result = run(server, tmp_path, LIMIT, "--samples", 3, "--max-in-flight", 4)
         assert result.exit_code == 3, result.output
         assert 3 in [body.get("n") for body in server.chat.bodies]
-        assert 0.9 * LIMIT <= paid(server) <= LIMIT
+        assert 0.9 * LIMIT <= server.counts.usd(IN, OUT) <= LIMIT
 
 
 class PricedEndpoint:
@@ -149,14 +143,14 @@ def test_what_was_done_is_kept_and_a_higher_limit_goes_on_with_it(tmp_path):
         run(server, tmp_path, LIMIT)
         first, calls = judged(tmp_path), server.counts.calls
         assert run(server, tmp_path, LIMIT).exit_code == 3  # the same limit holds for the folder, not the day
-        assert paid(server) <= LIMIT
+        assert server.counts.usd(IN, OUT) <= LIMIT
         result = run(server, tmp_path, 100)
         assert result.exit_code == 0, result.output
         assert len(judged(tmp_path)) == 20
         assert all(row in judged(tmp_path) for row in first)
         assert server.counts.paid_twice() == {}
         assert server.counts.calls > calls
-        assert read_run(tmp_path / "run")["spent_usd"] == pytest.approx(paid(server))
+        assert read_run(tmp_path / "run")["spent_usd"] == pytest.approx(server.counts.usd(IN, OUT))
 
 
 def test_lost_replies_count_for_a_run_that_goes_on(tmp_path):
@@ -164,7 +158,7 @@ def test_lost_replies_count_for_a_run_that_goes_on(tmp_path):
     with LLMServer("judges", faults=FaultPlan({"cut_body": 0.4}, at_most=2, seed=3)) as server:
         for _ in range(4):
             run(server, tmp_path, LIMIT)
-        assert paid(server) <= LIMIT
+        assert server.counts.usd(IN, OUT) <= LIMIT
 
 
 def test_a_limit_that_nothing_fits_in_makes_no_call(tmp_path):
@@ -178,4 +172,5 @@ def test_a_limit_without_a_price_does_not_start(tmp_path):
         result = run(server, tmp_path, LIMIT, "--model-of", "describer=other")
         assert result.exit_code == 2
         assert "the price of other is unknown" in result.output
+        assert "--price other=IN,OUT" in result.output
         assert server.counts.calls == 0

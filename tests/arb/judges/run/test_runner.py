@@ -28,7 +28,6 @@ from arb.judges.run.export import export_released_layout
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.run.progress import RunEnd
 from arb.judges.run.runner import run_judge
-from arb.judges.types import OptionsError
 from tests.support.clocks import patient_time_limits
 from tests.support.judges import assert_prompts_are_there
 from tests.support.llm_server.chat import Scripted
@@ -80,18 +79,6 @@ def test_a_run_over_recorded_files_imports_neither_numpy_nor_pydantic_nor_pyarro
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 
 
-def test_a_finished_run_starts_no_engine(tmp_path):
-    def whole(job, folder, progress):
-        folder.append(map(record, job.ids))
-        return RunEnd("finished")
-
-    def never(job, folder, progress):
-        raise AssertionError("there is nothing to do")
-
-    run_judge(CONFIG, tmp_path, whole)
-    assert run_judge(CONFIG, tmp_path, never).ended.how == "finished"
-
-
 @pytest.mark.parametrize(("fault", "how"), [(KeyboardInterrupt, None), (OSError("disk full"), "raised")])
 def test_whatever_ends_an_engine_the_folder_is_whole(tmp_path, fault, how):
     def broken(job, folder, progress):
@@ -133,17 +120,7 @@ def test_dollars_of_earlier_sessions_count_and_unknown_ones_stay_unknown(tmp_pat
         assert read_run(tmp_path)["spent_usd"] == total
 
 
-def test_every_problem_of_the_options_is_listed_at_once(tmp_path):
-    wrong = replace(OPTIONS, judge="gpt-4o (A)", shard="9", provider="acme")
-    with pytest.raises(OptionsError) as told:
-        run_judge(build_config(wrong), tmp_path / "run", None)
-    assert "--shard 9" in str(told.value) and "--provider acme" in str(told.value)
-    assert not (tmp_path / "run").exists()
-
-
 def test_runs_that_the_source_does_not_have_are_counted_and_in_no_file(tmp_path):
-    from arb.core.suite import load_suite
-
     suite = tmp_path / "suite"
     suite.mkdir()
     there = load_suite("sample").split("dev")[0].trajectory_id
@@ -151,7 +128,9 @@ def test_runs_that_the_source_does_not_have_are_counted_and_in_no_file(tmp_path)
     (suite / "trajectories.csv").write_text(
         f"trajectory_id,split\n{there},dev\n{benchmark}/{agent}/{task}-that-is-missing,dev\n"
     )
-    options = replace(OPTIONS, judge="rule-based", suite=str(suite), source=sample_data())
+    options = replace(
+        OPTIONS, judge="rule-based", suite=str(suite), source=REPOSITORY / "dataset_script/sample/data"
+    )
 
     def whole(job, folder, progress):
         folder.append(map(record, job.ids))
@@ -160,14 +139,6 @@ def test_runs_that_the_source_does_not_have_are_counted_and_in_no_file(tmp_path)
     outcome = run_judge(build_config(options), tmp_path / "run", whole)
     assert (outcome.judged, outcome.chosen, outcome.absent) == (1, 2, 1)
     assert read_run(tmp_path / "run")["selection"]["without_a_run"] == 1
-
-
-def sample_data():
-    from pathlib import Path
-
-    from dataset_script import sample
-
-    return Path(sample.__file__).parent / "data"
 
 
 REPOSITORY = Path(__file__).parents[4]
@@ -277,24 +248,6 @@ def test_the_key_is_in_no_file(tmp_path, monkeypatch):
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 4
     assert all(b"sk-very-secret" not in path.read_bytes() for path in files)
-
-
-def test_the_budget_is_never_passed_and_a_higher_one_goes_on(tmp_path):
-    # 1,000 dollars for a million tokens: about a dollar a call.
-    with LLMServer(script="tags") as server:
-        price = ("--price", "m=1000,1000")
-        result = run(server, tmp_path, *price, "--max-usd", "8")
-        assert result.exit_code == 3, result.output
-        paid = (server.counts.input_tokens + server.counts.output_tokens) / 1000
-        assert 0 < paid <= 8
-        done = len(predictions(tmp_path))
-        assert 0 < done < 20
-        noted = read_run(tmp_path / "run")
-        assert noted["spent_usd"] == pytest.approx(paid)
-        assert run(server, tmp_path, *price, "--max-usd", "8").exit_code == 3
-        assert (server.counts.input_tokens + server.counts.output_tokens) / 1000 <= 8
-        assert run(server, tmp_path, *price, "--max-usd", "100").exit_code == 0
-        assert len(predictions(tmp_path)) == server.counts.answers.total() == 20
 
 
 def test_two_endpoints_with_the_same_model_name_share_no_reply(tmp_path):

@@ -97,23 +97,6 @@ def test_offline_a_missing_reply_gives_no_answer_and_every_call_of_the_stage_is_
     assert asked == ["caption 0", "caption 1", "caption 2"]
 
 
-def test_offline_the_answer_is_that_of_the_replies():
-    assert drive_offline(TwoStages(), VIEW, lambda _: Reply("yes")).success is True
-
-
-def test_a_judge_that_asks_nothing_answers_at_once():
-    @dataclass(frozen=True)
-    class Silent:
-        name: str = "silent"
-        models = MODELS
-
-        def ask(self, view: View):
-            yield from ()
-            return Answer("ok", success=view.goal == "a goal")
-
-    assert drive_offline(Silent(), VIEW, lambda _: None).success is True
-
-
 def test_a_judge_that_never_answers_does_not_ask_for_ever():
     @dataclass(frozen=True)
     class Endless:
@@ -155,9 +138,6 @@ class Goals:
             self.shown += 1
         return View(trajectory_id, (), ())
 
-    def reward(self, trajectory_id):
-        return 1.0 if trajectory_id == "rewarded" else None
-
 
 def judged(judge, ids, ask, views=None, max_in_flight=4):
     found = []
@@ -167,11 +147,6 @@ def judged(judge, ids, ask, views=None, max_in_flight=4):
 
 async def yes(call: Call) -> Reply:
     return Reply("yes")
-
-
-def test_every_trajectory_ends_once():
-    ids = [f"t{number}" for number in range(50)]
-    assert sorted(each.trajectory_id for each in judged(OneCall(), ids, yes)) == sorted(ids)
 
 
 def test_a_trajectory_that_cannot_be_shown_is_an_error_that_says_why():
@@ -198,43 +173,6 @@ def test_a_fault_in_a_judge_is_an_error_of_that_trajectory_and_says_where():
     assert found["a"].answer.success
     assert found["b"].answer.state == "error"
     assert "ZeroDivisionError" in found["b"].problem and "ask, line" in found["b"].problem
-
-
-def test_a_reward_judge_gets_the_reward_and_makes_no_call():
-    @dataclass(frozen=True)
-    class ByReward:
-        name: str = "by reward"
-
-        def judge_reward(self, cum_reward):
-            return Answer("error") if cum_reward is None else Answer("ok", success=cum_reward > 0.5)
-
-    found = {each.trajectory_id: each for each in judged(ByReward(), ["rewarded", "other"], None)}
-    assert (found["rewarded"].answer.success, found["rewarded"].reward) == (True, 1.0)
-    assert found["other"].answer.state == "error"
-
-
-def test_no_more_runs_are_read_than_calls_can_be_under_way():
-    views, most = Goals(), []
-
-    async def main():
-        go = asyncio.Event()
-        ended = []
-
-        async def ask(call):
-            await go.wait()
-            return Reply("yes")
-
-        running = asyncio.create_task(
-            judge_trajectories(OneCall(), map(str, range(500)), views, ask, ended.append, 4)
-        )
-        await enough_read(views, 4 + PREFETCH)
-        most.append(views.shown)
-        go.set()
-        await running
-        return ended
-
-    assert len(asyncio.run(main())) == 500
-    assert most == [4 + PREFETCH]
 
 
 async def enough_read(views, expected):
@@ -299,14 +237,6 @@ def test_a_stop_lets_what_is_under_way_end_and_then_is_raised():
         asyncio.run(judge_trajectories(OneCall(), map(str, range(10_000)), Goals(), ask, ended.append, 4))
     # Begun before the stop, so they count; none of them is lost, and far from all were begun.
     assert sorted(int(each.trajectory_id) for each in ended) == list(range(10))
-
-
-def test_what_the_keeper_of_results_raises_ends_the_run():
-    def full(judged):
-        raise OSError("no space left")
-
-    with pytest.raises(OSError, match="no space left"):
-        asyncio.run(judge_trajectories(OneCall(), map(str, range(100)), Goals(), yes, full, 4))
 
 
 def test_cancelled_it_leaves_no_call_behind():
