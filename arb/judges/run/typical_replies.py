@@ -37,7 +37,8 @@ filter and went on to the next step while the price and the name of the product 
 class PilotReplies:
     """What a pilot got for the calls of one role and purpose."""
 
-    texts: list[str] = field(default_factory=list)
+    by_key: dict[str, str] = field(default_factory=dict)
+    """The texts by the keys of their calls."""
     output_tokens: list[int] = field(default_factory=list)
     input_by_rule: int = 0
     """Input tokens by our own rule."""
@@ -49,7 +50,7 @@ class PilotReplies:
     def add(self, reply: Reply, tokens_by_rule: int) -> None:
         """Add a reply to a call that has ``tokens_by_rule`` input tokens by our own rule."""
         if reply.text:
-            self.texts.append(reply.text)
+            self.by_key[reply.key] = reply.text
         if reply.output_tokens is not None:
             self.output_tokens.append(reply.output_tokens)
         # A further sample of a request has no input, and a shortened prompt is not the one that was counted.
@@ -57,6 +58,11 @@ class PilotReplies:
             self.input_by_rule += tokens_by_rule
             self.input_by_endpoint += reply.input_tokens
             self.cached_input.append((reply.cached_input_tokens or 0, reply.input_tokens))
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts in an order that does not depend on which call was answered first."""
+        return [self.by_key[key] for key in sorted(self.by_key)]
 
     @property
     def mean_output(self) -> float:
@@ -101,8 +107,9 @@ def dummy_reply(
         pilot: What a pilot got for such calls. The reply then has the words of one of them, each in its turn.
         number: How many calls of this role and purpose came before.
     """
-    if pilot is not None and pilot.texts:
-        text = f"({key[:8]})\n{pilot.texts[number % len(pilot.texts)]}"
+    if pilot is not None and pilot.by_key:
+        texts = pilot.texts
+        text = f"({key[:8]})\n{texts[number % len(texts)]}"
         if call.purpose == "change":  # only the line at its end reaches the judge, whose calls would be equal
             text = f"{text} ({key[:8]})"
         output_tokens = min(round(pilot.mean_output), max_output_tokens)

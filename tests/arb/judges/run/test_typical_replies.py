@@ -65,7 +65,9 @@ def test_further_samples_and_shortened_prompts_tell_nothing_of_the_input():
 
 
 def test_after_a_pilot_each_of_its_replies_comes_in_its_turn_and_different_calls_get_different_ones():
-    pilot = pilot_of(Reply("Status: success", output_tokens=100), Reply("Status: failure", output_tokens=200))
+    yes = Reply("Status: success", output_tokens=100, key="a")
+    no = Reply("Status: failure", output_tokens=200, key="b")
+    pilot = pilot_of(yes, no)
     texts = {}
     for number in range(40):
         reply = dummy_reply(Call("verdict", ()), f"{number:08x}" * 8, 1024, 1.0, pilot, number)
