@@ -63,12 +63,6 @@ def test_an_older_version_can_still_be_served_and_scored(serving, released):
     assert missing.label_version is None
 
 
-def test_publishing_the_same_labels_again_changes_nothing(serving, released):
-    first = publish(serving, released, MIA, "first")
-    assert publish(serving, released, MIA, "again") == first
-    assert len(published_versions(serving.engine, "small")) == 1
-
-
 def test_a_set_that_cannot_be_used_is_refused_by_row_and_field_without_a_label(serving, released):
     bad = corrected(released, 4, trajectory_success="Perhaps-secret", trajectory_looping="Maybe-secret")
     with pytest.raises(SubmissionError) as refused:
