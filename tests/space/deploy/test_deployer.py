@@ -176,15 +176,15 @@ def test_records_do_not_go_into_a_public_repository(hub, deploy):
 
 
 @pytest.mark.parametrize(
-    ("error", "options", "said"),
+    ("error", "options", "named"),
     [
         (PublishError, {"data": "maintainer/nothing"}, "maintainer/nothing: there is no such dataset"),
         (PublishError, {"labels": "hub:maintainer/none"}, "maintainer/none: there are no labels"),
         (HubError, {"token": False}, "set HF_TOKEN"),
     ],
 )
-def test_what_is_missing_is_named(hub, deploy, error, options, said):
-    assert said in refused(hub, deploy, error, **options)
+def test_what_is_missing_is_named(hub, deploy, error, options, named):
+    assert named in refused(hub, deploy, error, **options)
 
 
 def test_labels_in_a_public_repository_are_refused(hub, deploy):
