@@ -32,11 +32,6 @@ def test_without_anybody_signed_in_the_forms_name_is_believed():
     assert (actor.how, actor.is_maintainer) == ("local", False)
 
 
-def test_without_anybody_signed_in_a_name_is_needed():
-    with pytest.raises(DeclarationError, match="fill it in"):
-        declare_as(None, **{**FORM, "account": ""})
-
-
 def problems(**changes) -> dict[str, str]:
     with pytest.raises(DeclarationError) as raised:
         declare(**{**FORM, **changes})

@@ -27,13 +27,3 @@ def test_another_servers_key_does_not_fit(service, receipt, settings, tmp_path):
     assert other.signer.public_key != service.signer.public_key
     assert "another server's key" in problem_of(receipt.to_json(), other.signer.public_key)
     assert "not a public key" in problem_of(receipt.to_json(), "12")
-
-
-def test_the_key_stays_the_same_after_a_restart(service, receipt):
-    assert problem_of(receipt.to_json(), again(service).signer.public_key) is None
-
-
-def test_sent_again_the_file_has_the_same_signed_receipt(service, receipt):
-    second = send(service, verdicts(service.suite))
-    assert second.signature == receipt.signature
-    assert (receipt.is_new, second.is_new) == (True, False)

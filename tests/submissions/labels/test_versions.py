@@ -5,7 +5,6 @@ import io
 
 import pytest
 
-from arb.core.suites.questions import RELEASED_ANSWERS
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions
@@ -40,14 +39,6 @@ def serving(service):
 def test_before_the_first_set_nothing_can_be_submitted(serving):
     assert "labels of small cannot be read" in serving.intake.read_only_reason
     assert published_versions(serving.engine, "small") == []
-
-
-def test_the_first_set_opens_the_suite_and_counts_all_its_labels(serving, released):
-    found = publish(serving, released, MIA, "first round of annotation")
-    assert serving.label_version == found.version
-    assert (found.by, found.labelled, found.why) == ("Mia", 30, "first round of annotation")
-    assert found.changes == dict.fromkeys(RELEASED_ANSWERS, 30)
-    assert send(serving, verdicts(serving.suite)).label_version == found.version
 
 
 def test_an_older_version_can_still_be_served_and_scored(serving, released):

@@ -15,7 +15,7 @@ from submissions.intake.accounts import Actor
 from submissions.labels.decisions import OUTCOMES, Decision, Dispute, view_dispute
 from submissions.moderation import reader_actions
 from submissions.moderation.actions import ModerationService
-from submissions.moderation.reader_actions import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
+from submissions.moderation.reader_actions import DISPUTES_A_DAY, ReaderActions
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.records.statuses import SubmissionStatuses, error_tags
@@ -140,28 +140,6 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
     with pytest.raises(PermissionDenied, match="closed"):
         acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
     assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "why"),
-    [
-        ("reward", "wrong", "question: use one of success"),
-        ("success", " \n ", "say what is wrong"),
-        ("success", "x" * (TEXT_LENGTH + 1), "shorten it"),
-        ("success", "half \ud800 a character", "write it again"),
-    ],
-)
-def test_what_cannot_be_kept_is_refused_in_words(acts, ids, question, text, why):
-    with pytest.raises(SubmissionError, match=why):
-        acts.dispute(ids[0], question, text, ADA)
-    assert acts.disputes() == []
-
-
-def test_there_is_no_dispute_of_what_is_not_there(acts):
-    with pytest.raises(KeyError):
-        acts.dispute("webarena/agent-z/webarena.0", "success", "wrong", ADA)
-    with pytest.raises(KeyError):
-        acts.decide("7", "kept", "no such one", MIA)
 
 
 def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
