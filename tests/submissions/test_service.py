@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import select
 
 from leaderboard.labels.labels import load_labels
 from leaderboard.report import score_report
@@ -11,7 +12,7 @@ from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake import service as service_module
 from submissions.records import event_log
-from submissions.records.database import Submission, snapshot
+from submissions.records.database import ScoreRow, Submission, snapshot
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import (
     FORM,
@@ -20,7 +21,6 @@ from tests.support.submissions import (
     counts,
     declaration,
     log_of,
-    score_of,
     send,
     stored_files,
     verdicts,
@@ -59,8 +59,9 @@ def test_the_record_holds_what_was_declared_and_what_was_sent(service):
 
 def test_the_score_is_the_report_of_the_scorer(service, settings):
     upload = service.intake.check(verdicts(service.suite, misses=4, false_alarms=2), "a.jsonl", "test")
-    receipt = service.intake.submit(upload, declaration()).receipt
-    score = score_of(service, receipt.submission_id)
+    service.intake.submit(upload, declaration())
+    with snapshot(service.engine) as session:
+        score = session.scalars(select(ScoreRow)).one()
     labels = load_labels(service.suite, "test", settings)
     assert score.report == json.loads(json.dumps(score_report(upload.check.aligned, labels, "strict")))
     # TP 10 - 4, FP 2, FN 4, TN 20 - 2: precision 6/8, recall 6/10
@@ -152,12 +153,9 @@ def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
 # Rehearsing on dev
 
 
-def test_a_test_file_has_no_dry_run(service):
+def test_a_test_file_and_one_with_errors_have_no_dry_run(service):
     with pytest.raises(SubmissionError, match="dev"):
         service.intake.dry_run(service.intake.check(verdicts(service.suite), "a.jsonl", "test"))
-
-
-def test_a_dev_file_with_errors_has_no_dry_run(service):
     with pytest.raises(SubmissionError, match="fix the findings"):
         service.intake.dry_run(service.intake.check(b"{}\n", "a.jsonl", "dev"))
 

@@ -8,6 +8,7 @@ import pytest
 
 from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import Actor
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft
 from submissions.labels.assignment import gold_agreement
@@ -206,8 +207,6 @@ def test_five_people_in_five_processes_at_once_lose_nothing(annotation, settings
     )
 
     def work(name: str) -> None:
-        from submissions.intake.accounts import Actor
-
         own = AnnotationService(SubmissionsApp(settings))  # as another process would have it
         actor = Actor(name)
         for trajectory_id in queue_of(own, actor):
