@@ -46,3 +46,17 @@ def postgres() -> Iterator[PostgresServer]:
 def postgres_url(postgres) -> str:
     """The URL of a new, empty database."""
     return postgres.new_database()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path) -> str:
+    """The URL of a new database, of each kind."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgres_url")
+    return f"sqlite:///{tmp_path / 'records.sqlite'}"
+
+
+@pytest.fixture
+def own_settings(settings, database_url) -> Settings:
+    """The settings with the records in such a database."""
+    return settings.model_copy(update={"database_url": database_url})

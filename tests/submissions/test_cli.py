@@ -20,66 +20,6 @@ MIA = Actor("Mia", is_maintainer=True)
 
 @pytest.fixture
 def run(settings, monkeypatch, tmp_path):
-    """Call the command over the synthetic suite, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    variables = {
-        "ARB_SUITE": settings.suite, "ARB_LABELS": "records", "ARB_STATE_DIR": str(settings.state_dir),
-    }  # fmt: skip
-    return lambda *arguments: CliRunner().invoke(app, ["export-labels", *arguments], env=variables)
-
-
-@pytest.fixture
-def two_sets(service, suite_folder):
-    """Two label sets published one after the other, with their versions."""
-    first = (suite_folder / "labels.csv").read_bytes()
-    second = first.replace(b"Unsuccessful", b"Unsure", 1)
-    return {
-        publish(service, content, MIA, why).version: content
-        for content, why in ((first, "first"), (second, "one is open"))
-    }
-
-
-def test_the_newest_set_and_an_older_one_come_back_byte_for_byte(run, two_sets, tmp_path):
-    old, new = two_sets
-    done = run("--out", "new_labels.csv")
-    assert done.stdout == f"new_labels.csv: label version {new} of small\n"
-    assert run("--out", "old_labels.csv", "--version", old).exit_code == 0
-    assert (tmp_path / "new_labels.csv").read_bytes() == two_sets[new]
-    assert (tmp_path / "old_labels.csv").read_bytes() == two_sets[old]
-    assert (tmp_path / "new_labels.csv").stat().st_mode & 0o777 == 0o600
-
-
-def test_nothing_is_written_over(run, two_sets, tmp_path):
-    (tmp_path / "labels.csv").write_text("mine")
-    done = run("--out", "labels.csv")
-    assert done.exit_code == 2 and "is there already" in done.stderr
-    assert (tmp_path / "labels.csv").read_text() == "mine"
-
-
-def test_a_set_that_is_not_there_is_told_with_those_that_are(run, service, two_sets):
-    done = run("--out", "x.csv", "--version", "000000000000")
-    there = ", ".join(two_sets)
-    assert (done.exit_code, done.stderr) == (
-        1, f"error: no label set 000000000000 of small: there are {there}\n"
-    )  # fmt: skip
-
-
-def test_before_the_first_set_it_says_how_one_is_published(run, tmp_path):
-    done = run("--out", "x.csv")
-    assert done.exit_code == 1 and "`publish-labels` publishes one" in done.stderr
-    assert not (tmp_path / "x.csv").exists()
-
-
-def test_a_damaged_file_is_no_label_set(run, service, two_sets, tmp_path):
-    for path in (service.settings.state_dir / "files").glob("*/*"):
-        path.write_bytes(b"something else")
-    done = run("--out", "x.csv")
-    assert done.exit_code == 1 and "is damaged" in done.stderr
-    assert not (tmp_path / "x.csv").exists()
-
-
-@pytest.fixture
-def record_commands_run(settings, monkeypatch, tmp_path):
     """Call a command over the synthetic suite, in an empty folder; gives exit code and what was printed."""
     monkeypatch.chdir(tmp_path)
 
@@ -96,122 +36,169 @@ def record_commands_run(settings, monkeypatch, tmp_path):
     return call
 
 
-def test_verify_finds_untouched_records_whole_and_names_what_was_touched(record_commands_run, service):
+@pytest.fixture
+def export_labels(run):
+    """Call `export-labels` over the label sets among the records."""
+    return lambda *arguments: run("export-labels", *arguments, ARB_LABELS="records")
+
+
+@pytest.fixture
+def two_sets(service, suite_folder):
+    """Two label sets published one after the other, with their versions."""
+    first = (suite_folder / "labels.csv").read_bytes()
+    second = first.replace(b"Unsuccessful", b"Unsure", 1)
+    return {
+        publish(service, content, MIA, why).version: content
+        for content, why in ((first, "first"), (second, "one is open"))
+    }
+
+
+def test_the_newest_set_and_an_older_one_come_back_byte_for_byte(export_labels, two_sets, tmp_path):
+    old, new = two_sets
+    said = export_labels("--out", "new_labels.csv")[1]
+    assert said.startswith(f"new_labels.csv: label version {new} of small\n")
+    assert export_labels("--out", "old_labels.csv", "--version", old)[0] == 0
+    assert (tmp_path / "new_labels.csv").read_bytes() == two_sets[new]
+    assert (tmp_path / "old_labels.csv").read_bytes() == two_sets[old]
+    assert (tmp_path / "new_labels.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_written_over(export_labels, two_sets, tmp_path):
+    (tmp_path / "labels.csv").write_text("mine")
+    code, said = export_labels("--out", "labels.csv")
+    assert code == 2 and "is there already" in said
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
+def test_a_set_that_is_not_there_is_told_with_those_that_are(export_labels, two_sets):
+    said = f"error: no label set 000000000000 of small: there are {', '.join(two_sets)}\n"
+    assert export_labels("--out", "x.csv", "--version", "000000000000") == (1, said)
+
+
+def test_before_the_first_set_it_says_how_one_is_published(export_labels, tmp_path):
+    code, said = export_labels("--out", "x.csv")
+    assert code == 1 and "`publish-labels` publishes one" in said
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_damaged_file_is_no_label_set(export_labels, service, two_sets, tmp_path):
+    for path in (service.settings.state_dir / "files").glob("*/*"):
+        path.write_bytes(b"something else")
+    code, said = export_labels("--out", "x.csv")
+    assert code == 1 and "is damaged" in said
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_verify_finds_untouched_records_whole_and_names_what_was_touched(run, service):
     receipt = send(service, verdicts(service.suite))
-    code, said = record_commands_run("verify")
+    code, said = run("verify")
     assert code == 0 and "2 records, 1 files, 1 scores made again\n" in said
     assert f"all as it was written; board {service.records.board().digest}" in said
-    assert json.loads(record_commands_run("verify", "--json")[1])["problems"] == []
+    assert json.loads(run("verify", "--json")[1])["problems"] == []
     service.files.path(receipt.file_sha256).unlink()
-    code, said = record_commands_run("verify")
+    code, said = run("verify")
     assert code == 1
     assert f"problem: submission {receipt.submission_id}: its stored file is missing or damaged" in said
 
 
-def test_a_receipt_is_checked_with_the_public_key(record_commands_run, service, tmp_path):
+def test_a_receipt_is_checked_with_the_public_key(run, service, tmp_path):
     receipt = send(service, verdicts(service.suite)).to_json()
     (tmp_path / "receipt.json").write_text(json.dumps(receipt))
     key = service.signer.public_key
-    code, said = record_commands_run("receipt", "receipt.json", "--key", key)
+    code, said = run("receipt", "receipt.json", "--key", key)
     assert code == 0 and "the signature holds" in said
     (tmp_path / "receipt.json").write_text(json.dumps({**receipt, "judge": "Another"}))
-    code, said = record_commands_run("receipt", "receipt.json", "--key", key)
+    code, said = run("receipt", "receipt.json", "--key", key)
     assert code == 1 and "does not fit" in said
     (tmp_path / "receipt.json").write_text("[]")
-    assert record_commands_run("receipt", "receipt.json", "--key", key) == (
+    assert run("receipt", "receipt.json", "--key", key) == (
         1, "error: 'receipt.json' is not a receipt in JSON (ValueError); save it as it was given\n",
     )  # fmt: skip
 
 
-def test_what_was_exported_is_restored_elsewhere_with_the_same_board(record_commands_run, service, tmp_path):
+def test_what_was_exported_is_restored_elsewhere_with_the_same_board(run, service, tmp_path):
     send(service, verdicts(service.suite))
-    code, said = record_commands_run("export", "--out", "backup")
+    code, said = run("export", "--out", "backup")
     assert (code, said.splitlines()[0]) == (0, "2 records and 1 files in backup")
     state = str(tmp_path / "elsewhere")
     secret = {"ARB_SECRET": service.settings.secret.get_secret_value(), "ARB_STATE_DIR": state}
-    code, said = record_commands_run("restore", "backup", **secret)
+    code, said = run("restore", "backup", **secret)
     assert (code, said.splitlines()[0]) == (0, "2 records and 1 files restored")
     restored = again(service, state_dir=tmp_path / "elsewhere")
     assert restored.records.board().to_bytes() == service.records.board().to_bytes()
-    code, said = record_commands_run("restore", "backup", **secret)
+    code, said = run("restore", "backup", **secret)
     assert code == 1 and "restore into an empty" in said
-    code, said = record_commands_run("export", "--out", "backup")
+    code, said = run("export", "--out", "backup")
     assert code == 1 and "not empty" in said
 
 
-def test_a_static_site_is_written_into_a_folder(record_commands_run, service, tmp_path):
+def test_a_static_site_is_written_into_a_folder(run, service, tmp_path):
     send(service, verdicts(service.suite))
-    code, said = record_commands_run("export", "--static", "--out", "site")
+    code, said = run("export", "--static", "--out", "site")
     assert code == 0 and said.startswith("5 files in site")
     assert (tmp_path / "site" / "index.html").is_file()
 
 
-def test_labels_are_published_listed_and_everything_is_scored_again(
-    record_commands_run, service, suite_folder, tmp_path
-):
+def test_labels_are_published_listed_and_everything_is_scored_again(run, service, suite_folder, tmp_path):
     labels = str(suite_folder / "labels.csv")
-    assert "no label set was published for small" in record_commands_run("label-versions")[1]
-    code, said = record_commands_run("publish-labels", labels, "--why", "the first round")
+    assert "no label set was published for small" in run("label-versions")[1]
+    code, said = run("publish-labels", labels, "--why", "the first round")
     assert code == 0 and "by the command line: the first round (30 with a success label;" in said
-    code, said = record_commands_run("publish-labels", labels, "--why", " ")
+    code, said = run("publish-labels", labels, "--why", " ")
     assert code == 1 and said.startswith("error: say what changed and why")
-    (version,) = json.loads(record_commands_run("label-versions", "--json")[1])
+    (version,) = json.loads(run("label-versions", "--json")[1])
     assert version["version"] == service.label_version
 
     sent = send(service, verdicts(service.suite)).submission_id
     changed = (suite_folder / "labels.csv").read_text().replace(",Unsuccessful,", ",Successful,", 1)
     (tmp_path / "corrected_labels.csv").write_text(changed)
-    assert (
-        record_commands_run("publish-labels", "corrected_labels.csv", "--why", "one run did succeed")[0] == 0
-    )
-    code, said = record_commands_run("rescore", "--json", ARB_LABELS="records")
+    assert run("publish-labels", "corrected_labels.csv", "--why", "one run did succeed")[0] == 0
+    code, said = run("rescore", "--json", ARB_LABELS="records")
     found = json.loads(said)
     assert (code, found["scored"], found["before"]) == (0, 1, version["version"])
     assert found["changes"] == [
         {"id": sent, "judge": "First judge", "account": "Ada", "before": 1, "after": 1}
     ]
-    assert "0 submissions scored" in record_commands_run("rescore", ARB_LABELS="records")[1]
+    assert "0 submissions scored" in run("rescore", ARB_LABELS="records")[1]
 
 
-def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(record_commands_run, service):
+def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, service):
     send(service, verdicts(service.suite, false_alarms=2))
     name = service.suite.split("test")[0].trajectory_id
     acts = ReaderActions(service.engine, service.suite, service.clock)
     acts.dispute(name, "success", "see step 3", Actor("Ada"))
-    code, said = record_commands_run("publish-labels", "--preview")
+    code, said = run("publish-labels", "--preview")
     assert (code, said) == (0, "no accepted correction waits: the labels that are served hold them all\n")
     acts.decide("1", "corrected", "the shop was closed", MIA, "no")
-    code, said = record_commands_run("publish-labels", "--preview")
+    code, said = run("publish-labels", "--preview")
     assert said.startswith(f"applied: dispute 1, {name} success: yes -> no\n")
     # TP 10 of 12 called successful, and of 10; then 9 of 12 and of 9: F1 20/22 and 18/21.
     cells = ("1 -> 1", "83.3 -> 75.0", "100.0 -> 100.0", "90.9 -> 85.7")
     assert code == 0 and all(cell in said for cell in cells)
-    assert "no label set was published" in record_commands_run("label-versions")[1]
-    code, said = record_commands_run("publish-labels", "--maintainer", "mia")
+    assert "no label set was published" in run("label-versions")[1]
+    code, said = run("publish-labels", "--maintainer", "mia")
     assert code == 0 and "by mia: Correction of dispute 1 (30 with a success label;" in said
     assert "1 submissions scored" in said
-    code, said = record_commands_run("publish-labels")
+    code, said = run("publish-labels")
     assert (code, said) == (
         1, "error: no accepted correction waits: the labels that are served hold them all\n",
     )  # fmt: skip
-    (version,) = json.loads(record_commands_run("label-versions", "--json")[1])
+    (version,) = json.loads(run("label-versions", "--json")[1])
     assert version["disputes"] == ["1"] and "answer" not in str(version)
 
 
-def test_accounts_are_confirmed_and_banned_with_a_reason(record_commands_run, service):
+def test_accounts_are_confirmed_and_banned_with_a_reason(run, service):
     send(service, verdicts(service.suite))
-    code, said = record_commands_run("account", "confirm", "ada", "--reason", "known to us")
+    code, said = run("account", "confirm", "ada", "--reason", "known to us")
     assert (code, said) == (0, "the account ada is confirmed\n")
-    code, said = record_commands_run("account", "confirm", "Ada", "--reason", "known to us")
+    code, said = run("account", "confirm", "Ada", "--reason", "known to us")
     assert (code, said) == (1, "error: the account Ada is confirmed\n")
-    code, said = record_commands_run("account", "ban", "Eve", "--reason", "a farm")
+    code, said = run("account", "ban", "Eve", "--reason", "a farm")
     assert code == 1 and "nobody named Eve has done anything here" in said
     words = ("account", "ban", "Eve", "--reason", "a farm", "--even-if-unknown", "--json")
-    assert json.loads(record_commands_run(*words)[1]) == {"account": "Eve", "decision": "banned"}
-    assert (
-        record_commands_run("account", "unban", "Eve", "--reason", "no")[1] == "the account Eve is unbanned\n"
-    )
-    code, said = record_commands_run("account", "unconfirm", "Ada", "--reason", "left", "--maintainer", "mia")
+    assert json.loads(run(*words)[1]) == {"account": "Eve", "decision": "banned"}
+    assert run("account", "unban", "Eve", "--reason", "no")[1] == "the account Eve is unbanned\n"
+    code, said = run("account", "unconfirm", "Ada", "--reason", "left", "--maintainer", "mia")
     assert (code, said) == (0, "the account Ada is unconfirmed\n")
     with service.snapshot() as session:
         last = read_log(session)[0]
@@ -220,17 +207,15 @@ def test_accounts_are_confirmed_and_banned_with_a_reason(record_commands_run, se
     )  # fmt: skip
 
 
-def test_without_labels_nothing_is_scored_again_and_a_bad_file_is_told_in_a_line(
-    record_commands_run, tmp_path
-):
-    code, said = record_commands_run("rescore", ARB_LABELS="none")
+def test_without_labels_nothing_is_scored_again_and_a_bad_file_is_told_in_a_line(run, tmp_path):
+    code, said = run("rescore", ARB_LABELS="none")
     assert code == 1 and said.startswith("error: nothing can be scored: no labels are configured")
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
-    code, said = record_commands_run("publish-labels", "bad.csv", "--why", "because")
+    code, said = run("publish-labels", "bad.csv", "--why", "because")
     assert code == 1 and "the columns" in said and len(said.splitlines()) == 1
 
 
-def test_a_database_that_cannot_be_opened_ends_every_command_with_a_line(record_commands_run):
+def test_a_database_that_cannot_be_opened_ends_every_command_with_a_line(run):
     for command in (["verify"], ["rescore"], ["export", "--out", "x"], ["label-versions"]):
-        code, said = record_commands_run(*command, DATABASE_URL="nonsense://")
+        code, said = run(*command, DATABASE_URL="nonsense://")
         assert code == 2 and "DATABASE_URL cannot be used" in said

@@ -112,14 +112,6 @@ def test_the_command_sends_nothing_while_something_is_wrong_and_says_all_of_it(t
     assert "Traceback" not in done.output
 
 
-def test_the_command_says_that_nobody_answers(file, suite_folder):
-    options = ["--suite", str(suite_folder / "small"), "--space", "http://127.0.0.1:9", "--account", "Ann"]
-    options += ["--judge", "Alpha", "--kind", "LLM judge", "--inputs", "tree", "--no-test-labels-used"]
-    done = CliRunner().invoke(app, ["submit", str(file), *options])
-    assert done.exit_code == 1
-    assert "cannot be reached" in done.output
-
-
 @pytest.mark.parametrize(
     ("host", "port", "address"),
     [

@@ -11,33 +11,6 @@ from tests.support.submissions import SECRET_ANNOTATOR, again, counts, send, ver
 # Labels that cannot be had
 
 
-def test_without_labels_the_space_is_read_only_and_the_board_as_it_was(service, caplog):
-    send(service, verdicts(service.suite, misses=1))
-    send(service, verdicts(service.suite, misses=2), judge="Second judge")
-    before = service.records.board().to_bytes()
-
-    without = again(service, labels="none")
-    with caplog.at_level(logging.WARNING):
-        assert "no labels are configured" in without.intake.read_only_reason
-    assert "no labels are configured" in caplog.text
-    assert without.label_version is None
-    assert without.records.board().to_bytes() == before
-    assert without.intake.finish_scoring() == 0
-    with pytest.raises(SubmissionError, match="submitting is off: no labels are configured"):
-        send(without, verdicts(service.suite, misses=3))
-    assert counts(without)["submissions"] == 2
-
-
-def test_with_labels_nothing_is_read_only(service):
-    assert service.intake.read_only_reason is None
-
-
-def test_a_space_without_labels_or_records_has_an_empty_board(settings):
-    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
-    assert service.records.board().rows == ()
-    assert service.records.board().label_version is None
-
-
 @pytest.mark.parametrize("damage", ["missing", "word", "foreign id", "not text"])
 def test_why_private_labels_cannot_be_read_is_for_the_log_only(service, tmp_path, caplog, damage):
     send(service, verdicts(service.suite))

@@ -6,34 +6,7 @@ import pytest
 
 from submissions.scoring import verdicts as verdicts_module
 from submissions.scoring.scorer import Scorer
-from tests.support.submissions import again, counts, send, stored_files, verdicts
-
-
-def test_a_submission_recorded_but_not_scored_is_scored_at_the_next_start(service, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            send(service, verdicts(service.suite, misses=5))
-    assert counts(service)["submissions"] == 1
-    assert service.records.board().rows == ()
-
-    restarted = again(service)
-    assert restarted.intake.finish_scoring() == 1
-    (row,) = restarted.records.board().rows
-    assert row.labels["success"]["overall"]["recall"] == 0.5
-    assert restarted.intake.finish_scoring() == 0
-    assert counts(service) == {"accounts": 1, "judges": 1, "submissions": 1, "scores": 1}
-
-
-def test_a_submission_recorded_but_not_scored_is_scored_when_it_is_sent_again(service, monkeypatch):
-    content = verdicts(service.suite)
-    with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            send(service, content)
-    receipt = send(service, content)
-    assert not receipt.is_new
-    assert [row.id for row in service.records.board().rows] == [receipt.submission_id]
+from tests.support.submissions import again, send, stored_files, verdicts
 
 
 @pytest.mark.parametrize("damage", ["changed", "gone"])

@@ -1,32 +1,12 @@
 """Annotations for tests: made by hand in a line, or drawn by hypothesis."""
 
+import tomllib
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
 from arb.core.annotation import Annotation
-from arb.core.suites.questions import UNSURE, AnswerChoice, Question, default_questions
-
-TONE = Question(
-    "tone",
-    "Tone",
-    "Was it polite to the people that it wrote to?",
-    (
-        AnswerChoice("polite", "Very polite", "p"),
-        AnswerChoice("cold", "Cold", "2"),
-        AnswerChoice("rude", "Rude", "3"),
-    ),
-    guide="- Rude: what the user would be sorry for.",
-    ordered=True,
-)
-SAFE = Question(
-    "safe",
-    "Safe",
-    "Did it ask before it paid?",
-    (AnswerChoice("yes", "Yes", "1"), AnswerChoice("no", "No", "2")),
-)
-OWN_QUESTIONS = (*default_questions()[:3], TONE, SAFE)
-"""The questions of a suite with two of its own and without optimality."""
+from arb.core.suites.questions import UNSURE, default_questions, parse_questions
 
 OWN_TOML = """
 [[questions]]
@@ -58,7 +38,10 @@ title = "Safe"
 text = "Did it ask before it paid?"
 answers = [{ value = "yes" }, { value = "no" }]
 """
-"""The same in a ``suite.toml``, behind what is no table."""
+"""The questions of a suite with two of its own and without optimality, in a ``suite.toml`` behind what is no
+table."""
+OWN_QUESTIONS = (*default_questions()[:3], *parse_questions(tomllib.loads(OWN_TOML)["questions"])[3:])
+"""The same as questions."""
 
 IDS = tuple(f"webarena/agent-a/webarena.{number}" for number in range(40))
 

@@ -25,10 +25,6 @@ _BYTES = tuple(canary.encode() for canary in CANARIES)
 _PIECE = 1 << 20
 
 
-class LabelsLeaked(AssertionError):
-    """A canary outside a label file: what tests must never see."""
-
-
 class Watch(logging.Handler):
     """Looks at answers and log lines; what it found stays in ``found``, for the end of the run."""
 

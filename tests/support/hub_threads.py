@@ -1,13 +1,12 @@
 """What the Hub and a service hold, for tests to look at."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from submissions.hub.repository import event_file_of, read_lines
 from submissions.records.database import snapshot
 from submissions.records.event_log import Event, check_event_log, events_after
 from tests.submissions.hub.conftest import RECORDS
 from tests.support.submissions import send
-from tests.support.waiting import SECONDS
 
 
 def contents(hub, repo: str = RECORDS) -> dict[str, bytes]:
@@ -37,17 +36,9 @@ def titles(hub, repo: str = RECORDS) -> list[str]:
 
 def send_at_once(service, contents_: list[bytes], **changes) -> list:
     """Submit files from as many threads, each as a judge of its own; the receipts."""
-    receipts: list = []
-    threads = [
-        threading.Thread(
-            target=lambda n=n, content=content: receipts.append(
-                send(service, content, judge=f"Judge {n}", **changes)
-            )
-        )
-        for n, content in enumerate(contents_)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=SECONDS)
-    return receipts
+    with ThreadPoolExecutor(len(contents_)) as pool:
+        sent = [
+            pool.submit(send, service, content, judge=f"Judge {n}", **changes)
+            for n, content in enumerate(contents_)
+        ]
+    return [each.result() for each in sent]

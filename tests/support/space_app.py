@@ -22,13 +22,10 @@ from space.web.responses import StaticAssets
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from tests.space.auth.conftest import session_cookie
-from tests.support.canary import CANARIES
 from tests.support.submissions import send, settings_for, verdicts, with_rules, write_suite
 
 HOST = "127.0.0.1:7860"
 MAINTAINER = "mia"
-LABEL_WORDS = (*CANARIES, "counts_by_task")
-"""What no answer may hold."""
 
 
 def rest_app(service: SubmissionsApp, counts: Mapping[str, Gate] | None = None) -> FastAPI:

@@ -168,12 +168,6 @@ def stored_files(service: SubmissionsApp) -> list[Path]:
     return [path for path in (service.settings.state_dir / "files").rglob("*") if path.is_file()]
 
 
-def score_of(service: SubmissionsApp, submission_id: str) -> ScoreRow:
-    """The one score of a submission."""
-    with snapshot(service.engine) as session:
-        return session.scalars(select(ScoreRow).where(ScoreRow.submission_id == submission_id)).one()
-
-
 def again(service: SubmissionsApp, **changes) -> SubmissionsApp:
     """The same records after a restart."""
     return SubmissionsApp(service.settings.model_copy(update=changes))

@@ -82,6 +82,8 @@ def test_the_variables_say_what_is_served_and_where_records_are(hub, deploy):
         "ARB_SUITE": "agent-reward-bench", "ARB_LABELS": "wheel", "ARB_DATA_DIR": "/dataset",
         "ARB_RECORDS_REPO": RECORDS, "ARB_BOARD_REPO": BOARD, "ARB_MAINTAINERS": "ada,bob",
     }  # fmt: skip
+    deploy(maintainers=())
+    assert space_of(hub).variables["ARB_MAINTAINERS"] == "maintainer"  # who deploys
 
 
 def test_the_dataset_is_mounted_beside_what_else_is(hub, deploy):
@@ -92,11 +94,6 @@ def test_the_dataset_is_mounted_beside_what_else_is(hub, deploy):
     space_of(hub).volumes = [bucket, {**ours, "source": "maintainer/old"}]
     assert deploy().mounted
     assert space_of(hub).volumes == [bucket, ours]
-
-
-def test_who_deploys_moderates_where_nobody_is_named(hub, deploy):
-    deploy(maintainers=())
-    assert space_of(hub).variables["ARB_MAINTAINERS"] == "maintainer"
 
 
 # secrets
@@ -178,26 +175,22 @@ def test_records_do_not_go_into_a_public_repository(hub, deploy):
     assert f"{RECORDS}: is public" in said and f"{BOARD}: is private" in said  # all problems at once
 
 
-def test_a_dataset_that_is_not_published_is_named(hub, deploy):
-    assert "maintainer/nothing: there is no such dataset" in refused(
-        hub, deploy, PublishError, data="maintainer/nothing"
-    )
+@pytest.mark.parametrize(
+    ("error", "options", "named"),
+    [
+        (PublishError, {"data": "maintainer/nothing"}, "maintainer/nothing: there is no such dataset"),
+        (PublishError, {"labels": "hub:maintainer/none"}, "maintainer/none: there are no labels"),
+        (HubError, {"token": False}, "set HF_TOKEN"),
+    ],
+)
+def test_what_is_missing_is_named(hub, deploy, error, options, named):
+    assert named in refused(hub, deploy, error, **options)
 
 
 def test_labels_in_a_public_repository_are_refused(hub, deploy):
     hub.repository("maintainer/labels")
     said = refused(hub, deploy, PublishError, labels="hub:maintainer/labels/data/annotations.csv")
     assert "maintainer/labels: is public" in said
-
-
-def test_labels_that_cannot_be_read_are_refused(hub, deploy):
-    assert "maintainer/none: there are no labels" in refused(
-        hub, deploy, PublishError, labels="hub:maintainer/none"
-    )
-
-
-def test_without_a_token_it_says_what_to_set(hub, deploy):
-    assert "set HF_TOKEN" in refused(hub, deploy, HubError, token=False)
 
 
 def test_a_token_that_the_hub_does_not_know_is_not_repeated(hub, deploy):

@@ -29,14 +29,6 @@ def two_submissions(service):
     return service
 
 
-def test_a_batch_has_the_files_of_its_records(two_submissions):
-    records = records_of(two_submissions)
-    number, contents = next_batch(records, two_submissions.files, NOW)
-    files = {file_path(r.body["file_sha256"]) for r in records if r.kind == "submitted"}
-    assert number == 4
-    assert contents.keys() == files | {EventFile(1, 4).path}
-
-
 def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
     records = records_of(two_submissions)
     two_submissions.files.path(records[2].body["file_sha256"]).unlink()
@@ -162,15 +154,6 @@ def test_on_a_lasting_disk_nobody_waits_for_the_hub(hub, opened):
     assert send(service, verdicts(service.suite)).status == "accepted"
     eventually(lambda: service.durability.waiting() == 0)
     assert fault.happened == 3
-    assert records_on(hub) == records_of(service)
-
-
-def test_what_waits_is_brought_to_the_hub_before_the_end(hub, opened, monkeypatch):
-    monkeypatch.setattr("submissions.hub.mirror.SECONDS_BETWEEN_CHECKS", 600.0)
-    service = opened(state_lasts=True)
-    for n in range(3):
-        send(service, verdicts(service.suite, misses=n))
-    service.close()
     assert records_on(hub) == records_of(service)
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from submissions.errors import SubmissionError
-from submissions.hub.lease import FileLease, open_lease
+from submissions.hub.lease import open_lease
 from submissions.hub.mirror import DIVERGED, REPLACED
 from submissions.hub.records_copy import STARTS
 from submissions.hub.repository import WRITER, EventFile, to_lines
@@ -149,13 +149,6 @@ def test_replicas_with_one_database_take_turns_and_each_brings_the_files_it_has(
     for n in range(4):
         content = verdicts(one.suite, misses=n)
         assert three.files.read(hashlib.sha256(content).hexdigest()) == content
-
-
-def test_a_turn_on_a_file_is_one_holders_until_it_is_given_back(tmp_path):
-    first, second = FileLease(tmp_path / "a" / "lock"), FileLease(tmp_path / "a" / "lock")
-    assert [first.acquire(), first.acquire(), second.acquire()] == [True, True, False]
-    first.release()
-    assert [second.acquire(), first.acquire()] == [True, False]
 
 
 def test_a_turn_on_a_database_is_one_holders_until_its_connection_ends(postgres_url, tmp_path):

@@ -134,20 +134,6 @@ def test_while_the_hub_is_silent_at_the_start_reading_goes_on_and_submissions_ar
     assert send(again, verdicts(again.suite, misses=1)).status == "accepted"
 
 
-def test_from_nothing_and_with_a_silent_hub_it_starts_and_restores_later(hub, opened, crash):
-    service = opened()
-    send(service, verdicts(service.suite))
-    before = service.records.board().to_bytes()
-    lose_the_disk(service, crash)
-    silence(hub)
-    again = opened()
-    assert again.intake.read_only_reason == HUB_SILENT
-    assert again.records.board().rows == ()
-    hub.faults.clear()
-    eventually(lambda: again.intake.read_only_reason is None)
-    assert again.records.board().to_bytes() == before
-
-
 def test_records_that_are_whole_without_the_hub_are_added_to_while_it_is_silent(hub, opened, crash):
     service = opened(state_lasts=True)
     send(service, verdicts(service.suite))

@@ -49,11 +49,6 @@ def test_an_upload_keeps_its_bytes_and_their_fingerprint(good):
         assert (found.format, found.file_name, found.check.acceptable) == ("jsonl", "mine.jsonl", True)
 
 
-def test_a_path_names_the_upload(good):
-    assert upload(good).file_name == "mine.jsonl"
-    assert upload(good).check.to_json()["file"] == "mine.jsonl"
-
-
 def test_a_file_over_the_limit_is_neither_read_nor_accepted(good):
     size = len(content())
     assert upload(good, max_upload_bytes=size).check.acceptable

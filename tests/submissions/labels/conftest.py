@@ -5,9 +5,6 @@ import pytest
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft
-from tests.submissions.conftest import postgres, postgres_url, service, settings, suite_folder
-
-__all__ = ["postgres", "postgres_url", "service", "settings", "suite_folder"]
 
 GRACE = Actor("grace", is_maintainer=True)
 ADA, BOB, EVE = Actor("ada"), Actor("bob"), Actor("eve")

@@ -3,7 +3,6 @@
 import pytest
 
 from leaderboard.labels.agreement import agreement_report
-from leaderboard.labels.labels import load_annotations, write_annotations
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import annotations_before, label_set
@@ -57,19 +56,6 @@ def test_trajectories_that_nobody_annotated_keep_their_labels_under_nobodys_name
     }
     assert {a.annotator for a in found} == {"annotator-1", "earlier-1"}
     assert SECRET_ANNOTATOR not in repr([a.annotator for a in found])
-
-
-def test_the_set_is_written_and_read_in_the_released_format(annotating, tmp_path):
-    for name in queue_of(annotating, ADA):
-        annotating.save(name, said("unsure", "yes", "no", "2"), 0, ADA)
-    found = label_set(annotating.now(), annotations_before(annotating.service))
-    path = tmp_path / "labels.csv"
-    write_annotations(found, path)
-    service = annotating.service
-    read = load_annotations(service.suite, service.settings, file=path)
-    assert [(a.trajectory_id, a.annotator, a.answers.get("success")) for a in read] == [
-        (a.trajectory_id, a.annotator, a.answers.get("success")) for a in found
-    ]
 
 
 def test_publishing_makes_a_version_and_the_next_one_builds_upon_it(suite_folder, tmp_path):

@@ -1,14 +1,13 @@
 """`python -m submissions annotate …`: what the page /discuss does, from a terminal."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from arb.core.settings import Settings
-from arb.core.suite import SHIPPED, load_suite
+from arb.core.suite import load_suite
 from dataset_script import sample
 from submissions.__main__ import app
 from submissions.app import SubmissionsApp
@@ -158,33 +157,11 @@ def test_deciding_takes_one_question_or_a_file(run, arguments, tmp_path):
 # -- Elsewhere and back
 
 
-OWN_QUESTIONS = """
-[[questions]]
-name = "success"
-text = "Did the agent reach the goal?"
-answers = [{ value = "yes" }, { value = "no" }]
-
-[[questions]]
-name = "tone"
-text = "Was it polite?"
-answers = [{ value = "polite", title = "Very polite" }, { value = "rude" }]
-"""
-
-
 @pytest.fixture
-def on_sample(tmp_path, monkeypatch, request):
-    """Call a command over the shipped sample, whose dataset is there; Ada is invited.
-
-    With a parameter the suite has the questions of that TOML instead of the paper's.
-    """
+def on_sample(tmp_path, monkeypatch):
+    """Call a command over the shipped sample, whose dataset is there; Ada is invited."""
     monkeypatch.chdir(tmp_path)
-    suite = "sample"
-    if questions := getattr(request, "param", None):
-        suite = str(shutil.copytree(SHIPPED / "sample", tmp_path / "suites" / "sample"))
-        (tmp_path / "suites" / "sample" / "dev_labels.csv").unlink()  # they answer the paper's
-        with (tmp_path / "suites" / "sample" / "suite.toml").open("a") as file:
-            file.write(questions)
-    variables = {"ARB_SUITE": suite, "ARB_LABELS": "records", "ARB_STATE_DIR": str(tmp_path / "state")}
+    variables = {"ARB_SUITE": "sample", "ARB_LABELS": "records", "ARB_STATE_DIR": str(tmp_path / "state")}
     call = lambda *words: CliRunner().invoke(app, ["annotate", *words], env=variables)  # noqa: E731
     assert call("invite", "ada").exit_code == 0
     return call
@@ -196,7 +173,7 @@ PAPERS = {"success": "yes", "side_effect": "no", "repetition": "no", "optimality
 def exported(folder, name, **answers):
     """Writes what Label Studio would give back: the first items of an export, answered by user 5."""
     tasks = json.loads((folder / "tasks.json").read_text())[:2]
-    words = answers if "tone" in answers else {**PAPERS, **answers}
+    words = {**PAPERS, **answers}
     for task in tasks:
         result = [{"from_name": question, "value": {"choices": [word]}} for question, word in words.items()]
         task["annotations"] = [
@@ -214,6 +191,9 @@ def test_items_go_out_and_their_answers_are_recorded_once_as_the_annotators_own(
     refused = on_sample(*way)
     assert (refused.exit_code, refused.stderr.count("5: nobody of this name is invited")) == (1, 1)
     assert on_sample(*way, "--person", "5=ada").stdout == ("2 annotations recorded, 0 were there already\n")
+    service = SubmissionsApp(Settings(suite="sample", labels="records", state_dir=tmp_path / "state"))
+    times = {saved.at.isoformat() for saved in AnnotationService(service).now().saved.values()}
+    assert times == {"2026-02-03T04:05:06+00:00"}  # at which they were given
     assert on_sample(*way, "--person", "5=annotator-1").stdout == (
         "0 annotations recorded, 2 were there already\n"
     )
@@ -233,15 +213,6 @@ def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_pa
     assert text.count("annotator-1,") == 2 and text.count(",Successful,No,") == 2
     again = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
     assert (again.exit_code, "not written over" in again.stderr) == (2, True)
-
-
-def test_answers_keep_the_time_at_which_they_were_given(on_sample, tmp_path):
-    on_sample("export", "--format", "label-studio", "--split", "dev", "--out", "out")
-    exported(tmp_path / "out", "back.json")
-    on_sample("import", "back.json", "--format", "label-studio", "--person", "5=ada")
-    service = SubmissionsApp(Settings(suite="sample", labels="records", state_dir=tmp_path / "state"))
-    times = {saved.at.isoformat() for saved in AnnotationService(service).now().saved.values()}
-    assert times == {"2026-02-03T04:05:06+00:00"}
 
 
 def test_annotations_in_files_join_the_records_and_can_be_decided(on_sample, tmp_path):

@@ -5,7 +5,6 @@ import io
 
 import pytest
 
-from arb.core.suites.questions import RELEASED_ANSWERS
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions
@@ -42,14 +41,6 @@ def test_before_the_first_set_nothing_can_be_submitted(serving):
     assert published_versions(serving.engine, "small") == []
 
 
-def test_the_first_set_opens_the_suite_and_counts_all_its_labels(serving, released):
-    found = publish(serving, released, MIA, "first round of annotation")
-    assert serving.label_version == found.version
-    assert (found.by, found.labelled, found.why) == ("Mia", 30, "first round of annotation")
-    assert found.changes == dict.fromkeys(RELEASED_ANSWERS, 30)
-    assert send(serving, verdicts(serving.suite)).label_version == found.version
-
-
 def test_an_older_version_can_still_be_served_and_scored(serving, released):
     first = publish(serving, released, MIA, "first")
     fixed = corrected(released, 0, trajectory_success="Unsuccessful")
@@ -61,12 +52,6 @@ def test_an_older_version_can_still_be_served_and_scored(serving, released):
     assert again(serving).intake.finish_scoring() == 1  # under the newest
     missing = again(serving, labels="records:000000000000")
     assert missing.label_version is None
-
-
-def test_publishing_the_same_labels_again_changes_nothing(serving, released):
-    first = publish(serving, released, MIA, "first")
-    assert publish(serving, released, MIA, "again") == first
-    assert len(published_versions(serving.engine, "small")) == 1
 
 
 def test_a_set_that_cannot_be_used_is_refused_by_row_and_field_without_a_label(serving, released):

@@ -10,7 +10,6 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
-from submissions.records.queries import current_statuses
 from tests.support.submissions import declaration, send, verdicts, with_rules
 
 ADA, BOB = Actor("Ada"), Actor("Bob")
@@ -29,16 +28,6 @@ def board_ids(service) -> list[str]:
 def kinds(service) -> list[str]:
     with snapshot(service.engine) as session:
         return [record.kind for record in events_after(session)]
-
-
-def test_a_withdrawn_submission_leaves_the_board_and_its_record_stays(service, sent):
-    assert board_ids(service) == [sent]
-    service.moderation.withdraw(sent, ADA, "  found   a bug ")
-    assert board_ids(service) == []
-    assert kinds(service) == ["submitted", "scored", "withdrawn"]
-    assert service.records.submission(sent, ADA).status.reasons == ("found a bug",)
-    with pytest.raises(SubmissionError, match="withdrawn already"):
-        service.moderation.withdraw(sent, ADA)
 
 
 def test_only_the_owner_and_maintainers_withdraw_rename_or_look(service, sent):
@@ -88,15 +77,6 @@ def test_nobody_but_a_maintainer_decides(service, sent, decision):
     assert kinds(service) == ["submitted", "scored"]
 
 
-def test_a_decision_needs_a_reason_and_a_submission(service, sent):
-    with pytest.raises(SubmissionError, match="give a reason"):
-        service.moderation.decide("hidden", sent, MAINTAINER, "  ")
-    with pytest.raises(SubmissionError, match="over 500"):
-        service.moderation.decide("hidden", sent, MAINTAINER, "x" * 501)
-    with pytest.raises(KeyError):
-        service.moderation.decide("hidden", "0" * 12, MAINTAINER, "because")
-
-
 def test_an_account_is_banned_under_every_spelling_of_its_name(service, sent):
     service.moderation.decide_account("banned", "ADA", MAINTAINER, "many accounts")
     with pytest.raises(PermissionDenied, match="closed to submissions"):
@@ -107,14 +87,6 @@ def test_an_account_is_banned_under_every_spelling_of_its_name(service, sent):
         service.moderation.decide_account("banned", "Ada", MAINTAINER, "again")
     service.moderation.decide_account("unbanned", "ada", MAINTAINER, "explained")
     assert send(service, verdicts(service.suite, misses=2)).is_new
-
-
-def test_a_name_that_nobody_has_is_banned_only_if_that_is_meant(service, sent):
-    with pytest.raises(SubmissionError, match=r"nobody named Adda .* check the spelling"):
-        service.moderation.decide_account("banned", "Adda", MAINTAINER, "many accounts")
-    service.moderation.decide_account("banned", "Adda", MAINTAINER, "many accounts", even_if_unknown=True)
-    with pytest.raises(PermissionDenied, match="closed to submissions"):
-        send(service, verdicts(service.suite, misses=2), account="adda")
 
 
 def test_the_limit_holds_over_all_judges_of_an_account_and_a_resent_file_costs_nothing(settings):
@@ -186,30 +158,6 @@ def test_in_a_private_suite_a_row_is_public_when_its_owner_says_so_and_the_round
         service.moderation.publish(second, ADA)
     now[0] += timedelta(days=366)
     service.moderation.publish(second, ADA)
-
-
-def test_a_file_that_looks_like_no_judges_is_held_until_a_maintainer_lets_it_through(settings):
-    service = with_rules(SubmissionsApp(settings), is_public=False, fewest_positives=11, files_a_day=1)
-    receipt = send(service, verdicts(service.suite))  # it calls 10 successful
-    assert receipt.status == "held"
-    told = service.records.submission(receipt.submission_id, ADA)
-    assert told.report is None
-    assert "10 of 30" in told.status.reasons[0]
-    assert service.intake.finish_scoring() == 0
-    service.moderation.decide("released", receipt.submission_id, MAINTAINER, "a careful judge")
-    assert service.records.submission(receipt.submission_id, ADA).report is not None
-    with pytest.raises(SubmissionError, match="not held"):
-        service.moderation.decide("released", receipt.submission_id, MAINTAINER, "again")
-
-
-def test_a_held_file_that_is_rejected_does_not_count(settings):
-    service = with_rules(SubmissionsApp(settings), is_public=False, fewest_positives=11, files_a_day=1)
-    receipt = send(service, verdicts(service.suite))
-    service.moderation.decide("rejected", receipt.submission_id, MAINTAINER, "made to ask for single labels")
-    assert service.intake.finish_scoring() == 0
-    assert service.records.quota("Ada").left_today == 1
-    with snapshot(service.engine) as session:
-        assert current_statuses(session).of(receipt.submission_id).is_rejected
 
 
 # Identity: the Hub's id of an account, whatever its name

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 
@@ -25,13 +26,6 @@ RULES = {
 """All accounts together: 4 x 2 = 8 files in a year, of which 4 are reserved for confirmed accounts."""
 HELD = {"misses": 8}
 """Of 10 successes two are called so: fewer than five, so the file is held."""
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def own_settings(request, settings, tmp_path):
-    is_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
-    return settings.model_copy(update={"database_url": url})
 
 
 def open_private(settings, clock=None, **rules) -> SubmissionsApp:
@@ -230,9 +224,6 @@ def test_strangers_who_submit_at_once_never_pass_their_part(own_settings):
         with suppress(RateLimited):
             taken.append(service.intake.submit(files[number], declaration(account=f"Stranger {number}")))
 
-    threads = [threading.Thread(target=submit, args=(number,)) for number in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=300)
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(submit, range(12)))
     assert len(taken) == 4 == len(charged(service))

@@ -71,11 +71,6 @@ def test_labels_are_apart_and_one_that_is_not_answered_is_not_there():
     assert digests["success"] == _digests(_rows())["success"]
 
 
-def test_digests_go_into_records_as_json():
-    digests = _digests(_rows())
-    assert json.loads(json.dumps(digests)) == digests
-
-
 class _Column:
     side_effect = repetition = None
 

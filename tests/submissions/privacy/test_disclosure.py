@@ -280,18 +280,6 @@ def test_the_same_positives_show_the_same_figures_and_other_ones_other_noise():
     assert 3 < np.std(seen) < 7  # 5, of 40 draws
 
 
-def test_noise_has_the_size_that_is_named():
-    exact = int(((TRUTH == 1) & (CALLED == 1)).sum())
-    for audience, sd in (("owner", 5.0), ("public", 3.0)):
-        seen = [
-            _shown(audience, key=bytes([number]) * 32)["labels"]["success"]["overall"]["tp"]
-            for number in range(150)
-        ]
-        # Standard error of a deviation from 150 draws: sd / sqrt(300) = 6 %.
-        assert abs(np.std(seen) / sd - 1) < 0.2
-        assert abs(np.mean(seen) - exact) < 4 * sd / np.sqrt(150)
-
-
 def test_files_without_or_with_nothing_but_positives_show_what_anyone_knows():
     none, all_of_them = (_shown("public", np.full(N, said)) for said in (0, 1))
     for cell in _cells(none):
@@ -347,10 +335,17 @@ def test_the_noise_is_another_under_another_label_version():
     assert len(seen) > 5
 
 
-def test_how_many_labels_are_positive_has_the_noise_that_is_named():
-    seen = [
-        _shown("owner", key=bytes([number]) * 32)["labels"]["success"]["overall"]["positives"]
-        for number in range(150)
-    ]
-    assert abs(np.std(seen) / 3.0 - 1) < 0.2
-    assert abs(np.mean(seen) - TRUTH.sum()) < 4 * 3.0 / np.sqrt(150)
+def test_noise_has_the_size_that_is_named():
+    hits = int(((TRUTH == 1) & (CALLED == 1)).sum())
+    for audience, count, exact, sd in (
+        ("owner", "tp", hits, 5.0),
+        ("public", "tp", hits, 3.0),
+        ("owner", "positives", TRUTH.sum(), 3.0),
+    ):
+        seen = [
+            _shown(audience, key=bytes([number]) * 32)["labels"]["success"]["overall"][count]
+            for number in range(150)
+        ]
+        # Standard error of a deviation from 150 draws: sd / sqrt(300) = 6 %.
+        assert abs(np.std(seen) / sd - 1) < 0.2
+        assert abs(np.mean(seen) - exact) < 4 * sd / np.sqrt(150)

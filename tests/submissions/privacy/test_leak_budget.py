@@ -64,15 +64,6 @@ def test_versions_add_up_as_most_labels_stay():
     assert LeakReport.of(shown).by_label_version == {"v1": Leak(1, 1 / 50), "v2": Leak(1, 1 / 50)}
 
 
-def test_by_account_and_by_judge():
-    shown = [_figure(), _figure(judge="second", digest="d2"), _figure(account="bob")]
-    assert {name: leak.figures for name, leak in LeakReport.of(shown).by_account.items()} == {
-        "ada": 2,
-        "bob": 1,
-    }
-    assert set(LeakReport.of(shown).by_judge) == {("ada", "first"), ("ada", "second"), ("bob", "first")}
-
-
 def test_nothing_shown_leaks_nothing_and_an_exact_figure_everything():
     assert leak_of([]) == Leak()
     assert Leak().epsilon == 0

@@ -67,9 +67,3 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(ranked):
     assert reports["ranked"][0] != reports["ranked"][1]
     overall = [reports[name][0]["labels"]["success"]["overall"] for name in ("shown", "ranked")]
     assert sum(cell["tp"] for cell in overall) == int(((called == 1) & (truth == 1)).sum())
-
-
-def test_a_half_keeps_the_label_version(ranked):
-    labels = _label_set(np.zeros(len(TEST), dtype=np.int8))
-    part = labels_of(labels, ~ranked)
-    assert (part.version, part.split, len(part.trajectories)) == ("v1", "test", (~ranked).sum())

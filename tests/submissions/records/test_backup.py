@@ -56,12 +56,6 @@ def test_nothing_is_written_over_and_nothing_half_written_stays(filled, tmp_path
     assert not (tmp_path / "two").exists()
 
 
-def test_restoring_into_records_that_are_there_is_refused(filled, tmp_path):
-    export_to_folder(filled, tmp_path / "one")
-    with pytest.raises(BackupError, match="this place already has records"):
-        restore_from_folder(filled.settings, tmp_path / "one")
-
-
 def test_a_changed_record_or_file_is_named_and_nothing_is_restored(filled, tmp_path):
     export_to_folder(filled, tmp_path / "one")
     records = tmp_path / "one" / "records.jsonl"

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from submissions.intake.accounts import Actor
-from submissions.records.database import open_database, snapshot, transaction
-from submissions.records.event_log import NotEmpty, events_after, hash_of, head, restore_events
+from submissions.records.database import transaction
+from submissions.records.event_log import events_after, hash_of, head
 from submissions.records.integrity import verify
 from submissions.scoring import scorer
 from submissions.scoring.rescore import publish
@@ -43,12 +43,6 @@ def test_a_changed_score_is_found_in_the_table_and_in_the_record(service, sent):
     assert not any("10" in problem.replace(sent[0], "").replace(sent[1], "") for problem in problems)
 
 
-def test_a_damaged_file_is_named_by_its_submission(service, sent):
-    told = service.records.submission(sent[0], Actor("Ada"))
-    service.files.path(told.receipt.file_sha256).write_bytes(b"rubbish")
-    assert verify(service).problems == (f"submission {sent[0]}: its stored file is missing or damaged",)
-
-
 def test_a_row_that_no_record_made_is_found(service, sent):
     with service.engine.begin() as connection:
         connection.execute(text("INSERT INTO accounts (name, created_at) VALUES ('Eve', '2026-01-01')"))
@@ -65,20 +59,6 @@ def test_a_submission_or_score_that_is_recorded_twice_is_reported(service, sent,
         session.add(twice)  # only the event: the tables would refuse a second row
     problem = f"record {sequence + 1}: this {noun} of {sent[0]} is recorded twice"
     assert problem in verify(service).problems
-
-
-def test_restored_into_an_empty_database_the_records_give_the_same_tables(service, sent):
-    with snapshot(service.engine) as session:
-        records = events_after(session)
-    fresh = open_database("sqlite://")
-    with transaction(fresh) as session:
-        assert restore_events(session, records) == 5
-    with snapshot(fresh) as session:
-        assert events_after(session) == records
-    with pytest.raises(NotEmpty), transaction(fresh) as session:
-        restore_events(session, records)
-    with pytest.raises(ValueError, match="record 1 is missing"), transaction(open_database("sqlite://")) as s:
-        restore_events(s, records[1:])
 
 
 def test_a_score_verifies_after_the_metric_has_grown(service, sent, monkeypatch):

@@ -9,25 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.errors import ErrorTagInvalid, count_tags
+from leaderboard.errors import ErrorTagInvalid
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.decisions import OUTCOMES, Decision, Dispute, view_dispute
 from submissions.moderation import reader_actions
 from submissions.moderation.actions import ModerationService
-from submissions.moderation.reader_actions import DISPUTES_A_DAY, TEXT_LENGTH, ReaderActions
+from submissions.moderation.reader_actions import DISPUTES_A_DAY, ReaderActions
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
 from submissions.records.statuses import SubmissionStatuses, error_tags
-from tests.support.submissions import with_rules
+from tests.attacks.service_oracle import Clock
 
-ADA, BOB = Actor("ada"), Actor("bob")
+ADA, BOB, MIA = Actor("ada"), Actor("bob"), Actor("mia", is_maintainer=True)
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def acts(service) -> ReaderActions:
-    moments = (datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=n) for n in range(10_000))
-    return ReaderActions(service.engine, service.suite, lambda: next(moments))
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def acts(service, clock) -> ReaderActions:
+    return ReaderActions(service.engine, service.suite, clock)
 
 
 @pytest.fixture
@@ -48,33 +53,11 @@ def test_an_account_is_shown_by_its_name_at_the_hub_unless_another_was_known_by_
         assert found.current_name(account) == (account if is_taken else name)
 
 
-def test_tags_are_read_again_as_they_were_given(acts, service, ids):
-    acts.tag("0123456789ab", ids[0], "grounding_mismatch", " it clicks the second row ", ADA)
-    acts.tag("0123456789ab", ids[0], "wrong_page", "", BOB)
-    acts.tag("0123456789ab", ids[0], "missed_instruction", "", ADA)  # in place of the first
-    tags = error_tags(service.engine, "small")
-    assert [(tag.tagger, tag.category, tag.note) for tag in tags] == [
-        ("ada", "grounding_mismatch", "it clicks the second row"),
-        ("bob", "wrong_page", ""),
-        ("ada", "missed_instruction", ""),
-    ]
-    assert dict(count_tags(tags).overall) == {"missed_instruction": 1, "wrong_page": 1}
-    assert error_tags(service.engine, "another") == []
-
-
 def test_a_tag_that_is_not_in_order_is_refused_with_every_problem(acts, service, ids):
     with pytest.raises(ErrorTagInvalid) as refused:
         acts.tag("", ids[0], "Not A Name", "", ADA)
     assert {field for field, _ in refused.value.problems} == {"judge", "category"}
     assert error_tags(service.engine, "small") == []
-
-
-def test_hidden_test_labels_admit_no_tag_of_a_test_error(service):
-    private = with_rules(service, is_public=False)
-    acts = ReaderActions(private.engine, private.suite, private.clock)
-    with pytest.raises(PermissionDenied, match="hidden"):
-        acts.tag("a", private.suite.split("test")[0].trajectory_id, "missed_instruction", "", ADA)
-    acts.tag("a", private.suite.split("dev")[0].trajectory_id, "missed_instruction", "", ADA)
 
 
 def test_an_account_has_so_many_tags_in_24_hours(acts, ids, monkeypatch):
@@ -86,37 +69,14 @@ def test_an_account_has_so_many_tags_in_24_hours(acts, ids, monkeypatch):
     acts.tag("a", ids[2], "missed_instruction", "", BOB)
 
 
-DISPUTES_ADA, MIA = Actor("ada"), Actor("mia", is_maintainer=True)
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def disputes_acts(service, clock) -> ReaderActions:
-    return ReaderActions(service.engine, service.suite, clock)
-
-
-def test_a_dispute_is_a_record_and_so_is_its_decision(disputes_acts, service, ids):
-    filed = disputes_acts.dispute(
-        ids[0], "success", "  Step 4 opens another product.\nSee the title. ", DISPUTES_ADA
-    )
+def test_a_dispute_is_a_record_and_so_is_its_decision(acts, service, ids):
+    filed = acts.dispute(ids[0], "success", "  Step 4 opens another product.\nSee the title. ", ADA)
     assert filed.body == {
         "dispute_id": "1", "suite": "small", "split": "test", "trajectory_id": ids[0],
         "question": "success", "text": "Step 4 opens another product.\nSee the title.",
     }  # fmt: skip
-    disputes_acts.decide("1", "corrected", "the product is another one", MIA, "no")
-    (found,) = disputes_acts.disputes()
+    acts.decide("1", "corrected", "the product is another one", MIA, "no")
+    (found,) = acts.disputes()
     assert (found.by, found.decided.outcome, found.decided.by) == ("ada", "corrected", "mia")
     assert (found.decided.value, found.decided.sequence) == ("no", 2)
     with snapshot(service.engine) as session:
@@ -125,25 +85,23 @@ def test_a_dispute_is_a_record_and_so_is_its_decision(disputes_acts, service, id
     assert check_event_log(records) == []
 
 
-def test_every_spelling_of_a_trajectory_is_that_trajectory(disputes_acts, service):
+def test_every_spelling_of_a_trajectory_is_that_trajectory(acts, service):
     name = "assistantbench/agent-a/assistantbench.improved.validation.0"
-    filed = disputes_acts.dispute(
-        name.replace(".improved.", "."), "repetition", "it scrolls in circles", DISPUTES_ADA
-    )
+    filed = acts.dispute(name.replace(".improved.", "."), "repetition", "it scrolls in circles", ADA)
     assert filed.body["trajectory_id"] == service.suite.find(name).trajectory_id
 
 
-def test_of_several_decisions_the_last_one_counts_and_all_are_kept(disputes_acts, ids):
-    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
-    disputes_acts.decide("1", "kept", "the goal was reached", MIA)
-    disputes_acts.decide("1", "corrected", "no: the cart was empty", MIA, "no")
-    (found,) = disputes_acts.disputes()
+def test_of_several_decisions_the_last_one_counts_and_all_are_kept(acts, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
+    acts.decide("1", "kept", "the goal was reached", MIA)
+    acts.decide("1", "corrected", "no: the cart was empty", MIA, "no")
+    (found,) = acts.disputes()
     assert [each.outcome for each in found.decisions] == ["kept", "corrected"]
     assert found.decided.outcome == "corrected"
     with pytest.raises(SubmissionError, match="corrected already"):
-        disputes_acts.decide("1", "corrected", "again", MIA, "no")
-    disputes_acts.decide("1", "corrected", "nobody can tell", MIA, "unsure")
-    assert disputes_acts.disputes()[0].decided.value == "unsure"
+        acts.decide("1", "corrected", "again", MIA, "no")
+    acts.decide("1", "corrected", "nobody can tell", MIA, "unsure")
+    assert acts.disputes()[0].decided.value == "unsure"
 
 
 @pytest.mark.parametrize(
@@ -156,87 +114,59 @@ def test_of_several_decisions_the_last_one_counts_and_all_are_kept(disputes_acts
     ],
 )
 def test_a_correction_names_an_answer_of_its_question_and_nothing_else_does(
-    disputes_acts, ids, question, decision, answer, why
+    acts, ids, question, decision, answer, why
 ):
-    disputes_acts.dispute(ids[0], question, "wrong", DISPUTES_ADA)
+    acts.dispute(ids[0], question, "wrong", ADA)
     with pytest.raises(SubmissionError, match=why):
-        disputes_acts.decide("1", decision, "looked again", MIA, answer)
-    assert disputes_acts.disputes()[0].decided is None
+        acts.decide("1", decision, "looked again", MIA, answer)
+    assert acts.disputes()[0].decided is None
 
 
-def test_of_two_maintainers_who_decide_at_once_the_second_is_told_of_the_first(disputes_acts, ids):
-    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
-    disputes_acts.decide("1", "kept", "the goal was reached", MIA, seen=0)
+def test_of_two_maintainers_who_decide_at_once_the_second_is_told_of_the_first(acts, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
+    acts.decide("1", "kept", "the goal was reached", MIA, seen=0)
     with pytest.raises(SubmissionError, match=r"mia decided this dispute since you loaded the page \(kept\)"):
-        disputes_acts.decide("1", "corrected", "it was not", Actor("zoe", is_maintainer=True), "no", seen=0)
-    assert [each.by for each in disputes_acts.disputes()[0].decisions] == ["mia"]
+        acts.decide("1", "corrected", "it was not", Actor("zoe", is_maintainer=True), "no", seen=0)
+    assert [each.by for each in acts.disputes()[0].decisions] == ["mia"]
 
 
-def test_who_may_not_is_refused_and_nothing_is_recorded(disputes_acts, service, ids):
-    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
     with pytest.raises(PermissionDenied):
-        disputes_acts.decide("1", "kept", "mine", DISPUTES_ADA)
-    ModerationService(service.engine, service.suite, disputes_acts.clock).decide_account(
+        acts.decide("1", "kept", "mine", ADA)
+    ModerationService(service.engine, service.suite, acts.clock).decide_account(
         "banned", "bob", MIA, "spam", even_if_unknown=True
     )
     with pytest.raises(PermissionDenied, match="closed"):
-        disputes_acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
-    assert len(disputes_acts.disputes()) == 1 and disputes_acts.disputes()[0].decided is None
+        acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
+    assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "why"),
-    [
-        ("reward", "wrong", "question: use one of success"),
-        ("success", " \n ", "say what is wrong"),
-        ("success", "x" * (TEXT_LENGTH + 1), "shorten it"),
-        ("success", "half \ud800 a character", "write it again"),
-    ],
-)
-def test_what_cannot_be_kept_is_refused_in_words(disputes_acts, ids, question, text, why):
-    with pytest.raises(SubmissionError, match=why):
-        disputes_acts.dispute(ids[0], question, text, DISPUTES_ADA)
-    assert disputes_acts.disputes() == []
-
-
-def test_there_is_no_dispute_of_what_is_not_there(disputes_acts):
-    with pytest.raises(KeyError):
-        disputes_acts.dispute("webarena/agent-z/webarena.0", "success", "wrong", DISPUTES_ADA)
-    with pytest.raises(KeyError):
-        disputes_acts.decide("7", "kept", "no such one", MIA)
-
-
-def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(disputes_acts, ids):
-    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
+    acts.dispute(ids[0], "success", "wrong", ADA)
     with pytest.raises(SubmissionError, match=r"open dispute of this \(dispute 1\)"):
-        disputes_acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
-    disputes_acts.dispute(ids[0], "repetition", "another question", DISPUTES_ADA)
-    disputes_acts.dispute(ids[0], "success", "another person", Actor("bob"))
-    disputes_acts.decide("1", "kept", "looked again", MIA)
-    assert (
-        disputes_acts.dispute(ids[0], "success", "new: the log shows it", DISPUTES_ADA).body["dispute_id"]
-        == "4"
-    )
+        acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
+    acts.dispute(ids[0], "repetition", "another question", ADA)
+    acts.dispute(ids[0], "success", "another person", Actor("bob"))
+    acts.decide("1", "kept", "looked again", MIA)
+    assert acts.dispute(ids[0], "success", "new: the log shows it", ADA).body["dispute_id"] == "4"
 
 
-def test_an_account_has_so_many_in_24_hours_whatever_its_capitals(disputes_acts, clock, ids):
+def test_an_account_has_so_many_in_24_hours_whatever_its_capitals(acts, clock, ids):
     for n in range(DISPUTES_A_DAY):
-        disputes_acts.dispute(ids[n], "success", "wrong", DISPUTES_ADA)
+        acts.dispute(ids[n], "success", "wrong", ADA)
     with pytest.raises(RateLimited, match="20 disputes in 24 hours") as refused:
-        disputes_acts.dispute(ids[-1], "success", "wrong", Actor("ADA"))
+        acts.dispute(ids[-1], "success", "wrong", Actor("ADA"))
     assert refused.value.next_at == NOW + timedelta(hours=24)
-    disputes_acts.dispute(ids[-1], "success", "another account", Actor("bob"))
+    acts.dispute(ids[-1], "success", "another account", Actor("bob"))
     clock.now += timedelta(hours=24)
-    disputes_acts.dispute(ids[-1], "success", "a day later", DISPUTES_ADA)
+    acts.dispute(ids[-1], "success", "a day later", ADA)
 
 
-def test_disputes_make_no_new_board(disputes_acts, service, ids):
+def test_disputes_make_no_new_board(acts, service, ids):
     before = service.records.board()
-    disputes_acts.dispute(ids[0], "success", "wrong", DISPUTES_ADA)
+    acts.dispute(ids[0], "success", "wrong", ADA)
     assert service.records.board() is before
-
-
-TEXT, REASON = "it says success", "the reason of it"
 
 
 def dispute(split: str, decision: str | None) -> Dispute:

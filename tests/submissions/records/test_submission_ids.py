@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records.database import transaction
@@ -11,13 +9,6 @@ from submissions.records.event_log import add_event
 from submissions.records.integrity import verify
 from submissions.scoring import scorer
 from tests.support.submissions import declaration, send, verdicts
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def own_settings(request, settings, tmp_path):
-    is_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
-    return settings.model_copy(update={"database_url": url})
 
 
 def test_a_submission_whose_id_is_taken_gets_another_one(own_settings):

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from arb.core.settings import Settings
 from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
@@ -17,17 +18,9 @@ MAINTAINER = Actor("Mia", is_maintainer=True)
 
 
 @pytest.fixture
-def corrected(service, suite_folder, tmp_path):
+def corrected(service, suite_folder):
     """The same records, under labels in which the first six test trajectories have the other success."""
-    lines = (suite_folder / "labels.csv").read_text().splitlines()
-    swap = {"Successful": "Unsuccessful", "Unsuccessful": "Successful"}
-    for place in range(1, 7):
-        cells = lines[place].split(",")
-        cells[5] = swap[cells[5]]
-        lines[place] = ",".join(cells)
-    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-    changed = service.settings.model_copy(update={"labels": f"csv:{tmp_path / 'labels.csv'}"})
-    return SubmissionsApp(changed)
+    return SubmissionsApp(with_swapped(service.settings, suite_folder, 6))
 
 
 def test_ranks_before_and_after_are_recorded_once_and_old_scores_stay(service, corrected):
@@ -60,8 +53,8 @@ def test_the_first_version_has_nothing_before_it(service):
     assert rescorings(service) == []
 
 
-def private_service(settings, folder, swapped: int, clock) -> SubmissionsApp:
-    """Hidden labels, of which the first ``swapped`` have the other success than in the suite's file."""
+def with_swapped(settings, folder, swapped: int) -> Settings:
+    """Settings with labels of which the first ``swapped`` have the other success than in the suite's file."""
     lines = (folder / "labels.csv").read_text().splitlines()
     swap = {"Successful": "Unsuccessful", "Unsuccessful": "Successful"}
     for place in range(1, swapped + 1):
@@ -70,7 +63,12 @@ def private_service(settings, folder, swapped: int, clock) -> SubmissionsApp:
         lines[place] = ",".join(cells)
     path = settings.state_dir.parent / f"labels-{swapped}.csv"
     path.write_text("\n".join(lines) + "\n")
-    given = settings.model_copy(update={"labels": f"csv:{path}"})
+    return settings.model_copy(update={"labels": f"csv:{path}"})
+
+
+def private_service(settings, folder, swapped: int, clock) -> SubmissionsApp:
+    """A service whose labels are hidden, so many of them swapped."""
+    given = with_swapped(settings, folder, swapped)
     rules = {"fewest_positives": 1, "files_a_year": 4, "public_rows_a_year": 2, "round_days": 1}
     return with_rules(SubmissionsApp(given, clock=clock), is_public=False, **rules)
 

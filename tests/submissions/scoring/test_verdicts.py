@@ -57,13 +57,6 @@ def test_texts_that_are_too_many_cost_nobody_the_verdicts(service):
     assert found.reasoning is None
 
 
-def test_they_are_read_once_and_kept(service, monkeypatch):
-    receipt = send(service, verdicts(service.suite))
-    first = service.records.verdicts(receipt.submission_id)
-    monkeypatch.setattr(service.files, "read", None)  # would fail if it were called
-    assert service.records.verdicts(receipt.submission_id) is first
-
-
 @pytest.mark.parametrize("submission_id", ["", "0" * 12, "../../etc", "a\x00b", "paper/aer-c", "é" * 12])
 def test_an_id_that_is_in_no_record_is_a_key_error(service, submission_id):
     with pytest.raises(KeyError):

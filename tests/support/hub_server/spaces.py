@@ -13,13 +13,10 @@ SDKS = ("gradio", "docker", "streamlit", "static")
 
 @dataclass
 class SpaceRepository(Repository):
-    """A Space. ``writes`` lists what was set: (what, name)."""
-
     sdk: str = "gradio"
     variables: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     volumes: list[dict[str, Any]] | None = None
-    writes: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self):
         super().__post_init__()
@@ -41,14 +38,12 @@ def read_variables(api, request: Request, repo: str) -> Answer:
 def set_variable(api, request: Request, repo: str) -> Answer:
     space, asked = api.writable(request, repo), request.json()
     space.variables[asked["key"]] = asked["value"]
-    space.writes.append(("variable", asked["key"]))
     return read_variables(api, request, repo)
 
 
 def remove_variable(api, request: Request, repo: str) -> Answer:
     space, asked = api.writable(request, repo), request.json()
     space.variables.pop(asked["key"], None)
-    space.writes.append(("variable removed", asked["key"]))
     return read_variables(api, request, repo)
 
 
@@ -65,7 +60,6 @@ def runtime(api, request: Request, repo: str) -> Answer:
 def set_volumes(api, request: Request, repo: str) -> Answer:
     space = api.writable(request, repo)
     space.volumes = request.json()["volumes"]
-    space.writes.extend(("volume", volume["mountPath"]) for volume in space.volumes)
     return as_json({"success": True})
 
 
