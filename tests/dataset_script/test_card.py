@@ -141,11 +141,6 @@ def test_a_suites_title_description_links_and_citation_are_in_its_card():
     assert card.index("@misc{ours}") < card.index("Made with") < card.index("@article{lu2025")
 
 
-def test_what_the_suite_says_of_itself_is_in_the_card():
-    card = render_card(replace(OWN, about="**How the labels were made.** By looking."))
-    assert "\n\n**How the labels were made.** By looking.\n\n" in card
-
-
 def test_a_blind_dataset_says_what_it_hides_and_what_not():
     assert "**Blind**" not in render_card(OWN)
     card = render_card(replace(OWN, is_blind=True))

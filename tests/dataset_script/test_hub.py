@@ -244,12 +244,13 @@ def test_a_card_that_the_hub_does_not_accept_is_reported_and_nothing_is_committe
         ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN has no right to do this"),
     ],
 )
-def test_a_token_that_may_not_write_is_reported(hub, publish, folder, token, message):
+def test_a_token_that_may_not_write_is_reported_at_once(hub, publish, folder, pauses, token, message):
     hub.api.accounts["hf_stranger"] = Account("stranger")
     hub.api.accounts["hf_reader"] = Account("maintainer", may_write=False)
     with pytest.raises(HubError, match=message) as refused:
         publish(folder, token=token)
     assert "hf_" not in str(refused.value)
+    assert pauses == []
     assert REPO not in hub.api.repositories
 
 
@@ -302,11 +303,13 @@ def test_an_answer_lost_on_the_way_makes_no_second_commit(hub, publish, folder):
     assert commits(hub) == 1 and done.committed
 
 
-def test_a_500_before_the_commit_is_tried_again(hub, publish, folder, pauses):
+def test_a_500_before_the_commit_is_told_and_tried_again(hub, publish, folder, pauses):
     hub.fail("POST", COMMIT, status=500, times=2)
-    publish(folder)
+    lines = []
+    publish(folder, say=lines.append)
     assert commits(hub) == 1
     assert pauses == [1, 2]
+    assert lines[0] == "the Hub answered 500 (a fault of the server); trying again in 1 s"
 
 
 @pytest.mark.parametrize(

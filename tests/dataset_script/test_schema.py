@@ -3,11 +3,9 @@ import json
 import pytest
 from datasets import ClassLabel, Features, Image, List, Value
 
-from arb.core.vocabulary import LABELS
 from dataset_script.schema import (
     CONFIGURATIONS,
     DEFAULT,
-    LABEL_COLUMNS,
     STEP_FIELDS,
     arrow_schema,
     complete_row,
@@ -108,29 +106,11 @@ def test_the_parquet_schema_is_that_of_the_features_and_carries_them(configurati
     assert '"_type": "List"' not in json.dumps(carried)  # a word that datasets 2 and 3 do not know
 
 
-def test_no_column_but_those_of_rewards_speaks_of_a_reward():
-    for name, configuration in CONFIGURATIONS.items():
-        columns = [field.name for column in configuration.columns for field in (column, *column.fields)]
-        assert any("reward" in column for column in columns) == (name == "rewards")
-
-
-def test_index_1_of_every_class_is_the_positive_class():
-    for name in ("trajectories", "annotations", "judgments"):
-        positive = {label: features(name)[label].int2str(1) for label in LABELS}
-        assert positive == {"success": "successful", "side_effect": "yes", "repetition": "yes"}
-    assert list(LABEL_COLUMNS) == [*LABELS, "optimality"]
-
-
 def test_every_column_has_one_sentence_that_ends():
     for configuration in CONFIGURATIONS.values():
         for column in (*configuration.columns, *STEP_FIELDS):
             assert column.sentence.endswith(".")
             assert "|" not in column.sentence + column.type_description  # it would break the card's table
-
-
-def test_the_error_columns_sentence_says_whose_error_it_is():
-    sentence = next(field.sentence for field in STEP_FIELDS if field.name == "last_action_error")
-    assert "step before" in sentence
 
 
 def test_the_older_schema_is_without_the_columns_and_the_fields_that_came_later():

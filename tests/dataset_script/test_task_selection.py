@@ -122,15 +122,6 @@ def test_the_guides_commands_draw_as_many_tasks_as_it_says(released_package, tmp
         assert done.stderr.startswith(f"{tasks} tasks: ")
 
 
-@pytest.mark.parametrize("benchmark", PAPER_TASKS)
-def test_the_shipped_suite_has_the_papers_sizes_too(benchmark):
-    tasks = {t.task for t in load_suite().trajectories if t.benchmark == benchmark}
-
-    assert len(tasks) == PAPER_TASKS[benchmark]
-    if benchmark in PAPER_SIZES:
-        assert sum(PAPER_SIZES[benchmark].values()) == 100
-
-
 def test_a_total_is_shared_evenly_and_the_largest_give_what_is_left_over():
     # a gives all its 2; 9 - 2 = 7 are left for three: 2 each, and one more of the largest
     assert even_shares({"d": 9, "a": 2, "c": 5, "b": 3}, 9) == {"a": 2, "b": 2, "c": 2, "d": 3}

@@ -11,9 +11,12 @@ from dataset_script.build import shards
 from dataset_script.build.build import BuildOptions
 from dataset_script.build.build import build as build_dataset
 from dataset_script.build.parts import choose_suite
-from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema, features
+from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, features
 from dataset_script.sources.base import SourceError, SourceFile
 from dataset_script.verify.check import verify
+from tests.support.released_layout import cleaned as make_cleaned
+from tests.support.released_layout import png as make_png
+from tests.support.released_layout import step as make_step
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
 TEST_1, TEST_2 = "shop/GenericAgent-a/shop.2", "shop/GenericAgent-b/shop.resized.2"
@@ -86,7 +89,7 @@ def test_files_in_the_other_spelling_and_under_trajectories_are_taken(source, ou
     assert [row["trajectory_id"] for row in table(out, "dev", "judgments")] == [DEV_2]
 
 
-def test_screenshots_are_the_bytes_of_the_files(full_source, out, suite, table, make_png, make_step):
+def test_screenshots_are_the_bytes_of_the_files(full_source, out, suite, table):
     steps = [make_step(num, screenshot_path=f"screenshots/{DEV_1}/x{num}.png") for num in range(2)]
     full_source.put(DEV_1, steps=steps)
     full_source.picture(DEV_1, 0)
@@ -107,7 +110,7 @@ def everything(path):
     )
 
 
-def test_nothing_private_reaches_the_dataset(source, out, suite, make_cleaned, make_step, suite_folder):
+def test_nothing_private_reaches_the_dataset(source, out, suite, suite_folder):
     content = make_cleaned() | {
         "summary_info": {
             "cum_reward": 0.735190001,
@@ -191,12 +194,6 @@ def test_several_shards_load_as_one_split_in_order(full_source, out, suite, load
     ]
     assert list(load(out)["test"]["trajectory_id"]) == [TEST_1, TEST_2, TEST_3]
     assert [row["trajectory_id"] for row in load(out, streaming=True)["dev"]] == [DEV_1, DEV_2]
-
-
-def test_columns_that_hold_only_nulls_keep_their_types(full_source, out, suite):
-    build(full_source.path, out, suite)
-    for name in ("trajectories", "steps", "trajectories_with_screenshot"):
-        assert pq.read_schema(out / "data" / name / "test-00000-of-00001.parquet") == arrow_schema(name)
 
 
 def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
@@ -286,33 +283,8 @@ def test_a_dataset_can_be_built_from_a_published_one_with_the_same_bytes(
     assert first == again
 
 
-def files_of(ids):
-    return [SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids]
-
-
-def suite_of(*ids):
-    return choose_suite([SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids])
-
-
-def test_the_suite_is_found_by_the_ids_in_any_spelling():
-    assert suite_of("localshop/GenericAgent-scripted-hasty/localshop.3").name == "localshop"
-    official = "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.resized.220"
-    assert suite_of("strange/one/here", official).name == "agent-reward-bench"
-
-
-def test_ids_of_no_suite_are_refused_with_the_first_and_what_to_do():
-    with pytest.raises(
-        SuiteError, match=r"the 4 trajectories found, such as a/b/0, a/b/1, a/b/2; give --suite"
-    ):
-        suite_of(*(f"a/b/{number}" for number in range(4)))
-
-
 def test_ids_of_two_suites_are_refused():
     ids = [load_suite(name).trajectories[0].trajectory_id for name in ("localshop", "agent-reward-bench")]
+    files = [SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids]
     with pytest.raises(SuiteError, match=r"several suites \(agent-reward-bench, localshop\)"):
-        suite_of(*ids)
-
-
-def test_a_folder_that_is_no_source_is_refused(tmp_path, out):
-    with pytest.raises(SourceError, match="holds no runs that can be read"):
-        build(tmp_path / "absent", out)
+        choose_suite(files)

@@ -18,7 +18,9 @@ from dataset_script.build.output import OutputError
 from dataset_script.build.report import lines
 from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.base import SourceError
-from dataset_script.sources.released import ReleasedSource
+from tests.support.released_layout import cleaned as make_cleaned
+from tests.support.released_layout import png as make_png
+from tests.support.released_layout import step as make_step
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
 TEST_1, TEST_2 = "shop/GenericAgent-a/shop.2", "shop/GenericAgent-b/shop.resized.2"
@@ -33,9 +35,7 @@ def names(findings, code):
     return [finding.file for finding in findings if finding.code == code]
 
 
-def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(
-    full_source, out, suite, make_cleaned, table
-):
+def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(full_source, out, suite, table):
     whole = json.dumps(make_cleaned()).encode()
     cut = full_source.put(DEV_1, whole[:-20])
     full_source.put(DEV_2, valid=False)
@@ -67,7 +67,7 @@ def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(
 
 
 def test_links_out_of_the_source_are_named_and_nothing_behind_them_is_read(
-    full_source, out, suite, tmp_path, make_cleaned, make_step, make_png, table
+    full_source, out, suite, tmp_path, table
 ):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -117,14 +117,6 @@ def test_a_built_folder_with_a_link_out_of_it_is_no_source(full_source, out, sui
         build(out, tmp_path / "second" / "dataset", suite)
 
 
-def test_trajectories_of_the_suite_that_the_source_lacks_are_named(source, out, suite):
-    source.put(DEV_1)
-    source.put(TEST_3)
-    report = build(source.path, out, suite)
-    assert names(report.left_out, "missing") == [TEST_1, DEV_2, TEST_2]
-    assert (report.built(), report.damaged()) == (2, 0)
-
-
 def test_of_two_files_for_one_trajectory_the_released_spelling_is_taken_and_the_other_named(
     source, out, suite, table
 ):
@@ -150,7 +142,7 @@ def test_a_second_file_stands_in_for_a_broken_first_one(source, out, suite, tabl
     assert not names(report.left_out, "duplicate")
 
 
-def test_what_is_odd_but_kept_is_noted(full_source, out, suite, make_cleaned, make_step, suite_folder, table):
+def test_what_is_odd_but_kept_is_noted(full_source, out, suite, suite_folder, table):
     full_source.picture(DEV_1, 0, b"no picture")
     last_acts = make_cleaned()["steps"]
     last_acts[0]["screenshot_path"] = "x"
@@ -198,9 +190,7 @@ def fuzzed(whole: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(
-    full_source, out, suite, make_cleaned, seed, table
-):
+def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(full_source, out, suite, seed, table):
     chance = random.Random(seed)
     whole = json.dumps(make_cleaned()).encode()
     for trajectory_id in (DEV_1, TEST_1, TEST_2):
@@ -246,14 +236,6 @@ def test_notes_alone_do_not_trouble_strict(full_source, out, suite):
     assert (report.published, names(report.notes, "no_goal")) == (True, [DEV_1])
 
 
-def test_a_source_of_bad_files_only_publishes_nothing(source, out, suite):
-    source.put(DEV_1, b"")
-    report = build(source.path, out, suite)
-    assert (report.published, report.built()) == (False, 0)
-    assert not out.exists()
-    assert list(out.parent.iterdir()) == []
-
-
 def test_a_build_replaces_the_one_before_whole(full_source, source, out, suite, table):
     build(full_source.path, out, suite)
     for name in ("shop.1.json", "shop.2.json"):
@@ -272,19 +254,6 @@ def test_something_else_at_the_place_is_refused_before_anything_is_read(
     with pytest.raises(OutputError, match="no dataset built here"):
         build(full_source.path, out, suite)
     assert contents(out) == {"thesis.tex": b"mine"}
-
-
-@pytest.fixture
-def read_files(monkeypatch):
-    """The names of the files that are read, in this process."""
-    read, real = [], ReleasedSource.read
-
-    def noted(self, file):
-        read.append(file.name)
-        return real(self, file)
-
-    monkeypatch.setattr(ReleasedSource, "read", noted)
-    return read
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError("disk full")])

@@ -1,50 +1,25 @@
 """The official suite with a synthetic file for each of its 1,302 trajectories: the counts of the paper."""
 
-import json
-
 import pyarrow.parquet as pq
 import pytest
 
 from arb.core.suite import load_dev_labels, load_suite
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.schema import LABEL_COLUMNS
+from tests.support.released_layout import SourceFolder
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("official")
     suite = load_suite()
+    source = SourceFolder(folder / "trajectories")
+    steps = [
+        {"num": 0, "action": "noop()", "axtree": "page", "axtree_pruned": "page"},
+        {"num": 1, "axtree": "page", "axtree_pruned": "page"},
+    ]
     for trajectory in suite.trajectories:
-        benchmark, agent, task_id = trajectory.trajectory_id.split("/")
-        place = (
-            folder
-            / "trajectories"
-            / "cleaned"
-            / benchmark
-            / agent
-            / f"{agent}_on_{benchmark}"
-            / f"{task_id}.json"
-        )
-        place.parent.mkdir(parents=True, exist_ok=True)
-        content = {
-            "benchmark": benchmark,
-            "agent": agent,
-            "model": agent,
-            "valid": True,
-            "goal": f"Synthetic goal of {task_id}\n",
-            "summary_info": {"cum_reward": 0.0},
-            "steps": [
-                {
-                    "num": 0,
-                    "action": "noop()",
-                    "reasoning": "Synthetic.",
-                    "axtree": "page",
-                    "axtree_pruned": "page",
-                },
-                {"num": 1, "axtree": "page", "axtree_pruned": "page"},
-            ],
-        }
-        place.write_text(json.dumps(content))
+        source.put(trajectory.trajectory_id, steps=steps)
     out = folder / "agent-reward-bench"
     return out, build(folder, out, options=BuildOptions(workers=1))
 
@@ -92,8 +67,3 @@ def test_labels_are_on_dev_only(built):
 def test_no_annotator_is_named(built):
     annotators = {row["annotator"] for row in rows(built[0], "annotations", "dev")}
     assert annotators == {f"annotator-{number}" for number in range(1, 8)}
-
-
-def test_no_task_is_in_both_splits(built):
-    tasks = {split: {row["task"] for row in rows(built[0], "tasks", split)} for split in ("dev", "test")}
-    assert not tasks["dev"] & tasks["test"]

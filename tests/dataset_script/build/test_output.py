@@ -22,14 +22,6 @@ def test_nothing_an_empty_folder_and_our_own_build_may_be_replaced(tmp_path, our
         check_replaceable(out, tmp_path / "source")
 
 
-def test_a_folder_that_is_no_build_of_ours_is_refused(tmp_path):
-    out = tmp_path / "thesis"
-    out.mkdir()
-    (out / "README.md").write_text("my thesis")
-    with pytest.raises(OutputError, match="no dataset built here"):
-        check_replaceable(out, tmp_path / "source")
-
-
 def test_a_build_with_other_things_in_it_is_refused_with_their_names(tmp_path, ours):
     (ours / ".git").mkdir()
     with pytest.raises(OutputError, match=r"also holds \.git"):
