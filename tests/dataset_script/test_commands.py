@@ -58,9 +58,7 @@ def page_about_rewards(shared, tmp_path):
 
 
 @pytest.mark.shared
-def test_words_on_a_page_are_a_warning_and_a_missing_run_is_allowed_by_name(
-    page_about_rewards, tmp_path, monkeypatch
-):
+def test_words_on_a_page_warn_and_a_missing_run_is_allowed_by_name(page_about_rewards, tmp_path, monkeypatch):
     source, page, missing = page_about_rewards
     out = tmp_path / "localshop"
     build = ["build", "--source", source, "--out", out, "--workers", 1, "--strict"]

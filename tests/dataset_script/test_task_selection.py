@@ -94,9 +94,7 @@ def test_a_draw_as_in_the_paper_has_the_papers_sizes(released_package, benchmark
 
 @pytest.mark.labels
 @pytest.mark.parametrize("benchmark", AS_IN_THE_PAPER)
-def test_the_released_tasks_are_among_those_to_draw_from_and_have_the_papers_sizes(
-    released_package, benchmark
-):
+def test_the_released_tasks_are_among_those_to_draw_from_with_the_papers_sizes(released_package, benchmark):
     name, options = AS_IN_THE_PAPER[benchmark]
     with released_package("splits").open(newline="") as file:
         released = {row["task_id"]: benchmark_of(row) for row in csv.DictReader(file)}

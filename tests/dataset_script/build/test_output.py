@@ -40,15 +40,6 @@ def test_the_source_and_what_holds_it_are_refused(ours):
             check_replaceable(ours, source)
 
 
-def test_a_staged_folder_takes_the_place_and_leaves_nothing_beside(ours):
-    with work_folder(ours) as work:
-        stage_new(work.staged)
-        put_in_place(work.staged, ours)
-    assert (ours / "README.md").read_text().endswith("new")
-    assert not (ours / "data").exists()
-    assert list(ours.parent.iterdir()) == [ours]
-
-
 def test_a_place_whose_parents_are_absent_is_made_with_ordinary_permissions(tmp_path):
     out = tmp_path / "a" / "b"
     with work_folder(out) as work:
@@ -91,14 +82,3 @@ def test_where_something_else_came_meanwhile_the_old_one_is_not_lost(ours, monke
         put_in_place(work.staged, ours)
     (aside,) = ours.parent.glob(f".{ours.name}.replaced-*")
     assert (aside / "README.md").read_text().endswith("old")
-
-
-def test_parts_stay_after_an_interruption_and_only_then(ours):
-    with pytest.raises(KeyboardInterrupt), work_folder(ours) as work:
-        (work.parts / "one").mkdir()
-        stage_new(work.staged)
-        raise KeyboardInterrupt
-    with work_folder(ours) as work:
-        assert [path.name for path in work.parts.iterdir()] == ["one"]
-        assert list(work.staged.iterdir()) == []  # what was half-built is gone
-    assert list(ours.parent.iterdir()) == [ours]

@@ -14,7 +14,7 @@ from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
 from dataset_script.sources.released import ReleasedSource
-from tests.support.released_layout import png as make_png
+from tests.support.released_layout import png
 from tests.support.released_layout import step as make_step
 
 REPOSITORY = Path(__file__).parents[3]
@@ -143,13 +143,11 @@ def test_a_part_that_was_cut_off_is_made_again(source, task, read_files, name, l
 def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, tmp_path):
     source.put(DEV_1, steps=[make_step(0), make_step(1), make_step(2)])
     odd = tmp_path / os.fsdecode(b"not \xff UTF-8.png")
-    odd.write_bytes(make_png(2))
+    odd.write_bytes(png(2))
     steps = task().source.read(*task().files)[0].steps
-    with_both = [
-        replace(one, screenshot=each) for one, each in zip(steps, (make_png(1), None, odd), strict=True)
-    ]
+    with_both = [replace(one, screenshot=each) for one, each in zip(steps, (png(1), None, odd), strict=True)]
     part = make_part(replace(task(), source=_ChangedSource(task().source, steps=tuple(with_both))))
-    expected = [{"bytes": make_png(1), "path": None}, None, {"bytes": make_png(2), "path": None}]
+    expected = [{"bytes": png(1), "path": None}, None, {"bytes": png(2), "path": None}]
     assert part.table("steps")["screenshot"].to_pylist() == expected
 
 
@@ -212,7 +210,7 @@ class _ChangedSource:
         return self._source.identity(file)
 
 
-def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(source, task, table):
+def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(source, task):
     source.put(DEV_1)
     source.judge(DEV_1, "nnetnav", "Reward: 4")
     source.judge(DEV_1, "aer", {"error": "x"}, ending="_error")

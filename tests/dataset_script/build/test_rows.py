@@ -19,7 +19,7 @@ from dataset_script.build.rows import (
 )
 from dataset_script.sources.base import Note
 from tests.support.annotations import by
-from tests.support.released_layout import png as make_png
+from tests.support.released_layout import png
 
 DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"
 LABELS = by(DEV, None, "yes", "no", None, "3")
@@ -120,12 +120,10 @@ def test_only_line_ends_are_taken_off_the_goal(run):
 
 
 def test_the_final_screenshot_is_the_last_steps_and_goal_images_are_kept(run):
-    steps = (*run.recording.steps[:2], replace(run.recording.steps[2], screenshot=make_png(9)))
-    built = screenshot_row(
-        replace(run, recording=replace(run.recording, steps=steps, goal_images=(make_png(1),)))
-    )
-    assert built["final_screenshot"]["bytes"] == make_png(9)
-    assert [image["bytes"] for image in built["goal_images"]] == [make_png(1)]
+    steps = (*run.recording.steps[:2], replace(run.recording.steps[2], screenshot=png(9)))
+    built = screenshot_row(replace(run, recording=replace(run.recording, steps=steps, goal_images=(png(1),))))
+    assert built["final_screenshot"]["bytes"] == png(9)
+    assert [image["bytes"] for image in built["goal_images"]] == [png(1)]
 
 
 @pytest.mark.parametrize(("reward", "verdict"), [(0.75, 1), (0.5, 0), (0.0, 0), (None, None)])
@@ -154,12 +152,12 @@ def test_what_is_odd_is_noted_and_kept(run):
 
 
 def test_pictures_are_checked_and_broken_ones_are_named_and_left_out(run, tmp_path):
-    (tmp_path / "whole.png").write_bytes(make_png(1))
-    pictures = [tmp_path / "whole.png", make_png(2)[:-5], tmp_path / "absent.png"]
+    (tmp_path / "whole.png").write_bytes(png(1))
+    pictures = [tmp_path / "whole.png", png(2)[:-5], tmp_path / "absent.png"]
     steps = tuple(replace(s, screenshot=p) for s, p in zip(run.recording.steps, pictures, strict=True))
-    read, notes = with_images(replace(run.recording, steps=steps, goal_images=(b"GIF89a", make_png(3))))
-    assert [step.screenshot for step in read.steps] == [make_png(1), None, None]
-    assert read.goal_images == (make_png(3),)
+    read, notes = with_images(replace(run.recording, steps=steps, goal_images=(b"GIF89a", png(3))))
+    assert [step.screenshot for step in read.steps] == [png(1), None, None]
+    assert read.goal_images == (png(3),)
     assert notes == [
         Note("broken_image", "the screenshot of step 1 is cut off"),
         Note("broken_image", "the screenshot of step 2 cannot be read (No such file or directory)"),
@@ -172,7 +170,7 @@ def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, size)
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
-    whole = make_png(1)
+    whole = png(1)
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", *size, 8, 0, 0, 0, 0))
     large = whole[:8] + header + whole[33:]  # the signature has 8 bytes, the header 25
     steps = (replace(run.recording.steps[0], screenshot=large), *run.recording.steps[1:])
@@ -184,7 +182,7 @@ def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, size)
 
 
 def test_a_picture_without_a_header_is_refused():
-    whole = make_png(1)
+    whole = png(1)
     with pytest.raises(BrokenImageError, match="has no header that can be read") as refused:
         check_picture(whole[:8] + whole[-12:])  # the signature and the end alone
     assert refused.value.code == "broken_image"

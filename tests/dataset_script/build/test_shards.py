@@ -10,7 +10,7 @@ from dataset_script.build.shards import plan_shards, render_manifest, write_shar
 from dataset_script.schema import arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.sources.released import ReleasedSource
-from tests.support.released_layout import png as make_png
+from tests.support.released_layout import png
 from tests.support.released_layout import step as make_step
 
 SHARDS = [
@@ -36,7 +36,7 @@ def parts(source, tmp_path):
             steps = [make_step(0, axtree=tree, screenshot_path=where), make_step(1)]
             source.put(name, steps=steps[:1] if final else steps)
             if pictures:
-                source.picture(name, 0, make_png(0)[:-12] + chance.randbytes(pictures) + make_png(0)[-12:])
+                source.picture(name, 0, png(0)[:-12] + chance.randbytes(pictures) + png(0)[-12:])
         released = ReleasedSource(source.path)
         folder = tmp_path / "parts"
         folder.mkdir(exist_ok=True)

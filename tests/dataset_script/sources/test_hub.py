@@ -304,7 +304,7 @@ def test_a_revision_that_is_not_there_is_reported(get, revision):
 # this machine
 
 
-def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(hub, get, out, monkeypatch):
+def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(get, out, monkeypatch):
     full_disk = SimpleNamespace(disk_usage=lambda _folder: SimpleNamespace(free=1))
     monkeypatch.setattr(hub_module, "shutil", full_disk)
     with pytest.raises(HubError, match=r"are to be fetched and 0\.0 GB are free"):
@@ -385,7 +385,7 @@ def test_the_command_exits_1_and_names_what_failed(hub, run):
     assert "1 files could not be had" in result.stderr
 
 
-def test_the_command_tells_a_users_mistake_in_one_line(run, out):
+def test_the_command_tells_a_users_mistake_in_one_line(run):
     result = run("--benchmark", "absent")
     assert result.exit_code == 2
     assert "error: there is no benchmark 'absent'; there is shop, web" in result.stderr

@@ -80,7 +80,7 @@ def test_a_folder_without_a_manifest_of_this_format_is_refused(tmp_path, content
         PublishedDataset(tmp_path / "absent")
 
 
-def test_a_folder_of_text_alone_still_gives_runs(built, tmp_path):
+def test_a_folder_of_text_alone_still_gives_runs(built):
     manifest = json.loads((built / "manifest.json").read_text())
     manifest["files"] = {n: e for n, e in manifest["files"].items() if e["configuration"] == "trajectories"}
     (built / "manifest.json").write_text(json.dumps(manifest))

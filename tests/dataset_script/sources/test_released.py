@@ -6,7 +6,7 @@ from dataset_script.sources import open_source
 from dataset_script.sources.base import Note, SourceError
 from dataset_script.sources.published import PublishedSource
 from dataset_script.sources.released import ReleasedSource
-from tests.support.released_layout import cleaned as make_cleaned
+from tests.support.released_layout import cleaned
 from tests.support.released_layout import step as make_step
 
 DEV_1 = "shop/GenericAgent-a/shop.1"
@@ -24,21 +24,6 @@ def test_a_folder_without_files_in_the_layout_is_refused(tmp_path, source):
         ReleasedSource(source.path).list_runs()
     with pytest.raises(SourceError, match="no folder cleaned/"):
         ReleasedSource(tmp_path).list_runs()
-
-
-@pytest.mark.shared
-def test_a_recorded_run_is_read_with_the_box_of_each_element_acted_on(shared):
-    released = ReleasedSource(shared / "data" / "released_layout")
-    recording, notes = released.read(next(iter(released.list_runs().files)))
-    assert notes == []
-    assert recording.trajectory_id == "localshop/GenericAgent-scripted-careful/localshop.1"
-    # fill('15', …) on the search box; its bbox in the file is [393.21875, 12.0, 206.0, 33.0]
-    assert (recording.steps[0].action, recording.steps[0].box) == (
-        "fill('15', 'teapot')",
-        (393.21875, 12.0, 206.0, 33.0),
-    )
-    assert recording.steps[0].screenshot.name == "screenshot_step_0.png"
-    assert recording.steps[-1].box is None  # no action
 
 
 def test_a_screenshot_at_another_place_is_taken_from_the_path_in_the_file(source):
@@ -74,9 +59,7 @@ def test_a_path_that_leads_out_of_the_source_or_nowhere_gives_no_screenshot(sour
         ([1, 2], None, True),
     ],
 )
-def test_a_box_is_four_numbers_of_the_element_or_null_and_a_broken_one_is_reported(
-    source, boxes, expected, told
-):
+def test_a_box_is_four_numbers_of_the_element_or_null_and_a_broken_one_is_told(source, boxes, expected, told):
     source.put(DEV_1, steps=[make_step(0, action="click('7')", bounding_boxes=boxes)])
     recording, notes = read(source)
     assert recording.steps[0].box == expected
@@ -84,7 +67,7 @@ def test_a_box_is_four_numbers_of_the_element_or_null_and_a_broken_one_is_report
 
 
 def test_boxes_that_are_no_utf8_are_reported_and_the_run_is_kept(source):
-    whole = json.dumps(make_cleaned()).encode()
+    whole = json.dumps(cleaned()).encode()
     source.put(DEV_1, whole.replace(b'"bounding_boxes": {"', b'"bounding_boxes": {"\xff', 1))
     assert [note.code for note in read(source)[1]] == ["bad_box"]
 

@@ -16,8 +16,7 @@ from dataset_script.sources.released_files import (
     read_typed,
     repair_json,
 )
-from tests.support.released_layout import cleaned as make_cleaned
-from tests.support.released_layout import judged as make_judged
+from tests.support.released_layout import cleaned, judged
 from tests.support.released_layout import step as make_step
 
 
@@ -90,7 +89,7 @@ def test_neither_prompt_nor_image_nor_reward_is_in_it(source):
 
 @pytest.mark.parametrize(("reward", "success"), [(1.0, True), (0.51, True), (0.5, False), (0.0, False)])
 def test_the_rule_based_verdict_is_a_reward_above_one_half_and_carries_none(source, reward, success):
-    content = make_judged("functional", "", reward) | {"response": None, "judge_model_name": "judge"}
+    content = judged("functional", "", reward) | {"response": None, "judge_model_name": "judge"}
     for name in ("judge_args", "completion_args", "chat_messages"):
         del content[name]
     read = read_judgment(source.judge(DEV_1, "functional", content))
@@ -143,7 +142,7 @@ def test_only_what_is_published_is_held():
 
 
 def test_fields_may_be_null_or_absent(source):
-    content = make_cleaned() | {"model": None, "valid": None, "steps": [{"num": 0}, {"num": 1, "url": None}]}
+    content = cleaned() | {"model": None, "valid": None, "steps": [{"num": 0}, {"num": 1, "url": None}]}
     del content["goal"]
     read, _ = read_cleaned(source.put("shop/GenericAgent-a/shop.1", content))
     assert (read.model, read.goal, read.steps[1].axtree) == (None, None, None)
@@ -151,7 +150,7 @@ def test_fields_may_be_null_or_absent(source):
 
 @pytest.mark.parametrize("kept", [0, 1, 0.5, 0.999])
 def test_a_file_cut_off_anywhere_is_not_json(source, kept):
-    whole = json.dumps(make_cleaned()).encode()
+    whole = json.dumps(cleaned()).encode()
     cut = whole[: kept if isinstance(kept, int) else int(len(whole) * kept)]
     assert code_of(source.put("shop/GenericAgent-a/shop.1", cut)) == "not_json"
 
@@ -224,7 +223,7 @@ def test_every_defect_has_its_code(source, content, code):
 
 
 def test_a_wrong_type_is_named_with_its_place(source):
-    content = make_cleaned() | {"steps": [make_step(0), make_step(1, url=7)]}
+    content = cleaned() | {"steps": [make_step(0), make_step(1, url=7)]}
     with pytest.raises(
         UnusableFileError, match=r"Expected `str \| null`, got `int` - at `\$.steps\[1\].url`"
     ):
@@ -250,7 +249,7 @@ def test_a_text_of_millions_of_characters_is_read(source):
 
 
 def test_nan_as_python_writes_it_is_read_and_reported(source):
-    content = make_cleaned() | {"summary_info": {"stats.x": float("nan"), "stats.y": float("-inf")}}
+    content = cleaned() | {"summary_info": {"stats.x": float("nan"), "stats.y": float("-inf")}}
     path = source.put("shop/GenericAgent-a/shop.1", content)
     assert b"NaN" in path.read_bytes() and b"-Infinity" in path.read_bytes()
     with pytest.raises(msgspec.DecodeError):  # so the strict reader alone would lose the trajectory
