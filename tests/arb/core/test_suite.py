@@ -267,9 +267,7 @@ def test_files_saved_with_a_byte_order_mark_are_read(suite_folder):
 @pytest.mark.parametrize(
     ("said", "expected"), [('labels = "public"', True), ('labels = "private"', False), ("", False)]
 )
-def test_a_suite_says_whether_its_labels_are_public_and_hides_them_when_it_says_nothing(
-    tmp_path, said, expected
-):
+def test_a_suite_says_whether_its_labels_are_public_and_by_default_hides_them(tmp_path, said, expected):
     (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
     (tmp_path / "suite.toml").write_text(said)
 
