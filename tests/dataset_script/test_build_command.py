@@ -21,17 +21,8 @@ def run(full_source, suite_folder, tmp_path):
     """Run `build` on the full source and the own suite, into out/, with more arguments."""
 
     def run_build(*more: str):
-        fixed = [
-            "--source",
-            str(full_source.path),
-            "--out",
-            str(tmp_path / "out"),
-            "--suite",
-            str(suite_folder),
-            "--workers",
-            "1",
-        ]
-        return CliRunner().invoke(app, ["build", *fixed, *more])
+        fixed = ["--source", full_source.path, "--out", tmp_path / "out", "--suite", suite_folder]
+        return CliRunner().invoke(app, ["build", *map(str, fixed), "--workers", "1", *more])
 
     return run_build
 
@@ -129,14 +120,7 @@ def test_an_interruption_is_a_line_and_leaves_nothing_half_built(run, tmp_path, 
 
 @pytest.mark.parametrize("number_of_signal", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_of_processes_ends_in_a_moment(full_source, suite_folder, tmp_path, number_of_signal):
-    options = [
-        "--source",
-        str(full_source.path),
-        "--out",
-        str(tmp_path / "out"),
-        "--suite",
-        str(suite_folder),
-    ]
+    options = ["--source", full_source.path, "--out", tmp_path / "out", "--suite", suite_folder]
     command = [sys.executable, "-m", "dataset_script", "build", *options, "--workers", "2"]
     one = full_source.path / "cleaned/shop/GenericAgent-a/run-1/shop.1.json"
     with (suite_folder / "trajectories.csv").open("a") as rows:

@@ -81,13 +81,6 @@ def test_the_size_category_follows_the_count_of_trajectories(trajectories, size)
     assert front_matter(facts)["size_categories"] == [size]
 
 
-def test_what_has_no_rows_is_not_listed_since_datasets_could_not_load_the_rest_then():
-    facts = CardFacts("own", {"dev": {}, "test": {"shop": 1}}, {"trajectories": {"test": 1}})
-    (config,) = front_matter(facts)["configs"]
-    assert [entry["split"] for entry in config["data_files"]] == ["test"]
-    assert "### judgments" not in render_card(facts)
-
-
 def test_the_column_tables_come_from_the_schema():
     card = render_card(OWN)
     for name, configuration in CONFIGURATIONS.items():

@@ -1,6 +1,5 @@
 """The official suite with a synthetic file for each of its 1,302 trajectories: the counts of the paper."""
 
-import pyarrow.parquet as pq
 import pytest
 
 from arb.core.suite import load_dev_labels, load_suite
@@ -24,11 +23,6 @@ def built(tmp_path_factory):
     return out, build(folder, out, options=BuildOptions(workers=1))
 
 
-def rows(out, configuration, split):
-    files = sorted((out / "data" / configuration).glob(f"{split}-*"))
-    return [row for file in files for row in pq.read_table(file).to_pylist()]
-
-
 def test_every_trajectory_is_built_in_the_published_numbers(built):
     _, report = built
     assert report.suite == "agent-reward-bench"
@@ -46,11 +40,11 @@ def test_every_trajectory_is_built_in_the_published_numbers(built):
     assert report.rows["tasks"] == {"dev": 51, "test": 300}
 
 
-def test_labels_are_on_dev_only(built):
+def test_labels_are_on_dev_only(built, table):
     out, _ = built
     suite = load_suite()
     primary = [said for said in load_dev_labels(suite) if said.is_primary]
-    dev, test = rows(out, "trajectories", "dev"), rows(out, "trajectories", "test")
+    dev, test = table(out, "dev"), table(out, "test")
     assert [row["trajectory_id"] for row in dev] == [said.trajectory_id for said in primary]
     assert [row["success"] for row in dev] == [
         {"yes": 1, "no": 0}.get(said.answers["success"]) for said in primary
@@ -59,11 +53,11 @@ def test_labels_are_on_dev_only(built):
         sum(row["success"] is None for row in dev) == 1
     )  # GPT-4o on webarena.344, where the expert was unsure
     assert {tuple(row[name] for name in LABEL_COLUMNS) for row in test} == {(None,) * 4}
-    assert not {row["trajectory_id"] for row in rows(out, "annotations", "dev")} & {
+    assert not {row["trajectory_id"] for row in table(out, "dev", "annotations")} & {
         row["trajectory_id"] for row in test
     }
 
 
-def test_no_annotator_is_named(built):
-    annotators = {row["annotator"] for row in rows(built[0], "annotations", "dev")}
+def test_no_annotator_is_named(built, table):
+    annotators = {row["annotator"] for row in table(built[0], "dev", "annotations")}
     assert annotators == {f"annotator-{number}" for number in range(1, 8)}

@@ -26,21 +26,8 @@ LABELS = by(DEV, None, "yes", "no", None, "3")
 
 
 def recorded_step(num, **changes):
-    given = {
-        "action": None,
-        "reasoning": None,
-        "last_action_error": "",
-        "box": None,
-        "screenshot": None,
-    } | changes
-    return Step(
-        num=num,
-        url=f"http://shop/{num}",
-        focused_element="7",
-        axtree=f"tree {num} in full",
-        axtree_pruned=f"tree {num}",
-        **given,
-    )
+    trees = {"axtree": f"tree {num} in full", "axtree_pruned": f"tree {num}"}
+    return Step(num=num, url=f"http://shop/{num}", focused_element="7", **trees, **changes)
 
 
 @pytest.fixture

@@ -257,15 +257,6 @@ def test_a_fault_that_passes_is_waited_for(hub, get, out, status, path):
     assert data(out) == expected()
 
 
-def test_a_file_that_cannot_be_had_is_named_and_the_others_are_fetched(hub, get, out):
-    hub.fail("HEAD", CLEANED_WEB, status=403, times=1_000)
-    done = get()
-    assert list(done.failed) == [CLEANED_WEB]
-    assert "the Hub answered 403" in done.failed[CLEANED_WEB]
-    assert data(out) == {path: content for path, content in expected().items() if path != CLEANED_WEB}
-    assert (done.files, done.fetched) == (9, 8)  # with the card, which came along with the list
-
-
 def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     many = {f"cleaned/web/Agent-a/run/web.{number}.json": b"{}" for number in range(100)}
     hub.commit(REPO, many)
@@ -377,10 +368,11 @@ def test_the_command_takes_several_names_and_tells_bytes_and_files(run, out):
     assert "0.0 of 0.0 MB" in result.stderr  # two files of 650 bytes
 
 
-def test_the_command_exits_1_and_names_what_failed(hub, run):
+def test_the_command_exits_1_names_what_failed_and_fetches_the_others(hub, run, out):
     hub.fail("HEAD", CLEANED_WEB, status=403, times=1_000)
     result = run()
     assert result.exit_code == 1
+    assert data(out) == {path: content for path, content in expected().items() if path != CLEANED_WEB}
     assert f"failed: {CLEANED_WEB}: the Hub answered 403" in result.stdout
     assert "1 files could not be had" in result.stderr
 
