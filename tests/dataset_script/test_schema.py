@@ -113,25 +113,6 @@ def test_every_column_has_one_sentence_that_ends():
             assert "|" not in column.sentence + column.type_description  # it would break the card's table
 
 
-def test_the_older_schema_is_without_the_columns_and_the_fields_that_came_later():
-    def names(schema):
-        return {leaf for field in schema for leaf in (field.name, *_fields_of(field.type))}
-
-    for name in CONFIGURATIONS:
-        came_later = {
-            "trajectories": {"text", "answer"},
-            "trajectories_with_screenshot": {"text", "answer"},
-            "steps": {"text"},
-        }.get(name, set())
-        now, before = names(arrow_schema(name)), names(arrow_schema(name, is_older=True))
-        assert now - before == came_later and not before - now
-
-
-def _fields_of(type_):
-    of_items = getattr(type_, "value_type", None)
-    return [f"{field.name}" for field in of_items] if of_items is not None and of_items.num_fields else []
-
-
 def test_an_older_row_is_completed_with_null():
     step = {field.name: field.name for field in STEP_FIELDS}
     old_step = {name: value for name, value in step.items() if name != "text"}
