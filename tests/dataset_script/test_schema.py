@@ -106,6 +106,12 @@ def test_the_parquet_schema_is_that_of_the_features_and_carries_them(configurati
     assert '"_type": "List"' not in json.dumps(carried)  # a word that datasets 2 and 3 do not know
 
 
+def test_no_column_but_those_of_rewards_speaks_of_a_reward():
+    for name, configuration in CONFIGURATIONS.items():
+        columns = [field.name for column in configuration.columns for field in (column, *column.fields)]
+        assert any("reward" in column for column in columns) == (name == "rewards")
+
+
 def test_every_column_has_one_sentence_that_ends():
     for configuration in CONFIGURATIONS.values():
         for column in (*configuration.columns, *STEP_FIELDS):
