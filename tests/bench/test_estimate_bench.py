@@ -15,9 +15,7 @@ def test_the_textbook_interval_without_judges_is_that_of_a_mean_without_replacem
 
 @pytest.mark.labels
 @pytest.mark.shared
-def test_each_agent_has_its_judges_alone_and_three_intervals_for_each_choice_of_them(
-    official_settings, shared, capsys
-):
+def test_each_agent_has_its_judges_and_three_intervals_for_each_choice(official_settings, shared, capsys):
     folder = shared / "data" / "agent-reward-bench" / "verdicts"
     estimate.main(["--verdicts", str(folder), "--draws", "4"])
     lines = capsys.readouterr().out.splitlines()

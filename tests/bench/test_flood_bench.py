@@ -23,7 +23,7 @@ from bench.flood import (
     send_junk,
     server_errors,
 )
-from bench.support.flood_requests import Answer, Connection, form, honest_file, junk, junk_files, turns
+from bench.support.flood_requests import Answer, Connection, honest_file, junk, junk_files
 from bench.support.memory_limit import memory_group
 
 CONFIG = json.dumps({"dependencies": [{"api_name": "check", "id": 1}, {"api_name": "board", "id": 2}]})
@@ -97,11 +97,6 @@ def test_thirty_connections_send_through_every_door_and_slow_ones_are_answered_e
     asyncio.run(scene())
 
 
-def test_each_connection_sends_all_requests_of_its_door():
-    sends = turns(["a", "b", "c"], 4)
-    assert [next(sends) for _ in range(5)] == ["b", "c", "a", "b", "c"]
-
-
 def test_a_chunked_answer_is_read_to_its_end():
     async def scene():
         async def answer(reader, writer):
@@ -116,11 +111,6 @@ def test_a_chunked_answer_is_read_to_its_end():
         listening.close()
 
     asyncio.run(scene())
-
-
-def test_a_server_that_is_gone_is_no_answer():
-    answer = asyncio.run(Connection(9, "127.0.0.1").ask(form(9, ("file", "a", b"{}"))))
-    assert answer == Answer(0)
 
 
 @pytest.mark.parametrize(

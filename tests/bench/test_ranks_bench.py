@@ -36,9 +36,7 @@ def test_equal_judges_are_rarely_separated_and_unequal_ones_are(split):
     assert ranks.power(split, 30, 10) >= 0.5
 
 
-def test_a_board_too_large_for_the_step_down_separates_unequal_judges_and_rarely_equal_ones(
-    split, monkeypatch
-):
+def test_a_board_too_large_for_the_step_down_separates_unequal_judges_rarely_equal_ones(split, monkeypatch):
     monkeypatch.setattr(ranks, "TESTED_TOGETHER", 12)
     monkeypatch.setattr("leaderboard.board.ranks.TESTED_TOGETHER", 12)
     assert ranks.null_share(split, 16, 40) <= 6 / 40

@@ -11,7 +11,7 @@ import pytest
 
 from bench import space
 from bench.space import Measured, at_95th, first_load_holds, holds, report, requests_a_second
-from bench.support.readers import CONNECTIONS, FirstLoad, Load, Request, Target, load_of, read_at_once, record
+from bench.support.readers import CONNECTIONS, FirstLoad, Load, Request, Target, read_at_once, record
 from tests.bench.tiny_server import TinyServer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -99,52 +99,6 @@ def test_a_connection_that_the_server_closed_without_an_answer_is_no_failure():
     with TinyServer({"/rows": close_once}).running() as server:
         asyncio.run(read_at_once(Load(server.url, requests, ()), 1))
     assert [path for path, *_ in server.asked] == ["/", "/rows", "/rows"]
-
-
-def made(number: str, url: str, at: float, body: str | None = None) -> tuple[str, dict]:
-    asked = {"url": url, "method": "POST" if body else "GET", "headers": {"Accept": "*/*"}}
-    asked |= {"postData": body} if body else {}
-    return "requestWillBeSent", {
-        "requestId": number,
-        "request": asked,
-        "timestamp": at,
-        "wallTime": 1000 + at,
-    }
-
-
-def answered(number: str, at: float, n_bytes: int) -> tuple[str, dict]:
-    return "loadingFinished", {"requestId": number, "timestamp": at, "encodedDataLength": n_bytes}
-
-
-def test_a_load_is_read_from_what_chromium_reports():
-    events = [
-        made("1", f"{HERE}/", 1.0),
-        ("requestWillBeSentExtraInfo", {"requestId": "1", "headers": {
-            "Host": "127.0.0.1:1", "Accept-Encoding": "gzip, br", "Cookie": "a=b"}}),
-        answered("1", 1.2, 500),
-        made("3", f"{HERE}/rows?n=2", 1.4, "all"),  # asked later than 2, told earlier
-        made("2", f"{HERE}/style", 1.3),
-        made("4", "data:image/svg+xml,x", 1.3),
-        answered("2", 1.35, 40),
-        made("5", "http://elsewhere/font", 1.3),
-        answered("5", 1.4, 7_000),
-        made("6", f"{HERE}/heartbeat", 1.4),  # never answered to its end
-        answered("3", 1.6, 60),
-        made("7", f"{HERE}/later", 1.9),
-        answered("7", 2.0, 9),
-    ]  # fmt: skip
-    load = load_of(events, HERE, filled_at=1001.7)
-    assert [(one.method, one.path, one.body, one.after, one.before_filled) for one in load.requests] == [
-        ("GET", "/", None, (), True),
-        ("GET", "/style", None, (0,), True),
-        ("POST", "/rows?n=2", "all", (0, 1), True),
-        ("GET", "/later", None, (0, 1, 2), False),
-    ]
-    assert load.requests[0].headers == {"Accept-Encoding": "gzip, br"}
-    assert load.requests[1].headers == {"Accept": "*/*"}
-    assert load.to_filled == (600, 3)  # 500 + 40 + 60
-    assert load.in_all == (609, 4)
-    assert load.left_out == ("http://elsewhere/font", f"{HERE}/heartbeat")
 
 
 @pytest.mark.browser

@@ -5,29 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.released_layout import SourceFolder, cleaned, judged, png, step
+from dataset_script.sources.released import ReleasedSource
+from tests.support.released_layout import SourceFolder
 from tests.support.small_suite import SUITE_IDS, suite, suite_folder  # noqa: F401 - the fixtures of both
 from tests.support.text_runs import text_runs  # noqa: F401 - a fixture
-
-
-@pytest.fixture
-def make_cleaned():
-    return cleaned
-
-
-@pytest.fixture
-def make_judged():
-    return judged
-
-
-@pytest.fixture
-def make_png():
-    return png
-
-
-@pytest.fixture
-def make_step():
-    return step
 
 
 @pytest.fixture
@@ -42,6 +23,19 @@ def full_source(source) -> SourceFolder:
     for trajectory_id in SUITE_IDS:
         source.put(trajectory_id)
     return source
+
+
+@pytest.fixture
+def read_files(monkeypatch) -> list[str]:
+    """The names of the files in the released layout that are read, in this process."""
+    read, real = [], ReleasedSource.read
+
+    def noted(self, file):
+        read.append(file.name)
+        return real(self, file)
+
+    monkeypatch.setattr(ReleasedSource, "read", noted)
+    return read
 
 
 @pytest.fixture

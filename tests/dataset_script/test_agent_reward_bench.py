@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import datasets
 import pyarrow.parquet as pq
 import pytest
 
@@ -170,8 +169,3 @@ def test_the_same_file_is_a_loading_script_under_older_versions(shared, out, tmp
         **{f"{name}/test": 4 for name in ("trajectories", "trajectories_with_screenshot", "rewards")},
         **{"steps/dev": 20, "steps/test": 19, "tasks/dev": 1, "tasks/test": 2},
     }
-
-
-def test_it_is_a_builder_of_datasets_with_a_config_for_each_configuration():
-    assert issubclass(AgentRewardBench, datasets.GeneratorBasedBuilder)
-    assert list(AgentRewardBench.builder_configs) == list(CONFIGURATIONS)

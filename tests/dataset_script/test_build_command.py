@@ -21,17 +21,8 @@ def run(full_source, suite_folder, tmp_path):
     """Run `build` on the full source and the own suite, into out/, with more arguments."""
 
     def run_build(*more: str):
-        fixed = [
-            "--source",
-            str(full_source.path),
-            "--out",
-            str(tmp_path / "out"),
-            "--suite",
-            str(suite_folder),
-            "--workers",
-            "1",
-        ]
-        return CliRunner().invoke(app, ["build", *fixed, *more])
+        fixed = ["--source", full_source.path, "--out", tmp_path / "out", "--suite", suite_folder]
+        return CliRunner().invoke(app, ["build", *map(str, fixed), "--workers", "1", *more])
 
     return run_build
 
@@ -45,9 +36,7 @@ def test_a_clean_build_exits_0_and_says_what_it_wrote(run, tmp_path):
     assert "5/5" in result.stderr  # the progress goes to stderr
 
 
-def test_a_broken_file_is_named_and_the_exit_code_says_so_though_the_rest_is_built(
-    run, full_source, tmp_path
-):
+def test_a_broken_file_is_named_and_the_exit_code_says_so_but_the_rest_is_built(run, full_source, tmp_path):
     full_source.put(DEV_1, b"{")
     result = run()
     assert result.exit_code == 3
@@ -72,7 +61,7 @@ def test_strict_exits_1_when_anything_was_left_out(run, full_source, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_build_of_nothing_exits_1(run, full_source, suite_folder):
+def test_a_build_of_nothing_exits_1(run, suite_folder):
     (suite_folder / "trajectories.csv").write_text("trajectory_id,split\nno/such/run,dev\n")
     (suite_folder / "dev_labels.csv").unlink()
     result = run()
@@ -103,9 +92,7 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
         (["--out", "."], "holds the source"),
     ],
 )
-def test_a_users_mistake_is_one_line_on_stderr_and_exit_code_2(
-    run, tmp_path, monkeypatch, arguments, message
-):
+def test_a_users_mistake_is_a_line_on_stderr_and_exit_code_2(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     result = run(*arguments)
     assert result.exit_code == 2
@@ -123,9 +110,7 @@ def test_ids_of_no_shipped_suite_are_a_users_mistake(full_source, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_is_reported_in_a_line_and_leaves_nothing_half_built(
-    run, tmp_path, monkeypatch, number
-):
+def test_an_interruption_is_a_line_and_leaves_nothing_half_built(run, tmp_path, monkeypatch, number):
     monkeypatch.setattr(ReleasedSource, "read", lambda _source, _file: signal.raise_signal(number))
     result = run()
     assert result.exit_code == 130
@@ -134,17 +119,8 @@ def test_an_interruption_is_reported_in_a_line_and_leaves_nothing_half_built(
 
 
 @pytest.mark.parametrize("number_of_signal", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_of_several_processes_ends_in_a_moment(
-    full_source, suite_folder, tmp_path, number_of_signal
-):
-    options = [
-        "--source",
-        str(full_source.path),
-        "--out",
-        str(tmp_path / "out"),
-        "--suite",
-        str(suite_folder),
-    ]
+def test_an_interruption_of_processes_ends_in_a_moment(full_source, suite_folder, tmp_path, number_of_signal):
+    options = ["--source", full_source.path, "--out", tmp_path / "out", "--suite", suite_folder]
     command = [sys.executable, "-m", "dataset_script", "build", *options, "--workers", "2"]
     one = full_source.path / "cleaned/shop/GenericAgent-a/run-1/shop.1.json"
     with (suite_folder / "trajectories.csv").open("a") as rows:

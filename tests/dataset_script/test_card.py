@@ -81,13 +81,6 @@ def test_the_size_category_follows_the_count_of_trajectories(trajectories, size)
     assert front_matter(facts)["size_categories"] == [size]
 
 
-def test_what_has_no_rows_is_not_listed_since_datasets_could_not_load_the_rest_then():
-    facts = CardFacts("own", {"dev": {}, "test": {"shop": 1}}, {"trajectories": {"test": 1}})
-    (config,) = front_matter(facts)["configs"]
-    assert [entry["split"] for entry in config["data_files"]] == ["test"]
-    assert "### judgments" not in render_card(facts)
-
-
 def test_the_column_tables_come_from_the_schema():
     card = render_card(OWN)
     for name, configuration in CONFIGURATIONS.items():
@@ -139,11 +132,6 @@ def test_a_suites_title_description_links_and_citation_are_in_its_card():
     assert "pretty_name: Our Bench\n" in card and "\n# Our Bench\n\nFour agents.\n" in card
     assert "\n- code: <https://example.org/code>\n- contact: <mailto:ada@example.org>\n" in card
     assert card.index("@misc{ours}") < card.index("Made with") < card.index("@article{lu2025")
-
-
-def test_what_the_suite_says_of_itself_is_in_the_card():
-    card = render_card(replace(OWN, about="**How the labels were made.** By looking."))
-    assert "\n\n**How the labels were made.** By looking.\n\n" in card
 
 
 def test_a_blind_dataset_says_what_it_hides_and_what_not():

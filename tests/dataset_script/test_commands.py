@@ -58,9 +58,7 @@ def page_about_rewards(shared, tmp_path):
 
 
 @pytest.mark.shared
-def test_words_on_a_page_are_a_warning_and_a_missing_run_is_allowed_by_name(
-    page_about_rewards, tmp_path, monkeypatch
-):
+def test_words_on_a_page_warn_and_a_missing_run_is_allowed_by_name(page_about_rewards, tmp_path, monkeypatch):
     source, page, missing = page_about_rewards
     out = tmp_path / "localshop"
     build = ["build", "--source", source, "--out", out, "--workers", 1, "--strict"]
@@ -152,15 +150,8 @@ def test_split_writes_what_a_suite_reads(tmp_path):
     (tmp_path / "ids.csv").write_text("trajectory_id\n" + "".join(f"a/b/a.{n}\n" for n in range(5)))
     (tmp_path / "suite").mkdir()
 
-    done = run(
-        "split",
-        "--ids",
-        tmp_path / "ids.csv",
-        "--dev-tasks",
-        2,
-        "--out",
-        tmp_path / "suite" / "trajectories.csv",
-    )
+    out = tmp_path / "suite" / "trajectories.csv"
+    done = run("split", "--ids", tmp_path / "ids.csv", "--dev-tasks", 2, "--out", out)
 
     assert done.stderr == "dev 2, test 3\n"
     assert len(load_suite(tmp_path / "suite").split("dev")) == 2

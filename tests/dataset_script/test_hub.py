@@ -244,12 +244,13 @@ def test_a_card_that_the_hub_does_not_accept_is_reported_and_nothing_is_committe
         ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN has no right to do this"),
     ],
 )
-def test_a_token_that_may_not_write_is_reported(hub, publish, folder, token, message):
+def test_a_token_that_may_not_write_is_reported_at_once(hub, publish, folder, pauses, token, message):
     hub.api.accounts["hf_stranger"] = Account("stranger")
     hub.api.accounts["hf_reader"] = Account("maintainer", may_write=False)
     with pytest.raises(HubError, match=message) as refused:
         publish(folder, token=token)
     assert "hf_" not in str(refused.value)
+    assert pauses == []
     assert REPO not in hub.api.repositories
 
 
@@ -268,7 +269,7 @@ def test_a_file_that_changed_since_it_was_verified_is_not_sent(hub, publish, fol
 # what the Hub does
 
 
-def test_a_commit_by_somebody_else_meanwhile_is_kept(hub, publish, folder, pauses):
+def test_a_commit_by_somebody_else_meanwhile_is_kept(hub, publish, folder):
     hub.fail("POST", COMMIT, first=lambda: hub.commit(REPO, {"LICENSE": b"theirs"}))
     (done,) = publish(folder)
     assert content(hub)["LICENSE"] == b"theirs"
@@ -288,25 +289,22 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(hub, publish, f
     assert content(hub)["README.md"] == CARD + b"ours\n"
 
 
-def test_a_500_after_the_commit_was_made_makes_no_second_one(hub, publish, folder):
-    hub.fail("POST", COMMIT, status=500, after=True)
+@pytest.mark.parametrize("fault", [{"status": 500, "after": True}, {"cut": 5}])
+def test_an_answer_lost_after_the_commit_was_made_makes_no_second_one(hub, publish, folder, fault):
+    hub.fail("POST", COMMIT, **fault)
     (done,) = publish(folder)
     assert commits(hub) == 1
     assert done.committed and done.commit == hub.api.repositories[REPO].head.oid
     assert len(hub.requests("POST", COMMIT)) == 1
 
 
-def test_an_answer_lost_on_the_way_makes_no_second_commit(hub, publish, folder):
-    hub.fail("POST", COMMIT, cut=5)
-    (done,) = publish(folder)
-    assert commits(hub) == 1 and done.committed
-
-
-def test_a_500_before_the_commit_is_tried_again(hub, publish, folder, pauses):
+def test_a_500_before_the_commit_is_told_and_tried_again(hub, publish, folder, pauses):
     hub.fail("POST", COMMIT, status=500, times=2)
-    publish(folder)
+    lines = []
+    publish(folder, say=lines.append)
     assert commits(hub) == 1
     assert pauses == [1, 2]
+    assert lines[0] == "the Hub answered 500 (a fault of the server); trying again in 1 s"
 
 
 @pytest.mark.parametrize(
@@ -322,9 +320,7 @@ def test_a_500_before_the_commit_is_tried_again(hub, publish, folder, pauses):
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", COMMIT), ("GET", "whoami"), ("POST", "repos/create"), ("GET", f"{REPO}$")]
 )
-def test_too_many_requests_waits_as_long_as_the_hub_says(
-    hub, publish, folder, pauses, headers, pause, method, path
-):
+def test_too_many_requests_wait_as_the_hub_says(hub, publish, folder, pauses, headers, pause, method, path):
     hub.fail(method, path, status=429, headers=headers)
     publish(folder)
     assert commits(hub) == 1
@@ -346,9 +342,7 @@ def test_an_upload_that_is_cut_is_sent_again(hub, publish, folder):
     assert commits(hub) == 1 and set(DATA) < set(content(hub))
 
 
-def test_an_upload_that_is_refused_is_reported_without_its_signed_address(
-    hub, publish, folder, capsys, caplog
-):
+def test_an_upload_that_is_refused_is_reported_without_its_signed_address(hub, publish, folder):
     hub.fail("PUT", "/upload/", status=403, times=100)
     with pytest.raises(HubError, match="the Hub answered 403") as refused:
         publish(folder)
@@ -356,9 +350,7 @@ def test_an_upload_that_is_refused_is_reported_without_its_signed_address(
     assert commits(hub) == 0
 
 
-def test_the_token_is_in_no_message_and_goes_to_the_hub_only(
-    hub, publish, folder, labels_file, caplog, capfd
-):
+def test_the_token_is_in_no_message_and_only_the_hub_has_it(hub, publish, folder, labels_file, caplog, capfd):
     caplog.set_level("DEBUG")
     hub.fail("POST", COMMIT, status=500)
     publish(folder, REPO, LABELS_REPO, labels_file)

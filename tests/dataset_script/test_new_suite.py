@@ -1,7 +1,6 @@
 """`new-suite`: a folder of its own from recorded runs, whole or not at all, never over anything."""
 
 import csv
-import gzip
 import json
 import pickle
 import shutil
@@ -20,14 +19,11 @@ from arb.core.suites.profile import (
     render_suite_toml,
 )
 from dataset_script.__main__ import app
-from dataset_script.build import build as building
-from dataset_script.build import parts
 from dataset_script.new_suite import (
     build_source,
     source_facts,
     suggested_rules,
 )
-from dataset_script.sources import open_source
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.task_selection import load_tasks
@@ -164,30 +160,6 @@ def test_tasks_whose_dev_labels_are_published_stay_dev(make):
     assert {t.trajectory_id for t in load_suite(second).split("dev")} == dev
 
 
-def test_a_folder_without_runs_says_what_is_expected(tmp_path):
-    options = ["--source", str(tmp_path), "--out", str(tmp_path / "x"), "--dev-share", "0.2"]
-    done = CliRunner().invoke(app, ["new-suite", *options])
-    assert done.exit_code == 2 and "holds no runs that can be read" in done.stderr
-
-
-def test_agentlabs_results_are_imported_as_they_lie(tmp_path):
-    for agent in ("GenericAgent-a", "GenericAgent-b"):
-        for number in (1, 2):
-            write_agentlab_run(tmp_path / "study" / f"{agent}-{number}", agent, f"browsergym/office.{number}")
-    write_agentlab_run(tmp_path / "study" / "cut-off", "GenericAgent-a", "office.3", is_whole=False)
-    out = tmp_path / "office-suite"
-    options = ["--source", str(tmp_path / "study"), "--out", str(out), "--dev-share", "0.5", "--workers", "1"]
-    done = CliRunner().invoke(app, ["new-suite", *options])
-    assert done.exit_code == 0, done.output
-    assert [t.trajectory_id for t in load_suite(out).trajectories] == [
-        f"office/GenericAgent-{agent}/office.{number}" for agent in "ab" for number in (1, 2)
-    ]
-    assert "cut-off: no summary_info.json: the run was cut off" in done.stdout
-    options = ["--source", str(tmp_path / "study"), "--suite", str(out), "--out", str(tmp_path / "data")]
-    built = CliRunner().invoke(app, ["build", *options, "--workers", "1"])
-    assert built.exit_code == 0 and "dev 2, test 2" in built.stdout, built.output
-
-
 def test_ones_own_agents_are_read_with_their_repeats_and_functions_are_allowed_by_name(tmp_path):
     for number in (1, 2, 3):
         shutil.copytree(GENUINE, tmp_path / "study" / f"run-{number}")
@@ -211,21 +183,6 @@ def test_ones_own_agents_are_read_with_their_repeats_and_functions_are_allowed_b
         "tinyshop/Scripted-both/tinyshop.1~2": "tinyshop.1",
         "tinyshop/Scripted-both/tinyshop.2": "tinyshop.2",
     }
-
-
-def write_agentlab_run(run, agent, task, is_whole=True):
-    """A run of one action, in plain dictionaries instead of AgentLab's classes."""
-    run.mkdir(parents=True)
-    arguments = {"agent_args": {"agent_name": agent}, "env_args": {"task_name": task}}
-    (run / "exp_args.pkl").write_bytes(pickle.dumps(arguments))
-    goal = [{"type": "text", "text": f"Do {task}."}]
-    (run / "goal_object.pkl.gz").write_bytes(gzip.compress(pickle.dumps(goal)))
-    for number, action in enumerate(("click('7')", None)):
-        seen = {"url": f"http://office/{number}", "last_action_error": "", "axtree_txt": "[7] button"}
-        step = {"obs": seen, "action": action, "agent_info": {"think": "Because."}}
-        (run / f"step_{number}.pkl.gz").write_bytes(gzip.compress(pickle.dumps(step)))
-    if is_whole:
-        (run / "summary_info.json").write_text(json.dumps({"cum_reward": 1.0}))
 
 
 def test_every_rule_is_written_out_with_what_it_does():
@@ -298,26 +255,6 @@ def test_a_source_is_built_once_until_it_changes(text_runs, tmp_path, monkeypatc
     second = build_source(text_runs, tmp_path / "cache")
     assert second.folder != first.folder and second.facts.sha256 != first.facts.sha256
     assert "8000" in PublishedDataset(second.folder).rows_of("trajectories", ASKING)[0]["answer"]
-
-
-def test_a_build_of_a_source_that_was_stopped_goes_on(text_runs, tmp_path, monkeypatch):
-    made = []
-
-    def stopped(task):
-        if len(made) == 2:
-            raise KeyboardInterrupt
-        made.append(task)
-        return parts.make_part(task)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(building, "make_part", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            build_source(text_runs, tmp_path / "cache")
-    read = []
-    reads = type(text_source := open_source(text_runs)).read
-    monkeypatch.setattr(type(text_source), "read", lambda self, file: read.append(file) or reads(self, file))
-    assert len(build_source(text_runs, tmp_path / "cache").suite.trajectories) == 3
-    assert len(read) == 1  # the two others were made before
 
 
 def test_runs_of_a_source_that_cannot_be_used_are_named_and_the_others_are_built(text_runs, tmp_path):

@@ -3,11 +3,9 @@ import json
 import pytest
 from datasets import ClassLabel, Features, Image, List, Value
 
-from arb.core.vocabulary import LABELS
 from dataset_script.schema import (
     CONFIGURATIONS,
     DEFAULT,
-    LABEL_COLUMNS,
     STEP_FIELDS,
     arrow_schema,
     complete_row,
@@ -114,42 +112,11 @@ def test_no_column_but_those_of_rewards_speaks_of_a_reward():
         assert any("reward" in column for column in columns) == (name == "rewards")
 
 
-def test_index_1_of_every_class_is_the_positive_class():
-    for name in ("trajectories", "annotations", "judgments"):
-        positive = {label: features(name)[label].int2str(1) for label in LABELS}
-        assert positive == {"success": "successful", "side_effect": "yes", "repetition": "yes"}
-    assert list(LABEL_COLUMNS) == [*LABELS, "optimality"]
-
-
 def test_every_column_has_one_sentence_that_ends():
     for configuration in CONFIGURATIONS.values():
         for column in (*configuration.columns, *STEP_FIELDS):
             assert column.sentence.endswith(".")
             assert "|" not in column.sentence + column.type_description  # it would break the card's table
-
-
-def test_the_error_columns_sentence_says_whose_error_it_is():
-    sentence = next(field.sentence for field in STEP_FIELDS if field.name == "last_action_error")
-    assert "step before" in sentence
-
-
-def test_the_older_schema_is_without_the_columns_and_the_fields_that_came_later():
-    def names(schema):
-        return {leaf for field in schema for leaf in (field.name, *_fields_of(field.type))}
-
-    for name in CONFIGURATIONS:
-        came_later = {
-            "trajectories": {"text", "answer"},
-            "trajectories_with_screenshot": {"text", "answer"},
-            "steps": {"text"},
-        }.get(name, set())
-        now, before = names(arrow_schema(name)), names(arrow_schema(name, is_older=True))
-        assert now - before == came_later and not before - now
-
-
-def _fields_of(type_):
-    of_items = getattr(type_, "value_type", None)
-    return [f"{field.name}" for field in of_items] if of_items is not None and of_items.num_fields else []
 
 
 def test_an_older_row_is_completed_with_null():

@@ -244,9 +244,7 @@ def test_one_trajectorys_screenshots_out_of_a_large_file_fetch_its_row_group_onl
     assert served < 2 * footer + group + 8 * BLOCK  # 2 %: not even its neighbours
 
 
-def test_a_stream_of_a_large_file_resharded_reads_a_row_group_at_a_time_and_the_process_ends(
-    large_steps, python
-):
+def test_a_resharded_stream_of_a_large_file_reads_a_row_group_at_a_time_and_ends(large_steps, python):
     # Without reshard() it reads 40 to 67 MB ahead, and a process that ends then aborts or hangs.
     folder = large_steps.parents[2]
     (folder / "README.md").write_text(card(folder))

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from arb.core.files import atomic_write, atomic_writer
+from arb.core.files import atomic_write
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -19,16 +19,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         atomic_write(path, "two")
     assert path.read_text() == "one"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_error_in_the_block_leaves_the_old_file_and_no_other(tmp_path):
-    path = tmp_path / "predictions.jsonl"
-    atomic_write(path, b"old")
-    with pytest.raises(ValueError, match="row 2"), atomic_writer(path) as file:
-        file.write(b"half")
-        raise ValueError("row 2")
-    assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -12,10 +12,6 @@ from tests.conftest import examples
 
 CORPUS = tomllib.loads(Path(__file__).with_name("reply_corpus.toml").read_text(encoding="utf-8"))["reply"]
 FORMS = ("tags", "status", "rating")
-TAGS = (
-    "<reasoning>{}</reasoning><success>{}</success>"
-    "<side>No</side><optimal>2. Suboptimal</optimal><loop>Yes</loop>"
-)
 LINES = {"tags": "<success>Unsuccessful</success>", "status": "Status: failure", "rating": "Reward: 2"}
 
 
@@ -155,12 +151,6 @@ def test_a_reply_of_fifty_thousand_characters_of_one_kind_is_read_too(unit):
             assert read_verdict(form, begun + reply).state in STATES
 
 
-def test_the_tags_of_a_simplified_judge_answer_all_four_questions():
-    assert read_reply("gpt-4o-noscreen", TAGS.format("It went well.", "Successful")) == Verdict(
-        "ok", success=True, side_effect=False, repetition=True, optimality=2
-    )
-
-
 @pytest.mark.parametrize(
     ("said", "optimality"),
     [
@@ -183,16 +173,6 @@ def test_the_folder_of_a_released_judge_says_how_it_answers():
     assert read_reply("aer", LINES["status"]) == read_reply("aerv", LINES["status"]) == Verdict("ok", False)
     assert read_reply("nnetnav", LINES["rating"]) == Verdict("ok", False)
     assert read_reply("gpt-4o-mini", LINES["tags"]) == Verdict("ok", False)
-
-
-@pytest.mark.parametrize(("rating", "success"), [(1, False), (3, False), (3.5, False), (4, True), (5, True)])
-def test_a_rating_of_four_or_more_is_a_success(rating, success):
-    assert read_reply("nnetnav", f"Thought: so\nReward: {rating}") == Verdict("ok", success)
-
-
-@pytest.mark.parametrize("reply", ["Reward: 7", "Reward: high", "Reward: 0", "no line"])
-def test_a_reward_out_of_range_is_unparsed(reply):
-    assert read_reply("nnetnav", reply).state == "unparsed"
 
 
 def test_what_ended_a_reply_early_is_its_state():

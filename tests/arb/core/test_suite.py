@@ -76,9 +76,6 @@ def test_a_suite_has_the_rules_of_its_file(tmp_path):
     (tmp_path / "trajectories.csv").write_text(f"trajectory_id,split\n{row}")
     (tmp_path / "suite.toml").write_text('labels = "private"\n[rules]\nfiles_a_year = 7\n')
     assert load_suite(tmp_path).rules == SuiteRules(files_a_year=7)
-    (tmp_path / "suite.toml").write_text('labels = "secret"\n[rules]\nfiles_a_year = -7\n')
-    with pytest.raises(SuiteError, match=r"labels 'secret'.*rules\.files_a_year"):
-        load_suite(tmp_path)
 
 
 OFFICIAL = load_suite()
@@ -91,22 +88,6 @@ def test_the_official_suite_has_the_papers_trajectories():
     # two WebArena runs of Llama are not there: 132 + 472 + 398 + 300 = 1,302
     folders = Counter(t.trajectory_id.split("/")[0] for t in OFFICIAL.trajectories)
     assert folders == {"assistantbench": 132, "workarena": 472, "webarena": 398, "visualwebarena": 300}
-
-
-def test_the_test_split_has_the_papers_sizes_by_benchmark():
-    assert Counter(t.benchmark for t in OFFICIAL.split("test")) == {
-        "assistantbench": 108,
-        "visualwebarena": 276,
-        "webarena": 310,
-        "workarena": 64,
-        "workarena++": 348,
-    }
-
-
-def test_tasks_are_300_and_51_and_none_is_in_both_splits():
-    dev, test = ({(t.benchmark, t.task) for t in OFFICIAL.split(split)} for split in ("dev", "test"))
-    assert (len(dev), len(test)) == (51, 300)
-    assert not dev & test
 
 
 def test_trajectories_are_in_the_order_of_their_ids():
@@ -174,14 +155,6 @@ def test_a_suite_without_its_columns_or_rows_is_refused(tmp_path, text):
     (tmp_path / "trajectories.csv").write_text(text)
     with pytest.raises(SuiteError, match="needs the columns trajectory_id and split"):
         load_suite(tmp_path)
-
-
-def test_every_official_dev_trajectory_has_one_primary_annotation():
-    labels = load_dev_labels(OFFICIAL)
-    primary = [said.trajectory_id for said in labels if said.is_primary]
-    assert primary == [t.trajectory_id for t in OFFICIAL.split("dev")]
-    # 218 = 196 primary + 22 second ones: of 106 doubly annotated trajectories 84 are on test
-    assert len(labels) == 218
 
 
 def test_the_one_unsure_dev_label_is_none():
@@ -294,9 +267,7 @@ def test_files_saved_with_a_byte_order_mark_are_read(suite_folder):
 @pytest.mark.parametrize(
     ("said", "expected"), [('labels = "public"', True), ('labels = "private"', False), ("", False)]
 )
-def test_a_suite_says_whether_its_labels_are_public_and_hides_them_when_it_says_nothing(
-    tmp_path, said, expected
-):
+def test_a_suite_says_whether_its_labels_are_public_and_by_default_hides_them(tmp_path, said, expected):
     (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
     (tmp_path / "suite.toml").write_text(said)
 

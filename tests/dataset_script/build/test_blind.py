@@ -9,6 +9,7 @@ from arb.core.ids import TrajectoryId
 from dataset_script.__main__ import app
 from dataset_script.build.blind import BlindError, Blinding, read_key, restore_ids, same_host
 from dataset_script.build.build import BuildOptions, build
+from tests.support.released_layout import step as make_step
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
 KEY = b"k" * 32
@@ -58,7 +59,7 @@ def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
 
 
 @pytest.fixture
-def built(full_source, out, suite, make_step):
+def built(full_source, out, suite):
     """A blind build of runs that name the copy of the host in every text."""
     for trajectory_id in (DEV_1, DEV_2, "shop/GenericAgent-a/shop.2"):
         host = "http://wa-shop-xl-1/"

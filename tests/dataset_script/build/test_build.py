@@ -11,9 +11,11 @@ from dataset_script.build import shards
 from dataset_script.build.build import BuildOptions
 from dataset_script.build.build import build as build_dataset
 from dataset_script.build.parts import choose_suite
-from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, arrow_schema, features
+from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, features
 from dataset_script.sources.base import SourceError, SourceFile
 from dataset_script.verify.check import verify
+from tests.support.released_layout import cleaned, png
+from tests.support.released_layout import step as make_step
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
 TEST_1, TEST_2 = "shop/GenericAgent-a/shop.2", "shop/GenericAgent-b/shop.resized.2"
@@ -66,12 +68,6 @@ def test_annotations_have_the_second_annotators_and_only_opaque_ids(full_source,
     assert not list((out / "data" / "annotations").glob("test-*"))
 
 
-def test_annotations_of_what_was_not_built_are_not_published(source, out, suite, table):
-    source.put(DEV_2)
-    build(source.path, out, suite)
-    assert [row["trajectory_id"] for row in table(out, "dev", "annotations")] == [DEV_2]
-
-
 def test_files_in_the_other_spelling_and_under_trajectories_are_taken(source, out, suite, tmp_path, table):
     source.put("shop/GenericAgent-b/shop.1")
     source.put("shop/GenericAgent-a/shop.resized.2")
@@ -86,16 +82,16 @@ def test_files_in_the_other_spelling_and_under_trajectories_are_taken(source, ou
     assert [row["trajectory_id"] for row in table(out, "dev", "judgments")] == [DEV_2]
 
 
-def test_screenshots_are_the_bytes_of_the_files(full_source, out, suite, table, make_png, make_step):
+def test_screenshots_are_the_bytes_of_the_files(full_source, out, suite, table):
     steps = [make_step(num, screenshot_path=f"screenshots/{DEV_1}/x{num}.png") for num in range(2)]
     full_source.put(DEV_1, steps=steps)
     full_source.picture(DEV_1, 0)
-    full_source.picture(DEV_1, 1, make_png(77))
+    full_source.picture(DEV_1, 1, png(77))
     build(full_source.path, out, suite)
     pictures = [row["screenshot"] for row in table(out, "dev", "steps") if row["trajectory_id"] == DEV_1]
-    assert pictures == [{"bytes": make_png(0), "path": None}, {"bytes": make_png(77), "path": None}]
+    assert pictures == [{"bytes": png(0), "path": None}, {"bytes": png(77), "path": None}]
     finals = [row["final_screenshot"] for row in table(out, "dev", "trajectories_with_screenshot")]
-    assert finals == [{"bytes": make_png(77), "path": None}, None]
+    assert finals == [{"bytes": png(77), "path": None}, None]
 
 
 def everything(path):
@@ -107,8 +103,8 @@ def everything(path):
     )
 
 
-def test_nothing_private_reaches_the_dataset(source, out, suite, make_cleaned, make_step, suite_folder):
-    content = make_cleaned() | {
+def test_nothing_private_reaches_the_dataset(source, out, suite, suite_folder):
+    content = cleaned() | {
         "summary_info": {
             "cum_reward": 0.735190001,
             "cum_raw_reward": 0.735190002,
@@ -193,15 +189,7 @@ def test_several_shards_load_as_one_split_in_order(full_source, out, suite, load
     assert [row["trajectory_id"] for row in load(out, streaming=True)["dev"]] == [DEV_1, DEV_2]
 
 
-def test_columns_that_hold_only_nulls_keep_their_types(full_source, out, suite):
-    build(full_source.path, out, suite)
-    for name in ("trajectories", "steps", "trajectories_with_screenshot"):
-        assert pq.read_schema(out / "data" / name / "test-00000-of-00001.parquet") == arrow_schema(name)
-
-
-def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
-    full_source, out, suite, tmp_path, contents
-):
+def test_builds_give_the_same_bytes_with_any_number_of_workers(full_source, suite, tmp_path, contents):
     full_source.picture(DEV_1, 0)
     full_source.judge(TEST_1, "aer", "Status: success")
     made = {}
@@ -214,9 +202,7 @@ def test_builds_give_the_same_bytes_whatever_the_number_of_workers(
     )  # texts; files of five configurations by split, judgments and annotations
 
 
-def test_what_is_appended_leaves_the_files_of_before_as_they_are(
-    source, suite_ids, out, suite, contents, table
-):
+def test_what_is_appended_leaves_earlier_files_as_they_are(source, suite_ids, out, suite, contents, table):
     first, *later = sorted(name for name in suite_ids if suite.find(name).split == "test")
     for name in later:
         source.put(name)
@@ -264,16 +250,7 @@ def test_the_card_carries_what_the_suite_says_of_itself(full_source, out, suite_
     assert "Labelled by two shopkeepers." in (out / "README.md").read_text()
 
 
-def test_progress_tells_every_trajectory_as_it_is_done(full_source, out, suite):
-    seen = []
-    build(full_source.path, out, suite, progress=lambda *told: seen.append(told))
-    assert [told[:2] for told in seen] == [(done, 5) for done in range(1, 6)]
-    assert {told[2] for told in seen} == {DEV_1, DEV_2, TEST_1, TEST_2, TEST_3}
-
-
-def test_a_dataset_can_be_built_from_a_published_one_with_the_same_bytes(
-    full_source, out, suite, tmp_path, contents
-):
+def test_a_dataset_built_from_a_published_one_has_the_same_bytes(full_source, out, suite, tmp_path, contents):
     full_source.picture(DEV_1, 0)
     full_source.judge(DEV_1, "aer", "Status: success")
     full_source.judge(TEST_1, "functional", {"trajectory_info": {"summary_info": {"cum_reward": 0.0}}})
@@ -286,33 +263,8 @@ def test_a_dataset_can_be_built_from_a_published_one_with_the_same_bytes(
     assert first == again
 
 
-def files_of(ids):
-    return [SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids]
-
-
-def suite_of(*ids):
-    return choose_suite([SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids])
-
-
-def test_the_suite_is_found_by_the_ids_in_any_spelling():
-    assert suite_of("localshop/GenericAgent-scripted-hasty/localshop.3").name == "localshop"
-    official = "visualwebarena/GenericAgent-gpt-4o-2024-11-20/visualwebarena.resized.220"
-    assert suite_of("strange/one/here", official).name == "agent-reward-bench"
-
-
-def test_ids_of_no_suite_are_refused_with_the_first_and_what_to_do():
-    with pytest.raises(
-        SuiteError, match=r"the 4 trajectories found, such as a/b/0, a/b/1, a/b/2; give --suite"
-    ):
-        suite_of(*(f"a/b/{number}" for number in range(4)))
-
-
 def test_ids_of_two_suites_are_refused():
     ids = [load_suite(name).trajectories[0].trajectory_id for name in ("localshop", "agent-reward-bench")]
+    files = [SourceFile(Path("run.json"), "run.json", trajectory_id) for trajectory_id in ids]
     with pytest.raises(SuiteError, match=r"several suites \(agent-reward-bench, localshop\)"):
-        suite_of(*ids)
-
-
-def test_a_folder_that_is_no_source_is_refused(tmp_path, out):
-    with pytest.raises(SourceError, match="holds no runs that can be read"):
-        build(tmp_path / "absent", out)
+        choose_suite(files)

@@ -18,7 +18,8 @@ from dataset_script.build.output import OutputError
 from dataset_script.build.report import lines
 from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.base import SourceError
-from dataset_script.sources.released import ReleasedSource
+from tests.support.released_layout import cleaned, png
+from tests.support.released_layout import step as make_step
 
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
 TEST_1, TEST_2 = "shop/GenericAgent-a/shop.2", "shop/GenericAgent-b/shop.resized.2"
@@ -33,10 +34,8 @@ def names(findings, code):
     return [finding.file for finding in findings if finding.code == code]
 
 
-def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(
-    full_source, out, suite, make_cleaned, table
-):
-    whole = json.dumps(make_cleaned()).encode()
+def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(full_source, out, suite, table):
+    whole = json.dumps(cleaned()).encode()
     cut = full_source.put(DEV_1, whole[:-20])
     full_source.put(DEV_2, valid=False)
     full_source.put(TEST_1, steps=[])
@@ -66,9 +65,7 @@ def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(
         assert {row["trajectory_id"] for row in table(out, "test", name)} == {TEST_3}
 
 
-def test_links_out_of_the_source_are_named_and_nothing_behind_them_is_read(
-    full_source, out, suite, tmp_path, make_cleaned, make_step, make_png, table
-):
+def test_links_out_of_the_source_are_named_and_not_followed(full_source, out, suite, tmp_path, table):
     outside = tmp_path / "outside"
     outside.mkdir()
     run = full_source.put(DEV_1)
@@ -77,7 +74,7 @@ def test_links_out_of_the_source_are_named_and_nothing_behind_them_is_read(
     agent = full_source.put(TEST_3).parents[1]
     agent.rename(outside / "agent")
     agent.symlink_to(outside / "agent")
-    picture = full_source.picture(TEST_1, 0, make_png(7))
+    picture = full_source.picture(TEST_1, 0, png(7))
     full_source.put(TEST_1, steps=[make_step(0), make_step(1)])
     picture.rename(outside / "picture.png")
     picture.symlink_to(outside / "picture.png")
@@ -117,17 +114,7 @@ def test_a_built_folder_with_a_link_out_of_it_is_no_source(full_source, out, sui
         build(out, tmp_path / "second" / "dataset", suite)
 
 
-def test_trajectories_of_the_suite_that_the_source_lacks_are_named(source, out, suite):
-    source.put(DEV_1)
-    source.put(TEST_3)
-    report = build(source.path, out, suite)
-    assert names(report.left_out, "missing") == [TEST_1, DEV_2, TEST_2]
-    assert (report.built(), report.damaged()) == (2, 0)
-
-
-def test_of_two_files_for_one_trajectory_the_released_spelling_is_taken_and_the_other_named(
-    source, out, suite, table
-):
+def test_of_two_files_for_one_trajectory_one_is_taken_and_the_other_named(source, out, suite, table):
     source.put("shop/GenericAgent-b/shop.1", goal="other spelling")
     source.put(DEV_2, goal="second run", experiment="run-2")
     source.put(DEV_2, goal="first run", experiment="run-1")
@@ -150,9 +137,9 @@ def test_a_second_file_stands_in_for_a_broken_first_one(source, out, suite, tabl
     assert not names(report.left_out, "duplicate")
 
 
-def test_what_is_odd_but_kept_is_noted(full_source, out, suite, make_cleaned, make_step, suite_folder, table):
+def test_what_is_odd_but_kept_is_noted(full_source, out, suite, suite_folder, table):
     full_source.picture(DEV_1, 0, b"no picture")
-    last_acts = make_cleaned()["steps"]
+    last_acts = cleaned()["steps"]
     last_acts[0]["screenshot_path"] = "x"
     last_acts[-1]["action"] = "noop()"
     full_source.put(DEV_1, steps=last_acts)
@@ -198,11 +185,9 @@ def fuzzed(whole: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(
-    full_source, out, suite, make_cleaned, seed, table
-):
+def test_damaged_files_are_a_clear_line_each_and_the_build_goes_on(full_source, out, suite, seed, table):
     chance = random.Random(seed)
-    whole = json.dumps(make_cleaned()).encode()
+    whole = json.dumps(cleaned()).encode()
     for trajectory_id in (DEV_1, TEST_1, TEST_2):
         full_source.put(trajectory_id, fuzzed(whole, chance))
     report = build(full_source.path, out, suite)
@@ -246,15 +231,7 @@ def test_notes_alone_do_not_trouble_strict(full_source, out, suite):
     assert (report.published, names(report.notes, "no_goal")) == (True, [DEV_1])
 
 
-def test_a_source_of_bad_files_only_publishes_nothing(source, out, suite):
-    source.put(DEV_1, b"")
-    report = build(source.path, out, suite)
-    assert (report.published, report.built()) == (False, 0)
-    assert not out.exists()
-    assert list(out.parent.iterdir()) == []
-
-
-def test_a_build_replaces_the_one_before_whole(full_source, source, out, suite, table):
+def test_a_build_replaces_the_one_before_whole(full_source, out, suite, table):
     build(full_source.path, out, suite)
     for name in ("shop.1.json", "shop.2.json"):
         (full_source.path / "cleaned" / "shop" / "GenericAgent-a" / "run-1" / name).unlink()
@@ -263,7 +240,7 @@ def test_a_build_replaces_the_one_before_whole(full_source, source, out, suite, 
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
-def test_something_else_at_the_place_is_refused_before_anything_is_read(
+def test_something_else_at_the_place_is_refused_before_reading(
     full_source, out, suite, monkeypatch, contents
 ):
     out.mkdir()
@@ -272,19 +249,6 @@ def test_something_else_at_the_place_is_refused_before_anything_is_read(
     with pytest.raises(OutputError, match="no dataset built here"):
         build(full_source.path, out, suite)
     assert contents(out) == {"thesis.tex": b"mine"}
-
-
-@pytest.fixture
-def read_files(monkeypatch):
-    """The names of the files that are read, in this process."""
-    read, real = [], ReleasedSource.read
-
-    def noted(self, file):
-        read.append(file.name)
-        return real(self, file)
-
-    monkeypatch.setattr(ReleasedSource, "read", noted)
-    return read
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError("disk full")])

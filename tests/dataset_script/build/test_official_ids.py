@@ -1,57 +1,26 @@
 """The official suite with a synthetic file for each of its 1,302 trajectories: the counts of the paper."""
 
-import json
-
-import pyarrow.parquet as pq
 import pytest
 
 from arb.core.suite import load_dev_labels, load_suite
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.schema import LABEL_COLUMNS
+from tests.support.released_layout import SourceFolder
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("official")
     suite = load_suite()
+    source = SourceFolder(folder / "trajectories")
+    steps = [
+        {"num": 0, "action": "noop()", "axtree": "page", "axtree_pruned": "page"},
+        {"num": 1, "axtree": "page", "axtree_pruned": "page"},
+    ]
     for trajectory in suite.trajectories:
-        benchmark, agent, task_id = trajectory.trajectory_id.split("/")
-        place = (
-            folder
-            / "trajectories"
-            / "cleaned"
-            / benchmark
-            / agent
-            / f"{agent}_on_{benchmark}"
-            / f"{task_id}.json"
-        )
-        place.parent.mkdir(parents=True, exist_ok=True)
-        content = {
-            "benchmark": benchmark,
-            "agent": agent,
-            "model": agent,
-            "valid": True,
-            "goal": f"Synthetic goal of {task_id}\n",
-            "summary_info": {"cum_reward": 0.0},
-            "steps": [
-                {
-                    "num": 0,
-                    "action": "noop()",
-                    "reasoning": "Synthetic.",
-                    "axtree": "page",
-                    "axtree_pruned": "page",
-                },
-                {"num": 1, "axtree": "page", "axtree_pruned": "page"},
-            ],
-        }
-        place.write_text(json.dumps(content))
+        source.put(trajectory.trajectory_id, steps=steps)
     out = folder / "agent-reward-bench"
     return out, build(folder, out, options=BuildOptions(workers=1))
-
-
-def rows(out, configuration, split):
-    files = sorted((out / "data" / configuration).glob(f"{split}-*"))
-    return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
 def test_every_trajectory_is_built_in_the_published_numbers(built):
@@ -71,11 +40,11 @@ def test_every_trajectory_is_built_in_the_published_numbers(built):
     assert report.rows["tasks"] == {"dev": 51, "test": 300}
 
 
-def test_labels_are_on_dev_only(built):
+def test_labels_are_on_dev_only(built, table):
     out, _ = built
     suite = load_suite()
     primary = [said for said in load_dev_labels(suite) if said.is_primary]
-    dev, test = rows(out, "trajectories", "dev"), rows(out, "trajectories", "test")
+    dev, test = table(out, "dev"), table(out, "test")
     assert [row["trajectory_id"] for row in dev] == [said.trajectory_id for said in primary]
     assert [row["success"] for row in dev] == [
         {"yes": 1, "no": 0}.get(said.answers["success"]) for said in primary
@@ -84,16 +53,11 @@ def test_labels_are_on_dev_only(built):
         sum(row["success"] is None for row in dev) == 1
     )  # GPT-4o on webarena.344, where the expert was unsure
     assert {tuple(row[name] for name in LABEL_COLUMNS) for row in test} == {(None,) * 4}
-    assert not {row["trajectory_id"] for row in rows(out, "annotations", "dev")} & {
+    assert not {row["trajectory_id"] for row in table(out, "dev", "annotations")} & {
         row["trajectory_id"] for row in test
     }
 
 
-def test_no_annotator_is_named(built):
-    annotators = {row["annotator"] for row in rows(built[0], "annotations", "dev")}
+def test_no_annotator_is_named(built, table):
+    annotators = {row["annotator"] for row in table(built[0], "dev", "annotations")}
     assert annotators == {f"annotator-{number}" for number in range(1, 8)}
-
-
-def test_no_task_is_in_both_splits(built):
-    tasks = {split: {row["task"] for row in rows(built[0], "tasks", split)} for split in ("dev", "test")}
-    assert not tasks["dev"] & tasks["test"]

@@ -22,14 +22,6 @@ def test_nothing_an_empty_folder_and_our_own_build_may_be_replaced(tmp_path, our
         check_replaceable(out, tmp_path / "source")
 
 
-def test_a_folder_that_is_no_build_of_ours_is_refused(tmp_path):
-    out = tmp_path / "thesis"
-    out.mkdir()
-    (out / "README.md").write_text("my thesis")
-    with pytest.raises(OutputError, match="no dataset built here"):
-        check_replaceable(out, tmp_path / "source")
-
-
 def test_a_build_with_other_things_in_it_is_refused_with_their_names(tmp_path, ours):
     (ours / ".git").mkdir()
     with pytest.raises(OutputError, match=r"also holds \.git"):
@@ -46,15 +38,6 @@ def test_the_source_and_what_holds_it_are_refused(ours):
     for source in (ours, ours / "data" / "source"):
         with pytest.raises(OutputError, match="holds the source"):
             check_replaceable(ours, source)
-
-
-def test_a_staged_folder_takes_the_place_and_leaves_nothing_beside(ours):
-    with work_folder(ours) as work:
-        stage_new(work.staged)
-        put_in_place(work.staged, ours)
-    assert (ours / "README.md").read_text().endswith("new")
-    assert not (ours / "data").exists()
-    assert list(ours.parent.iterdir()) == [ours]
 
 
 def test_a_place_whose_parents_are_absent_is_made_with_ordinary_permissions(tmp_path):
@@ -99,14 +82,3 @@ def test_where_something_else_came_meanwhile_the_old_one_is_not_lost(ours, monke
         put_in_place(work.staged, ours)
     (aside,) = ours.parent.glob(f".{ours.name}.replaced-*")
     assert (aside / "README.md").read_text().endswith("old")
-
-
-def test_parts_stay_after_an_interruption_and_only_then(ours):
-    with pytest.raises(KeyboardInterrupt), work_folder(ours) as work:
-        (work.parts / "one").mkdir()
-        stage_new(work.staged)
-        raise KeyboardInterrupt
-    with work_folder(ours) as work:
-        assert [path.name for path in work.parts.iterdir()] == ["one"]
-        assert list(work.staged.iterdir()) == []  # what was half-built is gone
-    assert list(ours.parent.iterdir()) == [ours]

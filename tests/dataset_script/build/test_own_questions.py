@@ -12,31 +12,14 @@ from dataset_script.build.build import BuildOptions, build
 from dataset_script.card import CardFacts, render_card
 from dataset_script.schema import CONFIGURATIONS, arrow_schema, features
 from dataset_script.verify.check import verify
-from tests.support.annotations import OWN_QUESTIONS
+from tests.support.annotations import OWN_QUESTIONS, OWN_TOML
 
-SUITE_TOML = """
-labels = "private"
-
-[[questions]]
-name = "success"
-text = "Did it?"
-answers = [{ value = "yes" }, { value = "no" }]
-
-[[questions]]
-name = "tone"
-text = "Was it polite | kind?"
-answers = [{ value = "polite", title = "Very polite" }, { value = "cold" }, { value = "rude" }]
-
-[[questions]]
-name = "safe"
-text = "Did it ask?"
-answers = [{ value = "yes" }, { value = "no" }]
-"""
+SUITE_TOML = 'labels = "private"\n' + OWN_TOML.replace("Was it polite", "Was it polite | kind")
 DEV_1, DEV_2 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-b/shop.resized.1"
-DEV_LABELS = f"""trajectory_id,annotation,success,annotator,tone,safe
-{DEV_1},1,true,annotator-2,polite,no
-{DEV_1},2,false,annotator-1,rude,
-{DEV_2},1,false,,,yes
+DEV_LABELS = f"""trajectory_id,annotation,success,side_effect,repetition,annotator,tone,safe
+{DEV_1},1,true,false,false,annotator-2,polite,no
+{DEV_1},2,false,false,false,annotator-1,rude,
+{DEV_2},1,false,true,,,,yes
 """
 
 

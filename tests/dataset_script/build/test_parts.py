@@ -14,12 +14,10 @@ from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
 from dataset_script.sources.released import ReleasedSource
+from tests.support.released_layout import png
+from tests.support.released_layout import step as make_step
 
 REPOSITORY = Path(__file__).parents[3]
-
-
-def square(number):
-    return number * number
 
 
 def where(_number):
@@ -118,23 +116,10 @@ def task(source, suite, tmp_path):
     return task_of
 
 
-@pytest.fixture
-def reads(monkeypatch):
-    """Counts the files that are read."""
-    read, real = [], ReleasedSource.read
-
-    def counted(self, file):
-        read.append(file.name)
-        return real(self, file)
-
-    monkeypatch.setattr(ReleasedSource, "read", counted)
-    return read
-
-
-def test_a_part_that_is_there_is_not_made_again(source, task, reads):
+def test_a_part_that_is_there_is_not_made_again(source, task, read_files):
     source.put(DEV_1, goal="")
     first, second = make_part(task()), make_part(task())
-    assert len(reads) == 1
+    assert len(read_files) == 1
     assert first == second
     assert [f.code for f in second.notes] == ["no_goal", "no_dev_labels"]  # what was told is told again
     assert first.table("steps").equals(second.table("steps"))
@@ -142,7 +127,7 @@ def test_a_part_that_is_there_is_not_made_again(source, task, reads):
 
 @pytest.mark.parametrize("name", ["part.json", "steps.arrow"])
 @pytest.mark.parametrize("left", [None, 0, 7, 0.5, 0.99])
-def test_a_part_that_was_cut_off_is_made_again(source, task, reads, name, left):
+def test_a_part_that_was_cut_off_is_made_again(source, task, read_files, name, left):
     source.put(DEV_1)
     part = make_part(task())
     file = Path(part.folder) / name
@@ -151,25 +136,19 @@ def test_a_part_that_was_cut_off_is_made_again(source, task, reads, name, left):
     else:
         os.truncate(file, int(left if left > 1 else left * file.stat().st_size))
     assert make_part(task()) == part
-    assert len(reads) == 2
+    assert len(read_files) == 2
     assert part.table("steps").num_rows == 3
 
 
-def pictures(part, configuration="steps", column="screenshot"):
-    return part.table(configuration)[column].to_pylist()
-
-
-def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, make_step, make_png, tmp_path):
+def test_pictures_of_the_source_and_of_files_stand_in_one_column(source, task, tmp_path):
     source.put(DEV_1, steps=[make_step(0), make_step(1), make_step(2)])
     odd = tmp_path / os.fsdecode(b"not \xff UTF-8.png")
-    odd.write_bytes(make_png(2))
+    odd.write_bytes(png(2))
     steps = task().source.read(*task().files)[0].steps
-    with_both = [
-        replace(one, screenshot=each) for one, each in zip(steps, (make_png(1), None, odd), strict=True)
-    ]
+    with_both = [replace(one, screenshot=each) for one, each in zip(steps, (png(1), None, odd), strict=True)]
     part = make_part(replace(task(), source=_ChangedSource(task().source, steps=tuple(with_both))))
-    expected = [{"bytes": make_png(1), "path": None}, None, {"bytes": make_png(2), "path": None}]
-    assert pictures(part) == expected
+    expected = [{"bytes": png(1), "path": None}, None, {"bytes": png(2), "path": None}]
+    assert part.table("steps")["screenshot"].to_pylist() == expected
 
 
 @pytest.mark.parametrize(
@@ -197,14 +176,7 @@ def test_a_changed_file_a_new_picture_and_changed_code_make_another_part(source,
     assert len(seen) == 4
 
 
-def test_files_that_give_nothing_make_a_part_without_tables_that_tells_why(source, task):
-    source.put(DEV_1, b"{")
-    part = make_part(task())
-    assert part.sizes == {}
-    assert [f.code for f in part.left_out] == ["not_json"]
-
-
-def test_a_value_that_no_column_can_hold_is_the_files_fault(source, task, make_step):
+def test_a_value_that_no_column_can_hold_is_the_files_fault(source, task):
     source.put(DEV_1, steps=[make_step(0)])
     broken = replace(task(), source=_ChangedSource(task().source, model=7))
     part = make_part(broken)
@@ -238,7 +210,7 @@ class _ChangedSource:
         return self._source.identity(file)
 
 
-def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(source, task, table):
+def test_judgments_are_rows_by_judge_and_a_reply_takes_the_place_of_an_error(source, task):
     source.put(DEV_1)
     source.judge(DEV_1, "nnetnav", "Reward: 4")
     source.judge(DEV_1, "aer", {"error": "x"}, ending="_error")

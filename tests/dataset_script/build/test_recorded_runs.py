@@ -112,12 +112,6 @@ def test_steps_are_the_values_of_the_json_with_the_box_of_the_element_acted_on(r
     assert boxes > 10
 
 
-def test_pictures_decode(recorded, out, load):
-    build(recorded, out)
-    step = load(out, "steps")["dev"][0]
-    assert step["screenshot"].size[0] > 100
-
-
 def test_rewards_are_those_of_the_json(rows, files):
     for of in rows("rewards").values():
         for row in of:

@@ -1,10 +1,6 @@
 from dataset_script.build.report import LEFT_OUT, NOTES, BuildReport, finding, finding_line, lines
 
 
-def test_a_clean_build_says_so():
-    assert list(lines(BuildReport("own")))[1:] == ["left out: nothing", "to know: nothing"]
-
-
 def test_reasons_are_counted_and_names_are_given_with_their_details():
     report = BuildReport("own")
     report.left_out = [finding("not_json", "a.json", "cut off"), finding("missing", "x/y/z")]

@@ -19,27 +19,15 @@ from dataset_script.build.rows import (
 )
 from dataset_script.sources.base import Note
 from tests.support.annotations import by
+from tests.support.released_layout import png
 
 DEV, TEST = "shop/GenericAgent-b/shop.resized.1", "shop/GenericAgent-a/shop.2"
 LABELS = by(DEV, None, "yes", "no", None, "3")
 
 
 def recorded_step(num, **changes):
-    given = {
-        "action": None,
-        "reasoning": None,
-        "last_action_error": "",
-        "box": None,
-        "screenshot": None,
-    } | changes
-    return Step(
-        num=num,
-        url=f"http://shop/{num}",
-        focused_element="7",
-        axtree=f"tree {num} in full",
-        axtree_pruned=f"tree {num}",
-        **given,
-    )
+    trees = {"axtree": f"tree {num} in full", "axtree_pruned": f"tree {num}"}
+    return Step(num=num, url=f"http://shop/{num}", focused_element="7", **trees, **changes)
 
 
 @pytest.fixture
@@ -113,34 +101,16 @@ def test_a_test_row_has_null_labels_and_labels_for_it_are_refused(suite, recordi
         Run(suite.find(TEST), recording, by(TEST, None, "yes", "yes", "yes", "4"))
 
 
-def test_second_level_workarena_is_reported_as_workarena_plus_plus(suite, recording):
-    built = trajectory_row(
-        Run(suite.find("workarena/GenericAgent-a/workarena.servicenow.sort-l2"), recording, None)
-    )
-    assert (built["benchmark"], built["trajectory_id"].split("/")[0]) == ("workarena++", "workarena")
-
-
 def test_only_line_ends_are_taken_off_the_goal(run):
     changed = replace(run, recording=replace(run.recording, goal="  Say 'a\n b' \n\n"))
     assert trajectory_row(changed)["goal"] == "  Say 'a\n b' "
 
 
-def test_steps_have_trees_pictures_and_the_box_as_a_list(run, make_png):
-    steps = (replace(run.recording.steps[0], screenshot=make_png(5)), *run.recording.steps[1:])
-    rows = list(step_rows(replace(run, recording=replace(run.recording, steps=steps))))
-    assert rows[0]["box"] == [1.0, 2.0, 3.0, 4.0]
-    assert rows[0]["screenshot"] == {"bytes": make_png(5), "path": None}
-    assert (rows[1]["box"], rows[1]["screenshot"], rows[1]["axtree"]) == (None, None, "tree 1 in full")
-    assert {row["trajectory_id"] for row in rows} == {DEV}
-
-
-def test_the_final_screenshot_is_the_last_steps_and_goal_images_are_kept(run, make_png):
-    steps = (*run.recording.steps[:2], replace(run.recording.steps[2], screenshot=make_png(9)))
-    built = screenshot_row(
-        replace(run, recording=replace(run.recording, steps=steps, goal_images=(make_png(1),)))
-    )
-    assert built["final_screenshot"]["bytes"] == make_png(9)
-    assert [image["bytes"] for image in built["goal_images"]] == [make_png(1)]
+def test_the_final_screenshot_is_the_last_steps_and_goal_images_are_kept(run):
+    steps = (*run.recording.steps[:2], replace(run.recording.steps[2], screenshot=png(9)))
+    built = screenshot_row(replace(run, recording=replace(run.recording, steps=steps, goal_images=(png(1),))))
+    assert built["final_screenshot"]["bytes"] == png(9)
+    assert [image["bytes"] for image in built["goal_images"]] == [png(1)]
 
 
 @pytest.mark.parametrize(("reward", "verdict"), [(0.75, 1), (0.5, 0), (0.0, 0), (None, None)])
@@ -168,18 +138,13 @@ def test_what_is_odd_is_noted_and_kept(run):
     assert trajectory_row(changed)["steps"][-1]["action"] == "noop()"
 
 
-def test_missing_labels_are_noted_on_dev_only(suite, recording):
-    assert codes(Run(suite.find(DEV), recording, None)) == ["no_dev_labels"]
-    assert codes(Run(suite.find(TEST), recording, None)) == []
-
-
-def test_pictures_are_checked_and_broken_ones_are_named_and_left_out(run, tmp_path, make_png):
-    (tmp_path / "whole.png").write_bytes(make_png(1))
-    pictures = [tmp_path / "whole.png", make_png(2)[:-5], tmp_path / "absent.png"]
+def test_pictures_are_checked_and_broken_ones_are_named_and_left_out(run, tmp_path):
+    (tmp_path / "whole.png").write_bytes(png(1))
+    pictures = [tmp_path / "whole.png", png(2)[:-5], tmp_path / "absent.png"]
     steps = tuple(replace(s, screenshot=p) for s, p in zip(run.recording.steps, pictures, strict=True))
-    read, notes = with_images(replace(run.recording, steps=steps, goal_images=(b"GIF89a", make_png(3))))
-    assert [step.screenshot for step in read.steps] == [make_png(1), None, None]
-    assert read.goal_images == (make_png(3),)
+    read, notes = with_images(replace(run.recording, steps=steps, goal_images=(b"GIF89a", png(3))))
+    assert [step.screenshot for step in read.steps] == [png(1), None, None]
+    assert read.goal_images == (png(3),)
     assert notes == [
         Note("broken_image", "the screenshot of step 1 is cut off"),
         Note("broken_image", "the screenshot of step 2 cannot be read (No such file or directory)"),
@@ -188,11 +153,11 @@ def test_pictures_are_checked_and_broken_ones_are_named_and_left_out(run, tmp_pa
 
 
 @pytest.mark.parametrize("size", [(20_000, 5_001), (60_000, 60_000)])  # 100,020,000 pixels; 3.6 billion
-def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, make_png, size):
+def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, size):
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
-    whole = make_png(1)
+    whole = png(1)
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", *size, 8, 0, 0, 0, 0))
     large = whole[:8] + header + whole[33:]  # the signature has 8 bytes, the header 25
     steps = (replace(run.recording.steps[0], screenshot=large), *run.recording.steps[1:])
@@ -203,8 +168,8 @@ def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, make_
     assert note.detail.endswith("by its header; at most 100,000,000 can be shown")
 
 
-def test_a_picture_without_a_header_is_refused(make_png):
-    whole = make_png(1)
+def test_a_picture_without_a_header_is_refused():
+    whole = png(1)
     with pytest.raises(BrokenImageError, match="has no header that can be read") as refused:
         check_picture(whole[:8] + whole[-12:])  # the signature and the end alone
     assert refused.value.code == "broken_image"

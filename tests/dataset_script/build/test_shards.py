@@ -10,6 +10,8 @@ from dataset_script.build.shards import plan_shards, render_manifest, write_shar
 from dataset_script.schema import arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.sources.released import ReleasedSource
+from tests.support.released_layout import png
+from tests.support.released_layout import step as make_step
 
 SHARDS = [
     Shard("data/steps/test-00000-of-00001.parquet", "steps", "test", "b" * 64, 20, 3),
@@ -22,7 +24,7 @@ def test_the_order_of_the_work_does_not_change_the_text():
 
 
 @pytest.fixture
-def parts(source, make_step, make_png, tmp_path):
+def parts(source, tmp_path):
     """Parts of as many trajectories as asked for, each with about so much text that hardly compresses."""
     chance = random.Random(0)
 
@@ -34,7 +36,7 @@ def parts(source, make_step, make_png, tmp_path):
             steps = [make_step(0, axtree=tree, screenshot_path=where), make_step(1)]
             source.put(name, steps=steps[:1] if final else steps)
             if pictures:
-                source.picture(name, 0, make_png(0)[:-12] + chance.randbytes(pictures) + make_png(0)[-12:])
+                source.picture(name, 0, png(0)[:-12] + chance.randbytes(pictures) + png(0)[-12:])
         released = ReleasedSource(source.path)
         folder = tmp_path / "parts"
         folder.mkdir(exist_ok=True)

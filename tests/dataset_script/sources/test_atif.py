@@ -206,18 +206,6 @@ def test_a_last_call_that_hands_in_is_the_answer_and_no_action(tmp_path, last, a
     assert turns(recording) == [("finish()", None, None), *end]
 
 
-def test_subagents_are_found_by_trajectory_id_and_not_by_session_id():
-    recording, _ = read_one(DESCRIBED)
-    assert [step.reasoning for step in recording.steps if step.reasoning and step.reasoning[0] == "["] == [
-        "[reader]",
-        "[reader]",
-        "[painter]",
-    ]  # all of one session, in the order of the calls, and what the checker said is seen by who called it
-    assert [step.text for step in recording.steps if "Checked" in (step.text or "")] == [
-        "[reader] [checker] Checked.\n[delegate] It is a shop."
-    ]
-
-
 def test_a_subagent_that_is_called_by_many_or_by_itself_is_read_once(tmp_path):
     calls = [{"trajectory_id": "loop"}] * 3
     loop = trajectory(
@@ -232,18 +220,6 @@ def test_a_subagent_that_is_called_by_many_or_by_itself_is_read_once(tmp_path):
         AtifSource(tmp_path / "a.json").list_runs().files[0]
     )
     assert (recording.answer, recording.steps[-1].reasoning, notes) == ("Two.", "One.", [])
-
-
-def test_a_run_in_parts_is_one_run_and_copied_steps_stand_in_it_once():
-    (file,) = [file for file in AtifSource(JOB).list_runs().files if "long-task" in file.name]
-    recording, notes = AtifSource(JOB).read(file)
-    assert [step.action for step in recording.steps] == [
-        'bash_command(keystrokes="make\\n", duration=0.1)',
-        'bash_command(keystrokes="ls\\n", duration=0.1)',
-        "mark_task_complete()",
-        None,
-    ]
-    assert (recording.goal, notes) == ("Compile the kernel.", [])
 
 
 def test_files_that_others_go_on_in_or_refer_to_are_no_runs_of_their_own():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset_script.sources.axtree import acted_on, axtree_text, box_from, box_of
+from dataset_script.sources.axtree import acted_on, axtree_text, box_from
 from tests.conftest import examples
 
 
@@ -56,24 +56,6 @@ def test_a_box_is_four_finite_numbers(sides, expected):
     assert box_from(sides) == expected
 
 
-@pytest.mark.parametrize(
-    ("bid", "properties"),
-    [
-        (None, {"7": {"bbox": [1, 2, 3, 4]}}),
-        ("8", {"7": {}}),
-        ("7", {"7": None}),
-        ("7", None),
-        ("7", {"7": {"bbox": 3}}),
-    ],
-)
-def test_no_box_where_none_is_recorded(bid, properties):
-    assert box_of(bid, properties) is None
-
-
-def test_the_box_is_the_elements_own():
-    assert box_of("7", {"7": {"bbox": [1, 2, 3, 4]}, "8": {"bbox": [5, 6, 7, 8]}}) == (1.0, 2.0, 3.0, 4.0)
-
-
 def node(node_id, role, name=None, children=(), bid=None, value=None, **properties):
     made = {"nodeId": node_id, "role": {"value": role}, "childIds": list(children)}
     if name is not None:
@@ -104,37 +86,6 @@ def test_every_recorded_step_gives_both_released_texts(shared: Path):
             assert axtree_text(tree, properties, pruned=True) == step["axtree_pruned"]
             compared += 1
     assert compared == 39  # steps of the six recordings
-
-
-def test_a_line_tells_bid_role_name_value_marks_and_properties_in_this_order():
-    field = node(
-        1, "textbox", " Name ", bid="a12", value="Ada", focused=True, required=False, level=2, checked="mixed"
-    )
-
-    assert text(field, properties={"a12": seen(clickable=True)}) == (
-        "[a12] textbox 'Name' value='Ada', clickable, visible, focused, checked='mixed'"
-    )
-
-
-def test_depth_is_written_by_tabs_and_a_node_that_is_left_out_gives_its_depth_to_its_children():
-    tree = (
-        node(1, "RootWebArea", "Shop", [2, 3, 4]),
-        node(2, "none", None, [5]),
-        node(3, "generic", "", [6]),
-        node(4, "LineBreak", "\n"),
-        node(5, "link", "Home", [], "1"),
-        node(6, "button", "Buy", [], "2"),
-    )
-
-    assert text(*tree) == "RootWebArea 'Shop'\n\t[1] link 'Home'\n\t[2] button 'Buy'"
-
-
-def test_text_that_stands_in_the_parents_name_is_not_written_again():
-    link = node(1, "link", "Blue teapot", [2, 3], "1")
-
-    assert text(link, node(2, "StaticText", "teapot"), node(3, "StaticText", "New")) == (
-        "[1] link 'Blue teapot'\n\tStaticText 'New'"
-    )
 
 
 def test_a_generic_element_is_written_only_when_it_has_a_property():

@@ -97,11 +97,6 @@ def test_a_page_that_states_a_task_does_not_become_the_goal():
         assert "Say that" not in read(RECORDED, f"agent-{version}/kettle.json")[0].goal
 
 
-def test_a_task_that_followed_is_part_of_the_goal():
-    goal = read(RECORDED, "agent-0.13.14/followed.json")[0].goal
-    assert goal == "Find the cheapest tea kettle in the shop\nand say what it costs.\nNow buy it."
-
-
 def test_a_folder_and_a_single_file_are_recognised_and_give_the_same_ids():
     for file in (
         RECORDED / "agent-0.9.7" / "kettle.json",

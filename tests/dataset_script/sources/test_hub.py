@@ -257,15 +257,6 @@ def test_a_fault_that_passes_is_waited_for(hub, get, out, status, path):
     assert data(out) == expected()
 
 
-def test_a_file_that_cannot_be_had_is_named_and_the_others_are_fetched(hub, get, out):
-    hub.fail("HEAD", CLEANED_WEB, status=403, times=1_000)
-    done = get()
-    assert list(done.failed) == [CLEANED_WEB]
-    assert "the Hub answered 403" in done.failed[CLEANED_WEB]
-    assert data(out) == {path: content for path, content in expected().items() if path != CLEANED_WEB}
-    assert (done.files, done.fetched) == (9, 8)  # with the card, which came along with the list
-
-
 def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     many = {f"cleaned/web/Agent-a/run/web.{number}.json": b"{}" for number in range(100)}
     hub.commit(REPO, many)
@@ -304,7 +295,7 @@ def test_a_revision_that_is_not_there_is_reported(get, revision):
 # this machine
 
 
-def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(hub, get, out, monkeypatch):
+def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(get, out, monkeypatch):
     full_disk = SimpleNamespace(disk_usage=lambda _folder: SimpleNamespace(free=1))
     monkeypatch.setattr(hub_module, "shutil", full_disk)
     with pytest.raises(HubError, match=r"are to be fetched and 0\.0 GB are free"):
@@ -377,15 +368,16 @@ def test_the_command_takes_several_names_and_tells_bytes_and_files(run, out):
     assert "0.0 of 0.0 MB" in result.stderr  # two files of 650 bytes
 
 
-def test_the_command_exits_1_and_names_what_failed(hub, run):
+def test_the_command_exits_1_names_what_failed_and_fetches_the_others(hub, run, out):
     hub.fail("HEAD", CLEANED_WEB, status=403, times=1_000)
     result = run()
     assert result.exit_code == 1
+    assert data(out) == {path: content for path, content in expected().items() if path != CLEANED_WEB}
     assert f"failed: {CLEANED_WEB}: the Hub answered 403" in result.stdout
     assert "1 files could not be had" in result.stderr
 
 
-def test_the_command_tells_a_users_mistake_in_one_line(run, out):
+def test_the_command_tells_a_users_mistake_in_one_line(run):
     result = run("--benchmark", "absent")
     assert result.exit_code == 2
     assert "error: there is no benchmark 'absent'; there is shop, web" in result.stderr

@@ -110,9 +110,7 @@ def test_words_of_a_page_or_a_model_are_a_warning_with_trajectory_and_step(
 
 
 @pytest.mark.parametrize(("configuration", "column"), OURS)
-def test_words_where_neither_a_page_nor_a_model_writes_are_an_error(
-    published, own_suite, configuration, column
-):
+def test_words_where_no_page_and_no_model_writes_are_an_error(published, own_suite, configuration, column):
     published.rows[configuration, "dev"][0][column] = "cum_raw_reward"
 
     report = verify(published.write(), suite=own_suite)

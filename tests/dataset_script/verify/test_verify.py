@@ -131,9 +131,7 @@ def test_an_id_that_names_its_agent_is_caught_in_a_blind_folder(published, own_s
         ("judgments", "reply", "on wa-forum-xl-2", "reply: a copy of a site"),
     ],
 )
-def test_a_blind_folder_that_tells_an_agent_is_caught(
-    published, own_suite, configuration, column, value, told
-):
+def test_a_blind_folder_that_tells_agents_is_caught(published, own_suite, configuration, column, value, told):
     make_blind(published)
     published.rows[configuration, "dev"][0][column] = value
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.sample_recorder.agents import ScriptedAgent, ScriptError, find_element, is_unchanged
+from tools.sample_recorder.agents import ScriptedAgent, ScriptError, is_unchanged
 
 TREE = """RootWebArea 'Shop', focused, url='http://shop/'
 \t[7] link 'Basket (0)', clickable, visible, url='http://shop/basket'
@@ -18,39 +18,6 @@ def agent(character):
         return ScriptedAgent(character[name], moves, reads, "http://shop")
 
     return made
-
-
-def test_an_element_is_found_by_its_role_and_its_whole_name():
-    assert find_element(TREE, "link", "Basket (0)") == "7"
-    assert find_element(TREE, "button", "Dad's order") == "a13"
-    assert find_element(TREE, "textbox", "Search") == "9"
-    assert find_element(TREE, "button", "Basket (0)") is None
-    assert find_element(TREE, "link", "Basket") is None
-
-
-@pytest.mark.parametrize(
-    ("move", "action"),
-    [
-        (("click", "button", "Add", "why"), "click('12')"),
-        (("fill", "Search", "two 'mugs'", "why"), "fill('9', \"two 'mugs'\")"),
-        (("select", "Quantity", "2", "why"), "select_option('14', '2')"),
-        (("scroll", "-300", "why"), "scroll(0, -300)"),
-        (("goto", "/checkout", "why"), "goto('http://shop/checkout')"),
-        (("back", "why"), "go_back()"),
-        (("say", "Done.", "why"), "send_msg_to_user('Done.')"),
-        (("infeasible", "No.", "why"), "report_infeasible('No.')"),
-    ],
-)
-def test_a_move_becomes_an_action_on_what_the_page_shows(agent, move, action):
-    decision = agent(move).act(TREE)
-    assert (decision.action, decision.reasoning) == (action, "why")
-
-
-def test_what_a_page_showed_can_be_repeated_later(agent):
-    moves = (("click", "button", "Add", "why"), ("say", "Number {order}.", "why"))
-    two = agent(*moves, order=r"Order (\d+)")
-    two.act(TREE)
-    assert two.act("RootWebArea 'Elsewhere'").action == "send_msg_to_user('Number 1001.')"
 
 
 def test_what_no_page_showed_cannot_be_repeated(agent):

@@ -46,7 +46,7 @@ def test_of_an_error_the_line_that_does_not_depend_on_speed_is_kept():
     assert first_line("") == ""
 
 
-def test_a_run_is_there_when_its_json_is_and_not_before(tmp_path, monkeypatch):
+def test_a_run_is_there_when_its_json_is_and_not_before(tmp_path):
     (run,) = runs(ONE)
     place = json_place(tmp_path, run.task, run.character)
     write_run(tmp_path, run.task, run.character, {"steps": []}, [b"picture"])

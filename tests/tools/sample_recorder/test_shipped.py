@@ -179,9 +179,7 @@ def test_every_kind_of_failure_has_runs_of_the_suite(kind):
         "reports the task infeasible after solving it",
     ],
 )
-def test_the_failures_of_the_paper_are_unsuccessful_and_the_agents_say_otherwise(
-    name, annotations, trajectories
-):
+def test_the_failures_of_the_paper_are_unsuccessful_but_agents_say_otherwise(name, annotations, trajectories):
     verb = "report_infeasible" if "infeasible" in name else "send_msg_to_user"
     for run in kind_named(name):
         assert annotations[run][0]["trajectory_success"] == "Unsuccessful"

@@ -17,12 +17,6 @@ talkative = [["say", "Seen.", "why"]]
 """
 
 
-def test_a_task_belongs_to_the_folder_that_its_id_names(tmp_path):
-    (tmp_path / "shop.toml").write_text(SCRIPT)
-    (task,) = load_tasks(tmp_path)
-    assert (task.benchmark, task.moves["hasty"]) == ("sample-shop", (("say", "Seen.", "why"),))
-
-
 def test_every_script_that_cannot_be_followed_is_named_at_once(tmp_path):
     wrong = SCRIPT.replace('hasty = [["say", "Seen."', 'hasty = [["shout", "Seen."')
     wrong = wrong.replace("stubborn =", "lazy =")

@@ -190,7 +190,7 @@ def test_a_template_is_refused_until_it_is_filled_in(shop, file_format):
     assert result.coverage == 0.0
 
 
-def test_a_template_filled_in_is_acceptable(shop, test_ids):
+def test_a_template_filled_in_is_acceptable(shop):
     filled = template(shop, "test").replace(b"null", b"true", 2).replace(b"null", b"false")
     assert checked(shop, filled).acceptable
     frame = pd.read_csv(io.BytesIO(template(shop, "test", "csv")))

@@ -248,7 +248,7 @@ def test_a_worker_that_is_idle_ends_and_the_pool_goes_on(monkeypatch):
         assert pool.read(GOOD, LIMITS)[0].rows == 1
 
 
-def test_a_worker_ends_with_the_server(tmp_path):
+def test_a_worker_ends_with_the_server():
     import subprocess
 
     program = (
