@@ -123,6 +123,13 @@ def test_a_page_of_one_reader_is_stored_by_no_cache(client):
     assert "etag" not in answer.headers
 
 
+def test_what_is_missing_is_a_page_of_the_frame(client):
+    answer = client.get("/missing")
+    assert answer.status_code == 404
+    assert "There is no such page" in shown_text(answer.text)
+    assert 'class="masthead"' in answer.text
+
+
 def test_hostile_words_stay_text(client, content, hostile):
     harmless = tags_and_attributes(client.get("/private").text)
     content["message"] = hostile
