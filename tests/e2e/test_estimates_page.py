@@ -8,8 +8,6 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from arb.core.suite import load_suite
-
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 FORMULA = '=HYPERLINK("http://evil.example";"x")'
 
@@ -141,14 +139,6 @@ def test_a_wrong_file_is_one_finding_with_file_row_and_reason(
     (finding,) = answer.json()["findings"]
     assert (finding["file"], finding["code"], finding["rows"]) == (file, code, rows)
     assert "Traceback" not in answer.text
-
-
-def test_labels_of_another_split_are_one_finding(judged_space, shared):
-    dev = [f"{each.trajectory_id},yes" for each in load_suite().split("dev")]
-    content = (shared / "data" / "agent-reward-bench" / "verdicts" / "aer-c.jsonl").read_bytes()
-    answer = post(judged_space, content, "\n".join(["trajectory_id,success", *dev]).encode())
-    (finding,) = answer.json()["findings"]
-    assert (answer.status_code, finding["code"], finding["count"]) == (422, "no_overlap", len(dev))
 
 
 def test_nothing_of_a_readers_files_is_on_the_disk_in_the_database_or_in_the_log(judged_space):

@@ -45,14 +45,6 @@ def test_every_choice_is_in_the_address_and_a_reload_gives_the_same_page(page, s
     assert page.locator("[data-menu=inputs] summary").inner_text().endswith("tree")
 
 
-def test_choices_at_their_defaults_leave_the_address_plain(page, space):
-    open_board(page, space)
-    page.get_by_label("Side effect").check()
-    page.wait_for_url("**/?label=side_effect")
-    page.get_by_label("Success", exact=True).check()
-    expect(page).to_have_url(space.url + "/")
-
-
 def test_an_address_with_nonsense_shows_the_board_and_says_so(page, space):
     page.goto(space.url + "/?label=nonsense&q=qwen&other=kept")
     assert (

@@ -61,14 +61,6 @@ def test_the_figure_changes_the_main_column_and_the_benchmarks(page, space):
     assert [text.strip() for text in texts][4:9] == ["12.5", "58.2", "53.8", "91.9", "38.5"]
 
 
-def test_search_and_filters_narrow_the_table(page, space):
-    open_board(page, space)
-    page.get_by_label("Search").fill("qwen")
-    expect(page.locator(PAPER_ROWS)).to_have_count(2)
-    page.get_by_label("Search").fill("no such judge")
-    page.wait_for_selector("text=No judge to show")
-
-
 def test_the_plot_and_the_sentences_are_drawn(page, space):
     open_board(page, space)
     expect(page.locator("#precision-recall .point")).to_have_count(17)

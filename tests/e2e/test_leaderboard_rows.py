@@ -183,12 +183,6 @@ def test_a_printed_page_says_which_rows_it_has_and_offers_no_others(page, long_b
     expect(page.locator("#board-count")).to_be_visible()
 
 
-def test_every_point_of_a_crowd_leads_to_its_judge(page, long_board):
-    page.goto(long_board)
-    expect(page.locator("#precision-recall a.point")).to_have_count(N_ROWS)
-    expect(page.locator("#cost-quality a.point")).to_have_count(N_ROWS // 2)
-
-
 @pytest.mark.slow
 def test_a_long_board_stands_without_a_fault_in_every_form(page, long_board):
     for form in every_form(page):

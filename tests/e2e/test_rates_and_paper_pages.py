@@ -22,12 +22,6 @@ def test_a_chosen_benchmark_is_drawn_and_lives_in_the_address(space, page):
     expect(page.locator("#benchmark")).to_have_value("overall")
 
 
-def test_a_judge_in_the_training_table_leads_to_its_page(space, page):
-    page.goto(f"{space.url}/rates")
-    page.get_by_role("link", name="GPT-4o (tree)").click()
-    page.wait_for_url("**/judge?id=paper/gpt-4o-tree")
-
-
 def test_a_table_of_the_paper_has_an_address_and_its_differences_have_notes(space, page):
     page.goto(f"{space.url}/paper?table=6")
     page.get_by_role("heading", name="Table 6", exact=False).wait_for()

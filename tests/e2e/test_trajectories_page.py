@@ -140,12 +140,6 @@ def test_a_shared_address_with_a_step_opens_at_that_step_and_so_does_a_reload(pa
     assert step_shown(page) == 5 if page.locator(".step").count() >= 5 else 4
 
 
-def test_the_story_is_in_the_first_html_before_any_script(explored, dev_id):
-    html = explored.get(f"/trajectories?id={dev_id}&step=2").decode()
-    assert f'data-trajectory="{dev_id}"' in html
-    assert re.search(r'<section class="step" data-place="2"[^>]*[^n]>', html)
-
-
 def test_the_outline_lies_on_the_element_that_the_picture_shows(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}")
     for _ in range(page.locator(".step").count()):

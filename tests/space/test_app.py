@@ -2,7 +2,6 @@
 
 import json
 import logging
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from arb.core.suite import load_suite
 from space.app import create_app
 from submissions.app import SubmissionsApp
 from submissions.scoring.scorer import Scorer
+from tests.space.test_permissions import call
 from tests.support.permissions import expected
 from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_for, verdicts
 
@@ -53,19 +53,6 @@ def upload(client, content: bytes, name="verdicts.jsonl") -> str:
     answer = client.post("/gradio_api/upload", files={"files": (name, content)})
     assert answer.status_code == 200, answer.text
     return answer.json()[0]
-
-
-def call(client, event: int, *data) -> dict:
-    """What the page's own script does: join the queue, listen to the end."""
-    session = uuid.uuid4().hex
-    joined = client.post(
-        "/gradio_api/queue/join", json={"fn_index": event, "data": list(data), "session_hash": session}
-    )
-    assert joined.status_code == 200, joined.text
-    stream = client.get(f"/gradio_api/queue/data?session_hash={session}").text
-    messages = [json.loads(line[5:]) for line in stream.splitlines() if line.startswith("data:")]
-    (completed,) = [message for message in messages if message["msg"] == "process_completed"]
-    return completed
 
 
 def dropped(path: str) -> dict:
@@ -126,16 +113,6 @@ def test_openapi_describes_routes_that_have_their_permissions_and_no_other(clien
     assert [route for route, operation in described.items() if not operation.get("summary")] == []
 
 
-def test_four_named_endpoints_can_be_called_and_no_handler_of_the_form(client):
-    info = client.get("/gradio_api/info").json()
-    assert set(info["named_endpoints"]) == {"/check", "/submit", "/board", "/judges"}
-    assert info["unnamed_endpoints"] == {}
-    visible = {"check", "submit", "board", "judges"}
-    for dependency in client.get("/config").json()["dependencies"]:
-        is_endpoint = dependency["api_name"] in visible
-        assert dependency["api_visibility"] == ("public" if is_endpoint else "private")
-
-
 def test_there_are_no_pages_that_load_scripts_from_elsewhere(client):
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
     assert client.get("/api/docs").status_code == 404
@@ -165,7 +142,7 @@ def test_no_file_of_the_server_is_served(client, settings):
 
 def test_an_uploaded_file_is_checked(client, check_event, settings):
     path = upload(client, verdicts(load_suite(settings.suite)))
-    found = call(client, check_event, dropped(path), "test")
+    found = call(client, check_event, [dropped(path), "test"], {})
     assert found["success"]
     assert "30" in json.dumps(found["output"]["data"][0])
 
@@ -176,7 +153,7 @@ def test_a_path_that_was_not_uploaded_is_not_read(client, check_event, settings,
     first = upload(client, b"{}\n")
     for path in hidden_files(settings):
         for sent in (path, f"{first}/../../../../../../../../..{path}", f"file://{path}"):
-            found = call(client, check_event, dropped(sent), "test")
+            found = call(client, check_event, [dropped(sent), "test"], {})
             assert not found["success"], sent
             assert found["output"].get("data") is None
     copies = [path.name for path in uploads.rglob("*") if path.is_file()]
@@ -194,7 +171,7 @@ def test_the_server_fetches_no_address_that_a_stranger_names(client, check_event
         raise OSError("no network in tests")
 
     monkeypatch.setattr(processing_utils, "async_ssrf_protected_download", fetch)
-    assert not call(client, check_event, dropped(address), "test")["success"]
+    assert not call(client, check_event, [dropped(address), "test"], {})["success"]
     assert fetched == []
 
 
@@ -228,7 +205,7 @@ def test_an_error_answer_shows_no_traceback_and_no_path(client, check_event, upl
         ({"no": "file"}, "test"),
         (),
     ):
-        text = json.dumps(call(client, check_event, *data))
+        text = json.dumps(call(client, check_event, [*data], {}))
         for hidden in ("Traceback", str(settings.state_dir), "site-packages", "FileNotFoundError"):
             assert hidden not in text
 

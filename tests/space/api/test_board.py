@@ -30,9 +30,7 @@ def service(tmp_path):
 
 @pytest.fixture
 def client(service):
-    app = FastAPI()
-    app.include_router(build_board_router(service))
-    return TestClient(app)
+    return client_of(service)
 
 
 def test_judges_come_in_the_boards_order_with_figures_as_fractions(service, client):
@@ -222,10 +220,6 @@ def test_a_client_that_takes_gzip_gets_it_with_a_tag_of_its_own(rest_client):
 )  # fmt: skip
 def test_gzip_is_for_those_who_take_it(header, takes):
     assert takes_gzip(header) is takes
-
-
-def test_a_tiny_body_is_not_packed():
-    assert CachedResponse.of(b"{}", "application/json").packed is None
 
 
 def test_answers_are_prepared_once_for_a_board(filled, monkeypatch):

@@ -33,13 +33,6 @@ def test_check_gives_what_rest_gives(space, client, content, split):
     assert found == over_rest(space, path, to=f"/api/check?split={split}").json()
 
 
-def test_check_of_a_valid_file_gives_what_rest_gives(space, client):
-    path = space.file(space.valid())
-    found = client.predict(handle_file(path), "test", api_name="/check")
-    assert found["acceptable"] is True
-    assert found == over_rest(space, path, to="/api/check?split=test").json()
-
-
 def test_board_and_judges_give_what_rest_gives(space, client):
     assert client.predict(api_name="/board") == httpx.get(space.url + "/api/board.json").json()
     assert client.predict(api_name="/judges") == httpx.get(space.url + "/api/judges").json()

@@ -145,15 +145,6 @@ def test_hostile_file_names_come_back_as_text(service, hostile):
     assert tags_and_attributes(html) == tags_and_attributes(plain)
 
 
-def test_findings_are_shown_all_at_once_with_their_rows(service):
-    lines = verdicts(service.suite).splitlines(keepends=True)
-    content = b"".join([*lines[1:], lines[1], b'{"trajectory_id": "nowhere", "success": 7}\n'])
-    text = shown_text(findings_html(service.intake.check(content, "a.jsonl", "test")))
-    assert "is not valid for test yet" in text
-    for code in ("missing_id", "duplicate_id", "malformed_id", "out_of_range"):
-        assert code in text
-
-
 def test_a_valid_file_is_called_valid_with_its_rows(service):
     text = shown_text(findings_html(service.intake.check(verdicts(service.suite), "a.jsonl", "test")))
     assert "a.jsonl is valid for test: 30 rows, verdicts on 100.0 %." in text
@@ -217,12 +208,6 @@ def test_submitting_without_labels_is_refused_in_words(settings, uploaded):
     assert "submitting is off: no labels are configured" in shown_text(html)
 
 
-def test_a_file_with_errors_is_not_submitted(service, uploaded):
-    html = submitted(service, uploaded(b"{}\n"), "test", form())
-    assert "The file has errors" in html
-    assert rows(service) == 0
-
-
 def test_an_upload_that_was_removed_meanwhile_is_asked_for_again(service, uploaded, tmp_path):
     html = submitted(service, str(tmp_path / "uploads" / "gone.jsonl"), "test", form())
     assert "upload the file again" in html
@@ -243,13 +228,6 @@ def test_the_guide_names_the_files_to_fill_in_and_what_is_public(service):
             assert f'href="/api/template?split={split}&amp;format={name}"' in html
     assert "5 MB at most" in shown_text(html)
     assert 'id="read-only"' not in html
-
-
-def test_a_read_only_space_says_so_above_the_form(settings):
-    service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
-    text = shown_text(page_html(service))
-    assert "Submitting is off now; checking works." in text
-    assert "no labels are configured" in text
 
 
 def test_whether_verdicts_become_public_depends_on_the_suite(service, settings):
@@ -289,13 +267,6 @@ def test_a_page_of_another_site_submits_nothing(service, uploaded):
     html, _ = submission_html(endpoints, uploaded(verdicts(service.suite)), "test", form(), request)
     assert "a page of another site may not submit here" in html
     assert rows(service) == 0
-
-
-def test_without_scripts_the_page_says_what_to_do(service):
-    (said,) = re.findall(r"<noscript>(.*?)</noscript>", page_html(service), re.S)
-    assert "needs JavaScript" in said
-    assert 'href="#elsewhere-title"' in said
-    assert 'id="elsewhere-title"' in page_html(service)
 
 
 def test_problems_are_text(hostile):

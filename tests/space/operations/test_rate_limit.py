@@ -2,18 +2,14 @@
 
 import time
 
-import gradio as gr
 import pytest
-from fastapi import Request
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 
 from arb.core.settings import Settings
-from space.gradio_app.endpoints import CallRefused, Endpoints
 from space.operations.limits import CheckLimit, TooManyChecks, client_address, counted_as
 from space.operations.metrics import Metrics
-from space.services import Services
 from submissions.intake.accounts import Actor
 
 START = 1_800_000_000.0
@@ -168,12 +164,3 @@ def test_whatever_is_claimed_an_address_is_found_and_short(claimed, on_space):
     assert found and len(found) <= 45
     if not on_space:
         assert found == "192.0.2.9"
-
-
-def test_gradio_and_mcp_calls_are_refused_with_the_time_to_wait(service, clock):
-    request = gr.Request(Request({"type": "http", "headers": [], "client": ("192.0.2.1", 1)}))
-    endpoints = Endpoints(Services(service, None, limit()))
-    for _ in range(3):
-        endpoints.count(request)
-    with pytest.raises(CallRefused, match="try again in"):
-        endpoints.count(request)

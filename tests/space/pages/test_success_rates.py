@@ -4,16 +4,13 @@ import re
 
 import pytest
 
-from arb.core.settings import Settings
 from leaderboard.success_rates.rates import Evaluator, rate_of
-from space.pages.success_rates import benchmarks_of, describe_rate, view_rates, view_training
+from space.pages.success_rates import describe_rate, view_rates, view_training
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.support.space_app import local_client, public_with_three
 from tests.support.submissions import assert_nothing_was_written, send, verdicts, with_rules
-
-AGENTS = ("ann", "bob", "cyd")
 
 
 def evaluator(name, **successes):
@@ -84,12 +81,6 @@ def test_a_wrong_benchmark_or_judge_in_the_address_is_said_and_not_echoed_as_mar
     assert "This address sets benchmark to a value that this page does not have." in html
     assert "<script>alert" not in html
     assert "<img src=x" not in html
-
-
-def test_the_benchmarks_of_the_suite_are_offered(service):
-    found = {trajectory.benchmark for trajectory in service.suite.split("test")}
-    assert set(benchmarks_of(service)) == {"overall", *found}
-    assert isinstance(service.settings, Settings)
 
 
 def estimates_in(html: str) -> dict[str, list[str]]:

@@ -28,12 +28,6 @@ def test_no_value_or_one_value_makes_an_axis_too(values, ends):
     assert (axis.low, axis.high) == (pytest.approx(ends[0]), pytest.approx(ends[1]))
 
 
-def test_a_whisker_stands_where_its_ends_do():
-    span = Axis.over(0, 10).span(0.5, (0.4, 0.75))
-    assert (span.dot, span.left, span.width) == (50.0, 40.0, 35.0)
-    assert (span.off, span.runs_left, span.runs_right) == (0, False, False)
-
-
 def test_a_value_without_interval_is_a_dot():
     span = Axis.over(0, 10).span(0.25, None)
     assert (span.dot, span.left, span.width) == (25.0, 25.0, 0.0)

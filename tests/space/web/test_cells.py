@@ -13,7 +13,6 @@ from space.web.cells import (
     describe_noise,
     distinct_names,
     metric_cell,
-    short_name,
 )
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
@@ -64,11 +63,6 @@ SUCCESS = label(cell(1, 1, 1, 1))
 
 def made(judge="GPT-4o", provenance="scored", **changes):
     return row(judge, SUCCESS, provenance, **{"id": f"{judge}-{len(changes)}", **changes})
-
-
-def test_a_name_has_the_judge_and_what_it_sees():
-    assert short_name(made(inputs="tree")) == "GPT-4o (tree)"
-    assert short_name(made(inputs="")) == "GPT-4o"
 
 
 def test_names_are_as_short_as_they_can_be_and_still_differ():

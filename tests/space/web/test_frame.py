@@ -117,21 +117,6 @@ def test_a_page_is_made_once_for_each_content(client, content):
     assert client.get("/about").text == first.replace("first", "second")
 
 
-def test_an_unchanged_page_is_not_sent_again(client, content):
-    etag = client.get("/about").headers["etag"]
-    assert client.get("/about", headers={"If-None-Match": etag}).status_code == 304
-    content["message"] = "another"
-    assert client.get("/about", headers={"If-None-Match": etag}).status_code == 200
-
-
-def test_a_page_is_sent_packed_to_those_who_take_it(client):
-    packed = client.get("/about", headers={"Accept-Encoding": "gzip"})
-    plain = client.get("/about", headers={"Accept-Encoding": "identity"})
-    assert packed.headers["content-encoding"] == "gzip"
-    assert "content-encoding" not in plain.headers
-    assert packed.text == plain.text
-
-
 def test_a_page_of_one_reader_is_stored_by_no_cache(client):
     answer = client.get("/private")
     assert answer.headers["cache-control"] == "no-store"

@@ -1,17 +1,16 @@
 """What a refusal or an error becomes over HTTP: one status and one form for each, JSON or a page."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
 import pytest
-from fastapi import Body, HTTPException
+from fastapi import HTTPException
 from fastapi.responses import HTMLResponse
 from fastapi.testclient import TestClient
 from pydantic import BaseModel, ConfigDict, Field
 
 from arb.core.judge_info import DeclarationError
 from space.auth.auth import Auth
-from space.web.http_errors import add_error_handlers, hide_unknown, require_open
+from space.web.http_errors import add_error_handlers, hide_unknown
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
 from tests.support.space_app import rest_app
@@ -124,16 +123,6 @@ def test_every_problem_of_a_body_comes_at_once_and_without_what_was_sent(service
     assert (answer.status_code, answer.json()) == (422, {"detail": message})
 
 
-def test_a_body_with_a_default_may_be_left_out(service):
-    app = rest_app(service)
-
-    @app.post("/api/items")
-    def add(item: Annotated[Item, Body(default_factory=lambda: Item(name="x", size=1))]) -> str:
-        return item.name
-
-    assert TestClient(app).post("/api/items").json() == "x"
-
-
 def test_nobody_but_maintainers_learns_whether_an_id_exists():
     def missing():
         raise KeyError
@@ -150,10 +139,3 @@ def test_nobody_but_maintainers_learns_whether_an_id_exists():
     assert answer(missing, bob) == answer(foreign, bob)
     assert answer(missing, bob)[0] == 403
     assert answer(missing, Actor("Grace", is_maintainer=True))[0] == 404
-
-
-def test_nothing_is_done_while_records_cannot_be_stored(service, monkeypatch):
-    require_open(service)
-    monkeypatch.setattr(service.durability, "closed", "the Hub is silent", raising=False)
-    with pytest.raises(HTTPException, match="503: nothing was done: the Hub is silent"):
-        require_open(service)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from arb.core.suite import SuiteRules
-from space.web.submission_text import allowance_json, allowance_sentence, rules_sentence
+from space.web.submission_text import allowance_sentence, rules_sentence
 from submissions.intake.accounts import AccountQuota
 
 RULES = SuiteRules(files_a_day=2, files_a_year=20)
@@ -31,15 +31,6 @@ NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 )
 def test_the_sentence_has_the_moment_of_the_next_file(left, text):
     assert allowance_sentence(left, RULES) == text
-
-
-def test_as_data_it_has_the_rules_too():
-    assert allowance_json(AccountQuota(0, 7, NEXT), RULES) | {"message": "", "told": ""} == {
-        "files_a_day": 2, "files_a_year": 20, "left_today": 0, "left_this_year": 7,
-        "next_at": "2026-03-01T12:30:00+00:00", "message": "", "told": "",
-    }  # fmt: skip
-    nothing = allowance_json(None, RULES)
-    assert (nothing["left_today"], nothing["next_at"], nothing["told"]) == (None, None, "")
 
 
 def test_the_rules_are_one_sentence():

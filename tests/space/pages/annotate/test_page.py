@@ -477,25 +477,6 @@ def test_who_is_not_invited_gets_no_page(worlds):
     assert worlds[0].client("Ada").get("/api/me").json()["is_annotator"] is True
 
 
-def test_maintainers_invite_assign_decide_and_publish_on_the_page(tmp_path):
-    world = World(tmp_path, True)
-    client = world.client("grace")
-    assert client.post("/api/discuss/invite", json={"account": "cleo"}).json()["annotator"] == "annotator-3"
-    said = {"split": "test", "most": "5", "percent_twice": "0", "seed": "1"}
-    assert client.post("/api/discuss/assign", json=said).json()["assignments"] == 5
-    assert len(world.queue("cleo")) > 0
-    for trajectory_id in world.queue("ada")[:4]:
-        world.services.annotations.save(trajectory_id, World.said(world), 0, Actor("ada"))
-    agreement = client.get("/api/discuss/agreement").json()["questions"]["success"]["overall"]
-    assert (agreement["pairs"], agreement["percent"]) == (4, 1.0)
-    assert "100.0 %" in client.get("/discuss").text
-    answer = client.post("/api/discuss/publish", json={"why": "the first annotations"})
-    assert answer.status_code == 200, answer.text
-    page = client.get("/discuss").text
-    assert answer.json()["version"] in page
-    assert "the first annotations" in page
-
-
 def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
     suite = load_suite(write_suite(tmp_path))
     settings = settings_for(tmp_path, tmp_path / "state", maintainers="grace")

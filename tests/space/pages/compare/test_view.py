@@ -9,7 +9,6 @@ from space.pages.compare.page import (
     basis_sentence,
     fooled_sentence,
     pair_sentence,
-    question,
     vote_sentence,
 )
 from space.pages.compare.view import interval_in_points, p_value, points, view_comparison
@@ -105,11 +104,6 @@ def test_judges_with_the_same_verdicts_are_told_so():
         pair_sentence(found, found.pairs[0], ("A", "B"))
         == "A and B gave the same verdict on every trajectory."
     )
-
-
-def test_the_question_names_two_judges_and_counts_more():
-    assert question(("A", "B")) == "Is A better than B?"
-    assert question(("A", "B", "C")) == "How do these 3 judges differ?"
 
 
 # What rests on what

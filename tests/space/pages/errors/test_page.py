@@ -8,7 +8,6 @@ import re
 import pytest
 
 from arb.core.settings import Settings
-from space.pages.errors.page import own_name
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.space_app import (
@@ -139,10 +138,6 @@ def test_only_an_error_can_be_tagged_and_only_by_who_is_known(client, service, i
     assert tag(client, service, ids["Beta"], runs(service, True)[0], category="own").status_code == 422
     body = {"judge": ids["Beta"], "trajectory_id": runs(service, True)[0], "category": "missed_instruction"}
     assert client.post("/api/errors", json=body).status_code == 401
-
-
-def test_names_of_ones_own_become_words_of_one_spelling():
-    assert [own_name(said) for said in ("Wrong page", "  wrong-PAGE!", "wrong_page")] == ["wrong_page"] * 3
 
 
 def test_on_dev_the_judges_of_the_dataset_are_read(sample):

@@ -138,12 +138,6 @@ def test_the_plot_in_the_page_shows_the_rows_that_the_address_chooses(client):
     assert points.findall(client.get("/?kind=Ensemble").text) == ["Beta"]
 
 
-def test_an_address_with_nonsense_shows_the_board_and_says_so(client):
-    text = shown_text(client.get("/?label=nonsense&other=1").text)
-    assert "This address sets label to a value that this page does not have; the default is shown." in text
-    assert "This address sets" not in client.get("/?other=1").text
-
-
 @pytest.mark.parametrize(
     "query", ["label=%00", "q=" + "x" * 5000, "&" * 3000, "agent=../../etc/passwd", "kind=,,,", "sort=%00"]
 )
@@ -251,12 +245,6 @@ def test_search_and_sorting_are_over_all_rows_and_begin_with_the_first_again():
     html = table_html(LONG, LeaderboardQuery(sort="precision", rows=(101, 200)))
     assert numbers(html) == list(range(149, 49, -1))  # from the lowest up: 249 to 150 are the first hundred
     assert 'id="sort-recall" href="/?sort=-recall"' in html
-
-
-def test_scrolling_asks_for_the_rows_that_follow_and_the_address_then_holds_them_all(service):
-    html = table_html(LONG, LeaderboardQuery(figure="recall", rows=(101, 200)))
-    assert 'hx-get="/board/rows?figure=recall&amp;after=200&amp;rows=101-300"' in html
-    assert 'hx-replace-url="/?figure=recall&amp;rows=101-300"' in html
 
 
 def test_the_rows_that_follow_come_alone_with_the_new_count():

@@ -52,13 +52,6 @@ def test_hostile_search_words_are_not_shown_and_do_no_harm(filled, hostile):
     assert hostile not in html
 
 
-def test_a_name_leads_to_the_page_of_its_judge_and_can_be_picked_for_comparison(service):
-    sent = send(service, verdicts(service.suite), judge="Alpha")
-    html = board_html(service, LeaderboardQuery())
-    assert f'<a class="name" href="/judge?id={sent.submission_id}">Alpha</a>' in html
-    assert f'class="pick" value="{sent.submission_id}" aria-label="Compare Alpha"' in html
-
-
 def test_costs_stand_in_the_table_only_where_a_file_gives_them(service):
     send(service, verdicts(service.suite), judge="Silent")
     assert "$/1k" not in board_html(service, LeaderboardQuery())

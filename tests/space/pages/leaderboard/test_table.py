@@ -96,17 +96,6 @@ def test_kinds_are_those_of_judges_in_order(three):
     assert list(kinds) == ["Ensemble", "LLM judge", "Rule-based"]
 
 
-def test_whether_anything_is_filtered_is_told(three):
-    assert not view_board(three, LeaderboardQuery(figure="recall", search=" ")).is_filtered
-    for choice in (
-        LeaderboardQuery(search="a"),
-        LeaderboardQuery(kinds=["x"]),
-        LeaderboardQuery(inputs=["x"]),
-        LeaderboardQuery(provenances=["x"]),
-    ):
-        assert view_board(three, choice).is_filtered
-
-
 # One agent
 
 
@@ -279,8 +268,3 @@ def test_a_human_reference_outside_the_axis_is_no_line(three):
     assert ends(found) == (0.0, 0.2)
     assert found.human is None
     assert (found.references[0].interval.off, found.references[0].interval.dot) == (1, 100.0)
-
-
-def test_a_board_without_rows_has_the_whole_axis():
-    view = view_board(board(), LeaderboardQuery())
-    assert (ends(view), view.rows, view.human) == ((0.0, 1.0), (), None)

@@ -167,10 +167,6 @@ def test_rescoring_runs_on_its_own_and_tells_what_it_changed(service, sent):
 
 
 def test_one_rescoring_runs_at_a_time_and_a_failure_is_told_without_its_details(service, sent, monkeypatch):
-    import threading
-
-    from space.pages.maintain import api as module
-
     began, may_end = threading.Event(), threading.Event()
 
     def fails(*_):
@@ -178,7 +174,7 @@ def test_one_rescoring_runs_at_a_time_and_a_failure_is_told_without_its_details(
         may_end.wait(120)
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(module, "rescore", fails)
+    monkeypatch.setattr(api, "rescore", fails)
     job = RescoringJob(service)
     assert job.begin(Actor("Grace", is_maintainer=True))
     assert began.wait(120)

@@ -1,6 +1,5 @@
 """The explorer as a whole: stories, pictures, trees; folders that are rebuilt or damaged."""
 
-import json
 import os
 
 import pyarrow.parquet as pq
@@ -17,12 +16,6 @@ from tests.support.synthetic_dataset import make_dataset
 def explorer_over(folder, tmp_path) -> Explorer:
     settings = Settings(data_dir=folder, state_dir=tmp_path / "state", labels="none")
     return Explorer(settings, SubmissionsApp(settings))
-
-
-def test_without_a_built_dataset_the_shipped_sample_is_shown(tmp_path):
-    explorer = explorer_over(tmp_path / "nothing", tmp_path)
-    assert [(shown.suite, shown.is_sample) for shown in explorer.datasets()] == [("sample", True)]
-    assert len(explorer.of_suite().index.entries) >= 60
 
 
 def test_a_built_dataset_comes_first_and_the_sample_can_be_chosen_beside_it(explorer):
@@ -103,15 +96,6 @@ def test_a_manifest_that_broke_meanwhile_leaves_the_dataset_as_it_was(tmp_path, 
     (folder / "manifest.json").write_text("{")
     assert len(explorer.of_suite().index.entries) == 2
     assert str(folder) in caplog.text
-
-
-def test_a_dataset_that_cannot_be_opened_at_all_is_said_to_be_unavailable_without_its_place(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "manifest.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(TrajectoriesUnavailable) as raised:
-        explorer_over(folder, tmp_path).of_suite()
-    assert str(folder) not in str(raised.value)
 
 
 def test_files_that_went_away_are_said_to_be_unreadable(tmp_path):

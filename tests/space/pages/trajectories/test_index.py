@@ -124,12 +124,6 @@ def test_a_trajectory_that_the_served_suite_has_on_test_shows_no_label_wherever_
     assert {(entry.split, entry.labels) for entry in index.entries} == {("test", None)}
 
 
-def test_a_number_within_a_name_counts_as_a_number():
-    assert sorted(["webarena.24", "webarena.9", "webarena.100"], key=natural) == [
-        "webarena.9", "webarena.24", "webarena.100",
-    ]  # fmt: skip
-
-
 @given(st.lists(st.integers(0, 10**9)), st.text(st.characters(exclude_categories=["Nd"]), max_size=5))
 def test_names_that_differ_in_a_number_are_in_the_order_of_it(numbers, word):
     assert sorted((f"{word}{n}" for n in numbers), key=natural) == [f"{word}{n}" for n in sorted(numbers)]

@@ -133,11 +133,6 @@ def test_a_run_that_the_choice_leaves_out_is_shown_without_neighbours(explorer, 
     assert 'class="story"' in found
 
 
-def test_an_unknown_id_is_told_so(explorer):
-    part = story_fragment(explorer, "id=webarena/none/webarena.1")
-    assert (part.status, "There is no such trajectory." in part.html) == (404, True)
-
-
 def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(explorer, dev, test_entries):
     of_dev = story_fragment(explorer, f"id={dev[0].trajectory_id}").html
     of_test = story_fragment(explorer, f"id={test_entries[0].trajectory_id}").html

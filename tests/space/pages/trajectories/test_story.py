@@ -52,10 +52,6 @@ def test_reasoning_that_only_repeats_the_action_is_not_said_twice():
     assert [step.says for step in steps] == ["", "I see."]
 
 
-def test_a_story_without_steps_is_empty():
-    assert steps_of_story([], {}) == ()
-
-
 sides = st.floats(-3_000, 3_000, allow_nan=False)
 
 
