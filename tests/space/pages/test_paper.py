@@ -4,19 +4,19 @@ import shutil
 
 import pytest
 
-from leaderboard.paper.table import PaperTable, TableCell, TableRow
+from leaderboard.paper.table import PaperTable, PaperCell, TableRow
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.support.space_app import local_client
 
 CELLS = (
-    TableCell(0.698, 0.6984, "counts", "", 1106),
-    TableCell(0.717, 0.7185, "counts", "why", 1106),
-    TableCell(0.641, None, "", "no file", 78),
-    TableCell(None, 0.5, "counts", "", 10),
-    TableCell(None, None),
-    TableCell(0.717, 0.7189, "counts", "why", 1106),
+    PaperCell(0.698, 0.6984, "counts", "", 1106),
+    PaperCell(0.717, 0.7185, "counts", "why", 1106),
+    PaperCell(0.641, None, "", "no file", 78),
+    PaperCell(None, 0.5, "counts", "", 10),
+    PaperCell(None, None),
+    PaperCell(0.717, 0.7189, "counts", "why", 1106),
 )
 TABLE = PaperTable(1, "A table", ("Judge",), (("", 6),), tuple("abcdef"), (TableRow(("J",), CELLS),))
 
