@@ -11,8 +11,8 @@ from submissions.app import SubmissionsApp
 from submissions.privacy.server_secret import SecretChanged, ServerSecret
 from submissions.records.database import (
     Account,
-    Judge,
-    Score,
+    JudgeRow,
+    ScoreRow,
     SecretCheck,
     Submission,
     migrate,
@@ -125,7 +125,8 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
     assert len({receipt.submission_id for receipt in receipts}) == sum(r.is_new for r in receipts) == 8
     with snapshot(service.engine) as session:
         found = [
-            session.scalar(select(func.count()).select_from(t)) for t in (Account, Judge, Submission, Score)
+            session.scalar(select(func.count()).select_from(t))
+            for t in (Account, JudgeRow, Submission, ScoreRow)
         ]
     assert found == [2, 4, 8, 8]
     assert len(service.records.board().rows) == 8

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from leaderboard.paper.table import PaperTable, PaperCell, TableRow
+from leaderboard.paper.table import PaperCell, PaperTable, TableRow
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text

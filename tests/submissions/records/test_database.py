@@ -18,7 +18,7 @@ from submissions.records.database import (
     Account,
     Base,
     DatabaseUnavailable,
-    Score,
+    ScoreRow,
     migrate,
     open_database,
     snapshot,
@@ -141,7 +141,7 @@ def test_writers_take_turns_from_the_start_of_a_transaction(url, monkeypatch):
 
 def test_an_error_text_holds_no_value_of_the_statement(url):
     # The counts of a score say much about the labels; SQLAlchemy would print them with the statement.
-    score = Score(
+    score = ScoreRow(
         submission_id="nowhere", label_version="v", policy="strict", report={"secret": 31337},
         counts_by_task={"success": [[271, 828]]}, scored_at=NOON,
     )  # fmt: skip

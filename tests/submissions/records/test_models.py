@@ -9,8 +9,8 @@ from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 from submissions.intake.upload import safe_file_name
 from submissions.records.database import (
     Account,
-    Judge,
-    Score,
+    JudgeRow,
+    ScoreRow,
     Submission,
     open_database,
     snapshot,
@@ -29,8 +29,8 @@ def account() -> Account:
     return Account(id=1, name="Ada", created_at=NOON)
 
 
-def judge(**changes) -> Judge:
-    return Judge(**{"id": 1, "account_id": 1, "name": "First", "created_at": NOON, **changes})
+def judge(**changes) -> JudgeRow:
+    return JudgeRow(**{"id": 1, "account_id": 1, "name": "First", "created_at": NOON, **changes})
 
 
 def submission(**changes) -> Submission:
@@ -43,12 +43,12 @@ def submission(**changes) -> Submission:
     return Submission(**{**fields, **changes})
 
 
-def score(**changes) -> Score:
+def score(**changes) -> ScoreRow:
     fields = {
         "submission_id": "a", "label_version": "v1", "policy": "strict", "report": {},
         "counts_by_task": {}, "scored_at": NOON,
     }  # fmt: skip
-    return Score(**{**fields, **changes})
+    return ScoreRow(**{**fields, **changes})
 
 
 def write(engine, *entries) -> None:
@@ -91,7 +91,7 @@ def test_whatever_a_form_may_hold_fits_its_column():
         return column.type.length or float("inf")
 
     columns = Submission.__table__.columns
-    assert longest(Account.__table__.columns.name) >= NAME_LENGTH <= longest(Judge.__table__.columns.name)
+    assert longest(Account.__table__.columns.name) >= NAME_LENGTH <= longest(JudgeRow.__table__.columns.name)
     assert longest(columns.kind) >= max(map(len, JUDGE_KINDS))
     assert longest(columns.inputs) >= max(map(len, JUDGE_INPUTS))
     for name in ("model", "authors", "link"):
