@@ -131,12 +131,15 @@ class ParserPool:
         """
         with self._room:
             try:
-                answer = self._ask(content, limits, reader)
+                return self._ask_and_unpack(content, limits, reader)
             except TimeoutError:
                 return _unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")
             except OSError as problem:
                 logger.error("no process to read files in: %s", problem)
                 return _unreadable(content, "the server has no room to read it now; try again later")
+
+    def _ask_and_unpack(self, content: bytes, limits: ReadingLimits, reader: str) -> ReadResult:
+        answer = self._ask(content, limits, reader)
         try:
             return _unpack(json.loads(answer))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
