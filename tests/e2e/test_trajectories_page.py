@@ -70,6 +70,11 @@ def test_a_search_narrows_the_list_while_one_types_and_the_address_follows(page,
     page.get_by_label("Search").press_sequentially("visualwebarena", delay=15)
     page.wait_for_url("**?search=visualwebarena")
     expect(page.locator(".run")).not_to_have_count(before)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_role("heading", level=1).click()  # leaving the field asks for nothing again
+    page.wait_for_timeout(300)
+    assert not [url for url in asked if "search=" in url]
     found = page.locator(".task-about").all_inner_texts()
     assert found and all("visualwebarena" in text for text in found)
     page.get_by_role("link", name="Show all").click()
