@@ -1,4 +1,4 @@
-"""Histories of browser-use, written by its own classes of four versions (`make.py` beside them)."""
+"""Histories of browser-use, written by its own classes of four versions (`recorded_by_browser_use/README.md`)."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Logs of Inspect: those of three versions of inspect_ai (`inspect_logs/make.py`), and some by hand."""
+"""Logs of Inspect: those of three versions of inspect_ai (`inspect_logs/README.md`), and some by hand."""
 
 import base64
 import json
