@@ -1,4 +1,4 @@
-"""Trajectories in ATIF: those that Harbor's own classes made (`atif_by_harbor/README.md`), and some by hand."""
+"""Trajectories in ATIF: made by Harbor's own classes (`atif_by_harbor/README.md`), and some by hand."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Histories of browser-use, written by its own classes of four versions (`recorded_by_browser_use/README.md`)."""
+"""Histories of browser-use, as four of its versions write them (`recorded_by_browser_use/README.md`)."""
 
 import base64
 import json

@@ -149,7 +149,8 @@ def test_only_the_best_submission_of_a_judge_and_no_constant_reference_is_drawn(
 
 def test_the_human_reference_has_another_shape_and_leads_nowhere():
     html = svg(judge("A"), second_annotator())
-    assert re.search(r'<a class="point scored" transform="translate\([\d.]+,[\d.]+\)" href="/judge\?id=A">', html)
+    place = r'transform="translate\([\d.]+,[\d.]+\)"'
+    assert re.search(rf'<a class="point scored" {place} href="/judge\?id=A">', html)
     assert '<g class="point reference"' in html
     assert html.count('<path class="mark"') == html.count('<circle class="mark"') == 1
 
