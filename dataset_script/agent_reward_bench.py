@@ -28,8 +28,6 @@ from dataset_script.sources.published import (
     MANIFEST,
     PublishedDataset,
     PublishedSource,
-    RowGroup,
-    read_row_group,
 )
 from dataset_script.task_selection import load_tasks
 
@@ -89,8 +87,8 @@ class PublishedRows:
     """A row group of a folder that `build` wrote."""
 
     configuration: str
-    folder: Path
-    group: RowGroup
+    path: Path
+    number: int
 
 
 @dataclass(frozen=True)
@@ -164,11 +162,7 @@ def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[
 
     return {
         split: [
-            PublishedRows(
-                configuration,
-                dataset.folder,
-                RowGroup(path.relative_to(dataset.folder).as_posix(), number),
-            )
+            PublishedRows(configuration, path, number)
             for path in dataset.files(configuration, split)
             for number in range(pq.read_metadata(path).num_row_groups)
         ]
@@ -181,8 +175,12 @@ def _rows(item: Item) -> Iterator[Row]:
     if isinstance(item, dict):
         yield item
     elif isinstance(item, PublishedRows):
+        import pyarrow.parquet as pq
+
         columns = CONFIGURATIONS[item.configuration].columns
-        for row in read_row_group(item.folder, item.group).to_pylist():
+        with pq.ParquetFile(item.path, pre_buffer=False) as file:
+            rows = file.read_row_group(item.number).to_pylist()
+        for row in rows:
             yield complete_row(row, columns)
     else:
         tables, left_out, notes = make_tables(item.task)

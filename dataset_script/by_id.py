@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -89,17 +89,16 @@ def read_index(file: IO[bytes]) -> tuple[IndexEntry, ...]:
 
 
 class TrajectoryReader:
-    """The rows of single trajectories. ``open_file`` opens a file of the dataset by its name, and raises
-    FileNotFoundError for one that is not there.
+    """Reads the rows of single trajectories, and of each file only the footer and the row groups it needs.
+
+    ``open_file`` opens a file of the dataset by its name, and raises FileNotFoundError if it is not there.
+    Footers and the last row groups that several trajectories share are kept: neighbours are often read next.
     """
 
     def __init__(self, open_file: Callable[[str], IO[bytes]]):
         self._open = open_file
-
-    @property
-    def is_indexed(self) -> bool:
-        """Whether each id leads to few shards."""
-        return all(entry.first is not None for entry in self.entries)
+        self._footer = lru_cache(maxsize=8)(self._read_footer)
+        self._shared_group = lru_cache(maxsize=4)(self._read_group)
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
@@ -118,14 +117,44 @@ class TrajectoryReader:
     def rows(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """The rows of one trajectory in a configuration, whole or some columns; empty where it has none."""
+        """Return the rows of one trajectory in a configuration, or an empty list if it has none.
+
+        Args:
+            configuration: The configuration's name.
+            trajectory_id: The id as the dataset spells it.
+            columns: The columns to read, or none for all. Columns that an older dataset lacks are left out.
+
+        Raises:
+            KeyError: A file has no column trajectory_id. Other errors are those of pyarrow.
+        """
+        import pyarrow.compute as pc
+
+        of_one = CONFIGURATIONS[configuration].groups_by_trajectory
+        read = self._read_group if of_one else self._shared_group
+        wanted = (_ID, *(name for name in columns if name != _ID)) if columns else ()
         found = []
         for entry in self.entries:
-            if entry.configuration == configuration and entry.may_have(trajectory_id):
-                with self._open(entry.file) as file:
-                    table = rows_of(trajectory_id, file, list(columns) or None)
-                found += [] if table is None else table.to_pylist()
+            if entry.configuration != configuration or not entry.may_have(trajectory_id):
+                continue
+            for number in row_groups_of(trajectory_id, self._footer(entry.file)):
+                group = read(entry.file, number, wanted)
+                own = group.filter(pc.equal(group[_ID], trajectory_id))
+                shown = own.select([name for name in columns or own.column_names if name in own.column_names])
+                found += shown.to_pylist()
         return found
+
+    def _read_footer(self, name: str) -> pq.FileMetaData:
+        import pyarrow.parquet as pq
+
+        with self._open(name) as file:
+            return pq.read_metadata(file)
+
+    def _read_group(self, name: str, number: int, columns: tuple[str, ...]) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        with self._open(name) as file:
+            opened = pq.ParquetFile(file, metadata=self._footer(name), pre_buffer=False)
+            return opened.read_row_group(number, columns=list(columns) or None)
 
 
 def reader_of_folder(folder: Path) -> TrajectoryReader:
@@ -140,30 +169,6 @@ def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> 
     commit = hub.repo_info(repo, repo_type="dataset", revision=revision).sha
     files = HfFileSystem(endpoint=hub.endpoint, token=hub.token, skip_instance_cache=True)
     return TrajectoryReader(lambda name: files.open(f"datasets/{repo}@{commit}/{name}", block_size=BLOCK))
-
-
-def rows_of(trajectory_id: str, file: IO[bytes], columns: Sequence[str] | None = None) -> pa.Table | None:
-    """The trajectory's rows in an open Parquet file; None when the file has none of them.
-
-    Of the ``columns`` those that the file has: a dataset may be older than some of them.
-    Raises KeyError for a file without the column trajectory_id, and what pyarrow raises for one that is no
-    Parquet file.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    opened = pq.ParquetFile(file, pre_buffer=False)
-    groups = row_groups_of(trajectory_id, opened.metadata)
-    if not groups:
-        return None
-    wanted = None if columns is None else [_ID, *(name for name in columns if name != _ID)]
-    tables = [opened.read_row_group(group, columns=wanted) for group in groups]
-    found = pa.concat_tables(tables)
-    found = found.filter(pc.equal(found[_ID], trajectory_id))
-    if columns is None:
-        return found
-    return found.select([name for name in columns if name in found.column_names])
 
 
 def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:

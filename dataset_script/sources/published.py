@@ -2,8 +2,7 @@
 
 `PublishedSource` is such a folder as a source of runs, to build another from it: blind, of one's own suite.
 
-In `steps` a row group holds the rows of one trajectory, and a file's footer names the trajectory of each, so
-only its row groups are read. `by_id` does so without the manifest, on the Hub too.
+The rows of one trajectory are read by `by_id`, which reads nothing but its row groups.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from dataset_script.sources.base import (
     SourceFile,
     SourceListing,
     UnusableFileError,
+    file_stamp,
     find_links_out,
     link_names,
 )
@@ -49,14 +49,6 @@ class Shard:
     sha256: str
     bytes: int
     rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group of a Parquet file of the dataset, the file by its name inside the folder."""
-
-    file: str
-    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +120,6 @@ class PublishedDataset:
         return reader_of_folder(self.folder)
 
     @cached_property
-    def steps_at(self) -> Mapping[str, tuple[RowGroup, ...]]:
-        """Where each trajectory's steps are, from the footers of `steps` alone."""
-        found: dict[str, list[RowGroup]] = {}
-        for name in self._names("steps", None):
-            for number, trajectory_id in enumerate(_ids_of_row_groups(self.folder / name)):
-                found.setdefault(trajectory_id, []).append(RowGroup(name, number))
-        return {trajectory_id: tuple(groups) for trajectory_id, groups in found.items()}
-
-    @cached_property
     def observed(self) -> Mapping[str, Observed]:
         """What was recorded of each trajectory, from the footers of `steps` alone.
 
@@ -158,25 +141,16 @@ class PublishedDataset:
                 found[trajectory_id] = [any(pair) for pair in zip(before, now, strict=True)]
         return {trajectory_id: Observed(*has) for trajectory_id, has in found.items()}
 
-    def steps_of(self, trajectory_id: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The steps of one trajectory, in order, reading only its row groups; columns are those of `steps`.
-
-        An image is ``{"bytes": …, "path": None}`` or None. Raises KeyError for an id that has no steps.
-        """
-        if self._reader.is_indexed:
-            if rows := self._reader.rows("steps", trajectory_id, columns):
-                return rows
-            raise KeyError(trajectory_id)
-        groups = self.steps_at[trajectory_id]
-        return [row for group in groups for row in read_row_group(self.folder, group, columns).to_pylist()]
-
     def rows_of(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """The rows of one trajectory in any configuration, reading only the row groups that may hold it.
+        """Return the rows of one trajectory in a configuration, reading only the row groups that may hold it.
 
-        Empty where it has none; a row group of text holds many trajectories, so name the columns.
+        The list is empty if it has none. A row group of text holds many trajectories, so name the columns.
+        An image is ``{"bytes": …, "path": None}`` or None.
         """
+        if configuration not in self.configurations:
+            return []
         return self._reader.rows(configuration, trajectory_id, columns)
 
     def _names(self, configuration: str, split: str | None) -> list[str]:
@@ -185,14 +159,6 @@ class PublishedDataset:
             for name, entry in self.manifest["files"].items()
             if entry["configuration"] == configuration and split in (None, entry["split"])
         )
-
-
-def read_row_group(folder: Path, group: RowGroup, columns: Sequence[str] = ()) -> pa.Table:
-    """One row group, and nothing else of its file but the footer."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(folder / group.file, pre_buffer=False) as file:
-        return file.read_row_group(group.number, columns=list(columns) or None)
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:
@@ -224,8 +190,6 @@ def _ids_of_row_groups(path: Path) -> Iterator[str]:
 
 
 _WITH_SCREENSHOT: Final = "trajectories_with_screenshot"
-_OF_A_RUN: Final = ("trajectories", _WITH_SCREENSHOT, "rewards")
-"""The configurations with one row per trajectory that a run is made of, in addition to its steps."""
 _TREES: Final = ("axtree", "axtree_pruned")
 _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
@@ -234,19 +198,10 @@ Amount = Literal["none", "last", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class RowPlace:
-    """Where a row is: its row group, and its place in it."""
-
-    group: RowGroup
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory of a published folder, with the places of its rows."""
+    """A trajectory of a published folder, or what one ``judge`` said of it."""
 
-    rows: tuple[tuple[str, RowPlace], ...] = ()
-    steps: tuple[RowGroup, ...] = ()
+    judge: str | None = None
 
     @property
     def size(self) -> int:
@@ -271,38 +226,22 @@ class PublishedSource:
                 f"{self.folder}: {', '.join(links)}: links that lead out of the folder are not followed; "
                 "put there what they point to"
             )
-        dataset = PublishedDataset(self.folder)
-        at = {name: dict(_places(dataset, name)) for name in _OF_A_RUN}
-        if not at["trajectories"]:
+        files = self._list("trajectories", "trajectory_id")
+        if not files:
             raise SourceError(f"{self.folder}: has no trajectories")
-        steps_at = dataset.steps_at
-        paths = {path.relative_to(self.folder).as_posix(): path for path in dataset.files("trajectories")}
-        files = tuple(
-            PublishedRun(
-                path=paths[row.group.file],
-                name=f"{row.group.file}#{trajectory_id}",
-                trajectory_id=trajectory_id,
-                rows=tuple(
-                    (name, at[name][trajectory_id]) for name in _OF_A_RUN if trajectory_id in at[name]
-                ),
-                steps=steps_at.get(trajectory_id, ()),
-            )
-            for trajectory_id, row in at["trajectories"].items()
-        )
-        notes = () if steps_at else (Note("no_screenshots", "the source has no configuration steps"),)
+        has_steps = "steps" in PublishedDataset(self.folder).configurations
+        notes = () if has_steps else (Note("no_screenshots", "the source has no configuration steps"),)
         return SourceListing(files, (), notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one trajectory. Raises UnusableFileError when the folder has changed meanwhile."""
         recording = self.read_parts(file)
-        with _unreadable_when_changed():
-            row = self._row(file, "trajectories", ("model",))
-        return replace(recording, model=row["model"] if row else None, cum_reward=self.reward(file)), ()
+        row = self._row(file, "trajectories", ("model",)) or {}
+        return replace(recording, model=row.get("model"), cum_reward=self.reward(file)), ()
 
     def reward(self, file: SourceFile) -> float | None:
         """Return the run's reward, or None if the dataset has none. Raises UnusableFileError."""
-        with _unreadable_when_changed():
-            row = self._row(file, "rewards", ("cum_reward",))
+        row = self._row(file, "rewards", ("cum_reward",))
         return row["cum_reward"] if row else None
 
     def read_parts(
@@ -317,12 +256,11 @@ class PublishedSource:
         A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
         when the folder has changed meanwhile.
         """
-        if not isinstance(file, PublishedRun):
-            raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
-        has_final_screenshot = any(name == _WITH_SCREENSHOT for name, _ in file.rows)
-        reads_every_tree = bool(file.steps) and axtrees == "all"
-        reads_every_screenshot = bool(file.steps) and (
-            screenshots == "all" or (screenshots == "last" and not has_final_screenshot)
+        with _unreadable_when_changed():
+            there = _opened(self.folder).configurations
+        reads_every_tree = "steps" in there and axtrees == "all"
+        reads_every_screenshot = "steps" in there and (
+            screenshots == "all" or (screenshots == "last" and _WITH_SCREENSHOT not in there)
         )
         final_trees = _FINAL_TREES if axtrees != "none" and not reads_every_tree else ()
         of_steps = _TREES if reads_every_tree else ()
@@ -331,15 +269,12 @@ class PublishedSource:
             of_steps += ("screenshot", "box")
         elif screenshots != "none":
             of_run += ("final_screenshot",)
-        with _unreadable_when_changed():
-            text = self._row(file, "trajectories", ("goal", "answer", "steps", *final_trees))
-            pictures = self._row(file, _WITH_SCREENSHOT, of_run) if of_run else {}
-            groups = file.steps if of_steps else ()
-            tables = [read_row_group(self.folder, group, of_steps) for group in groups]
+        text = self._row(file, "trajectories", ("goal", "answer", "steps", *final_trees))
         if text is None:
             raise UnusableFileError("not_a_trajectory", "the dataset has no text of it")
-        rows = [row for table in tables for row in table.to_pylist()] or [{} for _ in text["steps"]]
-        pictures = pictures or {}
+        pictures = (self._row(file, _WITH_SCREENSHOT, of_run) if of_run else None) or {}
+        rows = self._rows(file, "steps", of_steps) if of_steps else []
+        rows = rows or [{} for _ in text["steps"]]
         if rows:
             of_last = dict(zip(_TREES, map(text.get, _FINAL_TREES), strict=True))
             rows[-1] = of_last | {"screenshot": pictures.get("final_screenshot")} | rows[-1]
@@ -359,34 +294,49 @@ class PublishedSource:
 
     def list_judgments(self) -> SourceListing:
         """List the judgments, one for each row of the table."""
-        dataset = PublishedDataset(self.folder)
-        found = (
-            PublishedRun(
-                path=self.folder / row.group.file,
-                name=f"{row.group.file}#{row.group.number}.{row.place}",
-                trajectory_id=trajectory_id,
-                rows=(("judgments", row),),
-            )
-            for trajectory_id, row in _places(dataset, "judgments")
-        )
-        return SourceListing(tuple(found), ())
+        return SourceListing(self._list("judgments", "trajectory_id", "judge"), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         """Read one judgment. Raises UnusableFileError when it was listed from elsewhere."""
-        if not isinstance(file, PublishedRun):
-            raise UnusableFileError("not_a_judgment", "it was not listed from a published folder")
-        row = self._row(file, "judgments")
+        rows = self._rows(file, "judgments")
+        row = next((row for row in rows if row["judge"] == file.judge), None)
+        if row is None:
+            raise UnusableFileError("not_a_judgment", "the dataset has no such judgment")
         answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
         same = {name: row[name] for name in ("judge", "has_screenshot", "has_axtree", "state", "optimality")}
         return RecordedJudgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
 
-    def _row(
-        self, file: SourceFile, configuration: str, columns: tuple[str, ...] = ()
-    ) -> dict[str, Any] | None:
-        place = dict(file.rows).get(configuration) if isinstance(file, PublishedRun) else None
-        if place is None:
-            return None
-        return _row_group(self.folder, place.group, columns).slice(place.place, 1).to_pylist()[0]
+    def _list(self, configuration: str, *columns: str) -> tuple[PublishedRun, ...]:
+        """The rows of a configuration as files, by the columns that name them: the id, and the judge's."""
+        import pyarrow.parquet as pq
+
+        found = []
+        for path in PublishedDataset(self.folder).files(configuration):
+            shard = path.relative_to(self.folder).as_posix()
+            names = (pq.read_table(path, columns=[name])[name].to_pylist() for name in columns)
+            found += [PublishedRun(path, "#".join((shard, *own)), *own) for own in zip(*names, strict=True)]
+        return tuple(found)
+
+    def _row(self, file: SourceFile, configuration: str, columns: Sequence[str]) -> dict[str, Any] | None:
+        return next(iter(self._rows(file, configuration, columns)), None)
+
+    def _rows(
+        self, file: SourceFile, configuration: str, columns: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        if not isinstance(file, PublishedRun):
+            raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
+        with _unreadable_when_changed():
+            return _opened(self.folder).rows_of(configuration, file.trajectory_id, columns)
+
+
+def _opened(folder: Path) -> PublishedDataset:
+    """The dataset in a folder as it is now. The last ones are kept, with their footers and row groups."""
+    return _opened_at(folder, file_stamp(folder / MANIFEST))
+
+
+@lru_cache(maxsize=4)
+def _opened_at(folder: Path, _stamp: str) -> PublishedDataset:
+    return PublishedDataset(folder)
 
 
 def _step(text: Mapping[str, Any], heavy: Mapping[str, Any]) -> Step:
@@ -407,25 +357,5 @@ def _unreadable_when_changed() -> Iterator[None]:
 
     try:
         yield
-    except (OSError, KeyError, IndexError, pa.ArrowException) as error:
+    except (OSError, KeyError, IndexError, SourceError, pa.ArrowException) as error:
         raise UnusableFileError("unreadable", f"the dataset has changed, or is damaged ({error})") from error
-
-
-def _places(dataset: PublishedDataset, configuration: str) -> Iterator[tuple[str, RowPlace]]:
-    """The trajectory and the place of every row of a configuration, reading only its ids."""
-    import pyarrow.parquet as pq
-
-    for path in dataset.files(configuration):
-        name = path.relative_to(dataset.folder).as_posix()
-        with pq.ParquetFile(path) as file:
-            for number in range(file.metadata.num_row_groups):
-                ids = file.read_row_group(number, columns=["trajectory_id"])["trajectory_id"].to_pylist()
-                group = RowGroup(name, number)  # one for all of its rows: there may be millions
-                for place, trajectory_id in enumerate(ids):
-                    yield trajectory_id, RowPlace(group, place)
-
-
-@lru_cache(maxsize=4)
-def _row_group(folder: Path, group: RowGroup, columns: tuple[str, ...]):
-    """Neighbouring rows are asked for one after another, so the last few row groups are kept."""
-    return read_row_group(folder, group, columns)

@@ -68,8 +68,7 @@ def read_items(dataset: PublishedDataset, ids: Iterable[str], key: bytes) -> Ite
         of_goal = dataset.rows_of("trajectories_with_screenshot", trajectory_id, ("goal_images",))
         images = [image["bytes"] for found in of_goal for image in found["goal_images"] or ()]
         pictures = [(f"goal-{place}", content) for place, content in enumerate(images, start=1)]
-        has_steps = trajectory_id in dataset.steps_at
-        steps = dataset.steps_of(trajectory_id, _STEP_COLUMNS) if has_steps else []
+        steps = dataset.rows_of("steps", trajectory_id, _STEP_COLUMNS)
         pictures += [
             (f"step-{step['num'] + 1:03}", step["screenshot"]["bytes"])
             for step in steps

@@ -234,7 +234,7 @@ def test_a_source_becomes_a_suite_in_one_split_and_a_dataset_without_rewards(tex
     texts = [step["text"] for step in rows[READING]["steps"]]
     assert (
         texts
-        == [step["text"] for step in dataset.steps_of(READING)]
+        == [step["text"] for step in dataset.rows_of("steps", READING)]
         == [
             None,
             "1 failed: <empty> line",

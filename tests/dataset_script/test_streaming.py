@@ -14,7 +14,7 @@ import yaml
 from huggingface_hub import HfFileSystem
 from PIL import Image
 
-from dataset_script.by_id import BLOCK, row_groups_of, rows_of
+from dataset_script.by_id import BLOCK, IndexEntry, TrajectoryReader, row_groups_of
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from tests.support.hub_server.server import HubServer, running_hub
 
@@ -223,6 +223,13 @@ def large_steps(tmp_path_factory) -> Path:
     return path
 
 
+def reader_of(open_file, name="data/steps/dev-00000-of-00001.parquet", configuration="steps"):
+    """A reader of one file, of whose ids nothing is known."""
+    reader = TrajectoryReader(open_file)
+    reader.entries = (IndexEntry(configuration, "dev", name, None, None),)
+    return reader
+
+
 def test_one_trajectorys_screenshots_out_of_a_large_file_fetch_its_row_group_only(large_steps, monkeypatch):
     name = "data/steps/dev-00000-of-00001.parquet"
     with running_hub(monkeypatch) as hub:
@@ -232,12 +239,12 @@ def test_one_trajectorys_screenshots_out_of_a_large_file_fetch_its_row_group_onl
         with files.open(path, block_size=BLOCK) as file:
             assert list(row_groups_of("web/dev/web.33", pq.read_metadata(file))) == [33]
         footer = hub.served[name]
-        with files.open(path, block_size=BLOCK) as file:
-            found = rows_of("web/dev/web.33", file, ["num", "screenshot"])
+        reader = reader_of(lambda _name: files.open(path, block_size=BLOCK))
+        found = reader.rows("steps", "web/dev/web.33", ["num", "screenshot"])
         served = hub.served[name]
-    assert found["num"].to_pylist() == list(range(8))
+    assert [row["num"] for row in found] == list(range(8))
     here = pq.ParquetFile(large_steps)
-    assert found.equals(here.read_row_group(33, columns=["num", "screenshot"]))
+    assert found == here.read_row_group(33, columns=["num", "screenshot"]).to_pylist()
     group = here.metadata.row_group(33).total_byte_size
     print(f"\nfooter {footer:,}, row group {group:,}, served {served:,} of {large_steps.stat().st_size:,}")
     assert footer < 8 * BLOCK
@@ -261,10 +268,10 @@ def test_text_columns_alone_leave_the_pixels_where_they_are(large_steps, monkeyp
     with running_hub(monkeypatch) as hub:
         hub.commit(REPO, {name: large_steps})
         files = HfFileSystem(endpoint=hub.url, token=False, skip_instance_cache=True)
-        with files.open(f"datasets/{REPO}/{name}", block_size=BLOCK) as file:
-            found = rows_of("web/dev/web.07", file, ["action"])
+        reader = reader_of(lambda _name: files.open(f"datasets/{REPO}/{name}", block_size=BLOCK))
+        found = reader.rows("steps", "web/dev/web.07", ["action"])
         served = hub.served[name]
-    assert found.column_names == ["action"] and found.num_rows == 8
+    assert [list(row) for row in found] == [["action"]] * 8
     assert served < 16 * BLOCK  # one step's pixels alone are as much as 8 blocks
 
 
@@ -274,17 +281,16 @@ def test_rows_are_found_in_groups_of_several_trajectories_and_of_none(tmp_path):
     pq.write_table(rows, path, row_group_size=2)  # (a a) (b c) (c c)
     metadata = pq.read_metadata(path)
     assert [row_groups_of(name, metadata) for name in ("a", "b", "c", "d")] == [[0], [1], [1, 2], []]
-    with path.open("rb") as file:
-        assert rows_of("c", file).to_pylist() == [{"trajectory_id": "c", "num": num} for num in (0, 1, 2)]
-        assert rows_of("c", file, ["num"]).to_pylist() == [{"num": num} for num in (0, 1, 2)]
-        assert rows_of("d", file) is None
+    reader = reader_of(lambda _name: path.open("rb"))
+    assert reader.rows("steps", "c") == [{"trajectory_id": "c", "num": num} for num in (0, 1, 2)]
+    assert reader.rows("steps", "c", ["num"]) == [{"num": num} for num in (0, 1, 2)]
+    assert reader.rows("steps", "d") == []
 
 
 def test_a_file_whose_footer_tells_no_ids_is_searched_and_one_without_ids_refused(tmp_path):
     path = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"trajectory_id": ["a", "b"]}), path, write_statistics=False)
-    with path.open("rb") as file:
-        assert rows_of("b", file).num_rows == 1
+    assert len(reader_of(lambda _name: path.open("rb")).rows("steps", "b")) == 1
     pq.write_table(pa.table({"num": [1]}), path)
-    with path.open("rb") as file, pytest.raises(KeyError, match="trajectory_id"):
-        rows_of("b", file)
+    with pytest.raises(KeyError, match="trajectory_id"):
+        reader_of(lambda _name: path.open("rb")).rows("steps", "b")

@@ -98,10 +98,7 @@ class OpenedDataset:
 
     def steps(self, trajectory_id: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
         """The rows of a trajectory in `steps`; none where the dataset has no steps of it."""
-        try:
-            return self.dataset.steps_of(trajectory_id, columns)
-        except KeyError:
-            return []
+        return self.dataset.rows_of("steps", trajectory_id, columns)
 
 
 class Folder:

@@ -7,6 +7,7 @@ every judge is searched for them.
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from arb.judges.registry import find_judge
@@ -118,18 +119,18 @@ def test_a_view_has_no_place_for_any_of_it(planted):
 def test_of_a_published_dataset_no_column_with_labels_rewards_or_names_is_even_read(monkeypatch, heavy):
     from dataset_script import sample
 
-    read = []
-    published_views._row_group.cache_clear()
-    real = published_views.read_row_group
-    monkeypatch.setattr(
-        published_views,
-        "read_row_group",
-        lambda folder, group, columns: read.extend(columns) or real(folder, group, columns),
-    )
+    read, real = [], pq.ParquetFile.read_row_group
+
+    def noted(self, number, columns):
+        read.extend(columns)
+        return real(self, number, columns=columns)
+
+    published_views._opened_at.cache_clear()
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
     views = Views(Path(sample.__file__).parent / "data")
     for trajectory_id in views.ids()[:3]:
         views.view(trajectory_id, Wants(heavy, heavy, goal_images=True))
-    light = {"goal", "answer", "steps", "goal_images"}
+    light = {"trajectory_id", "goal", "answer", "steps", "goal_images"}
     last = {"final_axtree", "final_axtree_pruned", "final_screenshot"}
     every = {"axtree", "axtree_pruned", "screenshot", "box"}
     assert set(read) == light | {"none": set(), "last": last, "all": every}[heavy]

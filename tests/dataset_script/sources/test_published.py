@@ -56,17 +56,16 @@ def test_the_steps_of_one_trajectory_are_read_from_its_row_group_alone(built, mo
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
     monkeypatch.setattr(pq, "read_table", None)
     dataset = PublishedDataset(built)
-    rows = dataset.steps_of("shop/GenericAgent-b/shop.resized.1")
+    rows = dataset.rows_of("steps", "shop/GenericAgent-b/shop.resized.1")
     assert [row["num"] for row in rows] == [0, 1, 2]
     assert read == [1]  # the second trajectory of dev
-    first = dataset.steps_of(DEV_1, ["num", "box", "screenshot"])
+    first = dataset.rows_of("steps", DEV_1, ["num", "box", "screenshot"])
     assert [row["box"] for row in first] == [[1.0, 2.0, 3.0, 4.0], None]
     assert first[0]["screenshot"]["bytes"].startswith(b"\x89PNG")
 
 
-def test_an_id_without_steps_is_a_key_error(built):
-    with pytest.raises(KeyError):
-        PublishedDataset(built).steps_of("shop/a/absent")
+def test_an_id_without_steps_has_no_rows(built):
+    assert PublishedDataset(built).rows_of("steps", "shop/a/absent") == []
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,8 @@ def test_the_last_screenshot_of_a_run_that_has_none_is_no_content_and_no_error(
 def test_a_tree_is_plain_text(client, entries, built):
     answer = ask(client, "/api/tree", entries[0], num=1, form="pruned")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text == PublishedDataset(built).steps_of(entries[0].trajectory_id)[1]["axtree_pruned"]
+    steps = PublishedDataset(built).rows_of("steps", entries[0].trajectory_id)
+    assert answer.text == steps[1]["axtree_pruned"]
 
 
 def test_the_page_is_the_list_or_the_story_of_its_address(client, entries):
