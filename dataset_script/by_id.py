@@ -139,8 +139,8 @@ class TrajectoryReader:
             for number in row_groups_of(trajectory_id, self._footer(entry.file)):
                 group = read(entry.file, number, wanted)
                 own = group.filter(pc.equal(group[_ID], trajectory_id))
-                shown = own.select([name for name in columns or own.column_names if name in own.column_names])
-                found += shown.to_pylist()
+                rows = own.select([name for name in columns or own.column_names if name in own.column_names])
+                found += rows.to_pylist()
         return found
 
     def _read_footer(self, name: str) -> pq.FileMetaData:
