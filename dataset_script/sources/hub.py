@@ -2,8 +2,8 @@
 
 The folder is then a source for `build`. A file that is there is not fetched again, so the same command goes
 on where it was stopped; the list of files is kept beside them, so a second run asks for nothing it has.
-`huggingface_hub` fetches each file; `Downloads` adds what its snapshots lack: bytes counted once over all
-files, single failures named, an end when many fail in a row, and a stop within a moment.
+`huggingface_hub` fetches each file. Its snapshots lack what is added here: single failures are named, the
+fetch ends when many fail in a row, and it stops within a moment.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import errno
 import json
 import re
 import shutil
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,32 +28,10 @@ if TYPE_CHECKING:
 FAILURES_IN_A_ROW: Final = 16
 """So many files failing one after the other are no longer single failures."""
 
-_SECONDS_TO_STOP: Final = 2.0
 
-
-class NoProgress:
-    """The part of tqdm that the Hub's client calls, showing nothing."""
-
-    def __init__(self, *_arguments, **_options):
-        self.n, self.total, self.format_dict = 0, 0, {}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def __getattr__(self, _name: str) -> Callable[..., None]:
-        return lambda *_arguments, **_options: None
-
-
-class _Stopped(Exception):
-    """The download has to stop."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Downloads:
-    """Fetches files of one commit into a folder."""
+    """Fetches files of one commit into a folder; ``progress`` gets the bytes there are and those wanted."""
 
     hub: HfApi
     repo: str
@@ -62,91 +39,55 @@ class Downloads:
     out: Path
     progress: Callable[[int, int], None]
     say: Callable[[str], None]
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _bytes: dict[str, int] = field(default_factory=dict)
-    _failed: dict[str, str] = field(default_factory=dict)
-    _done: int = 0
-    _total: int = 0
-    _in_a_row: int = 0
+    sleep: Callable[[float], None] = time.sleep
 
     def run(self, sizes: Mapping[str, int], there: Collection[str], workers: int) -> dict[str, str]:
-        """Fetch what is not there yet; gives the reason for each file that failed.
+        """Fetch what is not there yet. Returns the reason for each file that failed.
 
         The pool's threads are daemons: one that waits for the network does not keep an interrupted process
         alive, as those of `concurrent.futures` and of `snapshot_download` would.
-        Raises HubError when going on is of no use, and passes KeyboardInterrupt on.
+
+        Raises:
+            HubError: Going on is of no use, or ``progress`` raised something. KeyboardInterrupt is passed on.
         """
         from multiprocessing.pool import ThreadPool
 
+        from huggingface_hub.utils import disable_progress_bars
+
+        disable_progress_bars()  # one is shown for all files
         self._clear_leftovers()
-        self._total, self._done = sum(sizes.values()), sum(sizes[path] for path in there)
-        self.progress(self._done, self._total)
-        wanted = [(path, size) for path, size in sizes.items() if path not in there]
+        total, done = sum(sizes.values()), sum(sizes[path] for path in there)
+        self.progress(done, total)
+        wanted = [path for path in sizes if path not in there]
+        failed: dict[str, str] = {}
+        in_a_row = 0
         pool = ThreadPool(max(1, min(workers, len(wanted))))
-        fetching = pool.starmap_async(self._fetch_or_note, wanted, chunksize=1)
         try:
-            while not fetching.ready():
-                fetching.wait(0.2)
-            fetching.get()
+            for path, problem in pool.imap_unordered(self._fetch, wanted):
+                if problem is None:
+                    in_a_row = 0
+                    done += sizes[path]
+                    self.progress(done, total)
+                    continue
+                failed[path] = problem
+                in_a_row += 1
+                if in_a_row == FAILURES_IN_A_ROW:
+                    raise HubError(f"{in_a_row} files failed in a row, the last one: {path}: {problem}")
         except Exception as error:
             raise HubError(f"{error}; what was fetched is kept") from error
         finally:
-            self._stop.set()
-            fetching.wait(_SECONDS_TO_STOP)
             pool.terminate()
             self._clear_leftovers()
-        return self._failed
+        return failed
 
-    def _fetch_or_note(self, path: str, size: int) -> None:
-        """Fetch one file, or note why it cannot be had. What this raises ends the others too."""
-        if self._stop.is_set():
-            return
-        try:
-            self._fetch(path)
-            self._count(path, size)  # whole, also where the client counted less (from a cache) or more
-            self._in_a_row = 0
-        except _Stopped:
-            return
-        except HubError as error:
-            self._count(path, 0)
-            with self._lock:
-                self._failed[path] = str(error).removeprefix(f"{path}: ")
-                self._in_a_row += 1
-                if self._in_a_row == FAILURES_IN_A_ROW:
-                    self._stop.set()
-                    raise HubError(
-                        f"{FAILURES_IN_A_ROW} files failed in a row, the last one: {error}"
-                    ) from error
-        except Exception:
-            self._stop.set()
-            raise
-
-    def _fetch(self, path: str) -> None:
-        """One file. Raises HubError when it cannot be had, _Stopped, or OSError of this machine's disk."""
+    def _fetch(self, path: str) -> tuple[str, str | None]:
+        """Fetch one file. Returns its path, and why it cannot be had or None. Raises OSError of the disk."""
         from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
 
-        downloads = self
-
-        class Bar(NoProgress):
-            def update(self, count: float | None = 1) -> None:
-                downloads._count(path, downloads._bytes[path] + int(count or 0))
-                if downloads._stop.is_set():
-                    raise _Stopped
-
-            def update_transfer(self, _count: float | None = 1) -> None:
-                """With this the client shows one bar a file, not two."""
-
-        def get():
-            self._count(path, 0)
+        def get() -> None:
             try:
                 self.hub.hf_hub_download(
-                    self.repo,
-                    path,
-                    repo_type="dataset",
-                    revision=self.commit,
-                    local_dir=self.out,
-                    tqdm_class=Bar,
+                    self.repo, path, repo_type="dataset", revision=self.commit, local_dir=self.out
                 )
             except LocalEntryNotFoundError as error:  # the client has tried five times
                 raise HubError(describe_failure(error.__cause__ or error)) from error
@@ -158,22 +99,14 @@ class Downloads:
                 raise HubError("what came is not as long as it should be") from error
 
         try:
-            patiently(get, path, self._pause, self.say)
+            patiently(get, path, self.sleep, self.say)
+        except HubError as error:
+            return path, str(error).removeprefix(f"{path}: ")
         except OSError as error:
             if error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
                 raise
-            raise HubError(f"this disk cannot hold a file of this name ({error.strerror})") from error
-
-    def _pause(self, seconds: float) -> None:
-        if self._stop.wait(seconds):
-            raise _Stopped
-
-    def _count(self, path: str, size: int) -> None:
-        """So many bytes of a file are there now."""
-        with self._lock:
-            self._done += size - self._bytes.get(path, 0)
-            self._bytes[path] = size
-            self.progress(self._done, self._total)
+            return path, f"this disk cannot hold a file of this name ({error.strerror})"
+        return path, None
 
     def _clear_leftovers(self) -> None:
         """Remove half-fetched files: the client never goes on with one, and a killed process leaves them."""
@@ -235,7 +168,7 @@ def fetch(
         atomic_write(out / _FETCHED, json.dumps({"repo": repo, "commit": commit}, indent=2) + "\n")
         there = {path for path, size in chosen.items() if _is_there(out / path, size)}
         _check_disk(out, sum(size for path, size in chosen.items() if path not in there))
-        downloads = Downloads(hub, repo, commit, out, progress, say)
+        downloads = Downloads(hub, repo, commit, out, progress, say, sleep)
         failed = downloads.run(chosen, there, workers)
     got = {path: size for path, size in chosen.items() if path not in failed}
     return Fetched(commit, len(got), sum(got.values()), len(got.keys() - there), failed)
@@ -297,11 +230,13 @@ def _commit_of(
 def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
     """Every file of the commit with its size. The client keeps the list in ``out``, with the card."""
     from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import disable_progress_bars
 
     listed = _listed(repo, commit, out)
     if listed is not None:
         return listed
     cause: BaseException | None = None
+    disable_progress_bars()
     try:
         hub.snapshot_download(
             repo,
@@ -309,7 +244,6 @@ def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
             revision=commit,
             local_dir=out,
             allow_patterns=[_CARD],
-            tqdm_class=NoProgress,
         )
     except (HTTPError, LocalEntryNotFoundError) as error:  # the card is fetched with the other files too
         cause = error
