@@ -96,13 +96,11 @@ def test_an_array_of_anything_but_plain_numbers_is_refused(array, refused, proto
         (b")\x98.", "READONLY_BUFFER"),
         (b"I1\n.", "INT"),
         (b"S'a'\n.", "STRING"),
-        (b"\xff.", "0xff"),
         (b"cbrowsergym.experiments.loop\nStepInfo\n)R.", "a call of browsergym.experiments.loop.StepInfo"),
         (b"cbrowsergym.experiments.loop\nStepInfo\nN\x85\x81.", "made with arguments"),
         (b"cbrowsergym.experiments.loop\nStepInfo\n)}\x92.", "NEWOBJ_EX"),
         (b"cnumpy\nndarray\n)\x81.", "an object of numpy.ndarray"),
         (b"cnumpy\ndtype\n)R.", "unusual arguments"),
-        (b"X\x01\0\0\0ax)R.", "opcode"),
         (b"X\x01\0\0\0a)R.", "a call of str"),
         (b"cbrowsergym.experiments.loop\nStepInfo\n}X\x01\0\0\0aNsb.", "a state for browsergym"),
         (b"cbrowsergym.experiments.loop\nStepInfo\n)\x81K\x01b.", "no table of fields"),
@@ -214,6 +212,8 @@ def test_an_archive_that_unpacks_without_end_is_refused_early(tmp_path):
         b"\x80\x04]",
         b"\x80\x04X\x09\0\0\0abc",
         b"\x80\x04X\x01\0\0\0\xff.",
+        b"\x80\x04\xff.",
+        b"\x80\x04X\x01\0\0\0ax)R.",
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -263,9 +263,6 @@ def _hook(event, _arguments):
 @pytest.fixture(scope="module")
 def caught_events():
     """Runs something; fails when it imports, compiles, opens, starts or unpickles (only `open` of a file)."""
-    import pickletools  # wanted for the names of refused opcodes, and imported then
-
-    assert pickletools
     sys.addaudithook(_hook)  # cannot be taken off; it looks only while a run is on
 
     def watched(run, allowed=("open",)):
