@@ -153,7 +153,7 @@ from dataset_script.build.parts import Workers
 from dataset_script.schema import arrow_schema
 if __name__ == "__main__":
     with Workers({workers}) as workers:
-        workers.run_all(arrow_schema, ["steps"] * 64, [0] * 64)
+        list(workers.run_each(arrow_schema, [("steps", 0)] * 64))
 """
 """Processes that have imported what they need, and done nothing."""
 

@@ -67,11 +67,10 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema([(name, pa.string()) for name in _COLUMNS]))
 
 
-def write_index(task: tuple[Path, Iterable[tuple[str, str, str]]]) -> None:
+def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
     """Write the index of a folder: configuration, split and file of each shard, ids by its footer."""
     import pyarrow.parquet as pq
 
-    folder, shards = task
     found = ((*shard, *(first_and_last_id(folder / shard[2]) or (None, None))) for shard in shards)
     pq.write_table(
         index_table(IndexEntry(*each) for each in found),

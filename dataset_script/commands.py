@@ -93,7 +93,7 @@ def build(
     from dataset_script.build.build import BuildOptions
     from dataset_script.build.build import build as build_dataset
     from dataset_script.build.output import OutputError
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.sources.base import SourceError
 
     if append and (blind or blind_key):
@@ -118,7 +118,7 @@ def build(
             done = build_dataset(source, out, chosen, options, progress)
         if report is not None:
             atomic_write(report, json.dumps(done.as_json(), indent=2) + "\n")
-    except (BlindError, OutputError, SourceError, SuiteError, WorkerError, OSError) as error:
+    except (BlindError, OutputError, SourceError, SuiteError, OSError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop(
@@ -156,7 +156,7 @@ def read_source(source: Path) -> "SourceDataset":
     """
     from arb.core.suite import SuiteError
     from dataset_script.build.output import OutputError
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.new_suite import build_source
     from dataset_script.sources.base import SourceError
 
@@ -164,7 +164,7 @@ def read_source(source: Path) -> "SourceDataset":
     try:
         with stopped_like_ctrl_c(), progress_bar(only_on_terminal=True, stays=False) as progress:
             built = build_source(source, cache, default_workers(), progress)
-    except (SourceError, SuiteError, OutputError, WorkerError, OSError) as problem:
+    except (SourceError, SuiteError, OutputError, OSError) as problem:
         stop(f"--source {problem if str(source) in str(problem) else f'{source}: {problem}'}")
     except KeyboardInterrupt:
         stop("interrupted while the source was read; the same command goes on from there", 130)
@@ -359,7 +359,7 @@ def new_suite(
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
     from arb.core.suite import SuiteError, load_suite
-    from dataset_script.build.parts import WorkerError, default_workers
+    from dataset_script.build.parts import default_workers
     from dataset_script.build.report import LEFT_OUT, finding_line, lines
     from dataset_script.new_suite import (
         SplitChoice,
@@ -389,7 +389,7 @@ def new_suite(
         texts = suite_texts(found, SplitChoice(dev_share, seed, always_dev), title, known)
         write_new(out, texts)
         made = suite_report(out, found)
-    except (SelectionError, SourceError, SuiteError, WorkerError, OSError) as error:
+    except (SelectionError, SourceError, SuiteError, OSError) as error:
         for finding in found.left_out if found is not None else ():
             typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
         stop(str(error), 2)

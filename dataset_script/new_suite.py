@@ -76,7 +76,7 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     """Every trajectory that `build` could take from the source; a file that is broken ends nothing.
 
     Several files of one trajectory, in any spelling, are one; the first by name that can be used counts.
-    Raises SourceError, and WorkerError when a process was killed.
+    Raises SourceError, and OSError when a process was killed.
     """
     listing = source.list_runs()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -258,7 +258,7 @@ def build_source(
     Both lie in ``cache``, under a hash of the source and of the code that reads it: an unchanged source is
     not built again, and a build that was stopped goes on. While another process builds the same source it is
     waited for. The folders there may be removed whenever nothing reads them. Raises SourceError, also where
-    no run can be used; OutputError, WorkerError, OSError.
+    no run can be used; OutputError, OSError.
     """
     runs = open_source(source)
     listing = runs.list_runs()

@@ -7,8 +7,6 @@ both; the result does not depend on how many there are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import call
 from pathlib import Path
 
 from arb.core.annotation import Annotation
@@ -79,7 +77,7 @@ def build(
     A file that cannot be used does not end the build; the report names it. ``out`` is replaced only at the
     end, by renaming, and not at all if nothing was built, or if ``strict`` and something was left out (see
     ``report.published``). A build that was stopped resumes when it is run again. Raises SourceError,
-    SuiteError, OutputError, WorkerError; OSError when the disk is full.
+    SuiteError, OutputError; OSError when the disk is full or a process was killed.
     """
     restore_replaced(out)
     check_replaceable(out, source)
@@ -217,14 +215,14 @@ class _Build:
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]
         labels.sort(key=lambda each: (order[each.trajectory_id], each.annotation))
-        todo = []
+        written = []
         if labels:
             rows = [annotation_row(each, questions) for each in labels]
-            todo.append(partial(write_rows, staged, "annotations", "dev", rows, blinding, questions))
+            written.append(write_rows(staged, "annotations", "dev", rows, blinding, questions))
         for split in SPLITS:
             if rows := [task_row(task) for task in self.tasks if task.split == split]:
-                todo.append(partial(write_rows, staged, "tasks", split, rows, blinding))
-        return self.workers.run_all(call, todo, [0] * len(todo))  # in workers, which do without pandas
+                written.append(write_rows(staged, "tasks", split, rows, blinding))
+        return written
 
     def _write_texts(self, shards: list[Shard], report: BuildReport) -> None:
         suite, blind = self.suite, self.options.blinding is not None
@@ -246,7 +244,6 @@ class _Build:
             "eval.yaml": render_eval_yaml(name, suite.profile.title, splits),
             MANIFEST: render_manifest(name, source, shards),
         }
-        index = (self.work.staged, tuple((s.configuration, s.split, s.name) for s in shards))
-        self.workers.run_all(write_index, [index], [0])
+        write_index(self.work.staged, ((s.configuration, s.split, s.name) for s in shards))
         for file, text in texts.items():
             (self.work.staged / file).write_text(text, encoding="utf-8")

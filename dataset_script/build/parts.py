@@ -288,8 +288,8 @@ MOST_WORKERS: Final = 4
 """By default: each takes 75 MB before it reads anything, and all together are to stay under 1 GB."""
 
 
-class WorkerError(RuntimeError):
-    """A worker process that ended on its own; the message says what may be done."""
+class WorkerError(ChildProcessError):
+    """A worker process that the system ended; the message says what may be done."""
 
 
 def default_workers() -> int:
@@ -318,32 +318,13 @@ class Workers:
                     process.terminate()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def run_all(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Sequence[Task],
-        sizes: Sequence[int],
-        done: Callable[[Task], None] = lambda task: None,
-    ) -> list[Result]:
-        """Return the results in the order of the tasks, the large ones begun first; `run_each` with a list.
-
-        ``done`` is called with each task as it ends.
-        """
-        order = sorted(range(len(tasks)), key=lambda index: (-sizes[index], index))
-        numbered = (((function, index, tasks[index]), sizes[index]) for index in order)
-        results: dict[int, Result] = {}
-        for (_, index, task), result in self.run_each(_call, numbered):
-            results[index] = result
-            done(task)
-        return [results[index] for index in range(len(tasks))]
-
     def run_each(
         self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
     ) -> Iterator[tuple[Task, Result]]:
         """Yield each task with its result, as they end. ``tasks`` come with the bytes that each reads.
 
         No more than `BYTES_AT_ONCE` are read at a time, but always one task. An exception of a task ends the
-        rest. Raises WorkerError when a process was killed.
+        rest. Raises WorkerError, which is an OSError, when a process was killed.
         """
         if self._number <= 1:
             yield from ((task, function(task)) for task, _ in tasks)
@@ -376,11 +357,6 @@ class Workers:
             self._others = multiprocessing.active_children()
             self._pool = ProcessPoolExecutor(self._number, context, initializer=_begin_worker)
         return self._pool
-
-
-def _call(task: tuple[Callable[[Task], Result], int, Task]) -> Result:
-    function, _, argument = task
-    return function(argument)
 
 
 class _WithoutPandas:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.console import Progress, no_progress
 from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
 from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
+from dataset_script.build.parts import Workers
 from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import (
@@ -136,15 +134,18 @@ def verify(
     forbidden = Forbidden(canaries, suite.questions if suite else ())
     allowed = trajectories_of(suite, allow_missing)
     shards = check_files(folder, manifest, findings)
+    progress(0, len(shards), "")
+    checked: dict[Shard, tuple[ShardFacts, Findings]] = {}
+    for shard, result in _check_shards(folder, shards, forbidden, manifest.is_blind, workers):
+        checked[shard] = result
+        progress(len(checked), len(shards), shard.name)
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     all_facts = []
-    progress(0, len(shards), "")
-    for facts, found in _check_shards(folder, shards, forbidden, manifest.is_blind, workers):
+    for facts, found in (checked[shard] for shard in shards):
         rows[facts.shard.configuration][facts.shard.split] += facts.rows
         check_bytes(facts.shard, manifest, findings)
         findings.merge(found)
         all_facts.append(facts)
-        progress(len(all_facts), len(shards), facts.shard.name)
     check_index(folder, [facts.index_entry() for facts in all_facts], findings)
     check_agreement(all_facts, suite, allowed, findings, is_blind=manifest.is_blind)
     check_card(folder, shards, findings)
@@ -158,21 +159,12 @@ _ALONE_BYTES: Final = 30_000_000
 
 def _check_shards(
     folder: Path, shards: Sequence[Shard], forbidden: Forbidden, is_blind: bool, workers: int
-) -> Iterator[tuple[ShardFacts, Findings]]:
-    """Check every shard, in their order. Raises OSError if a process was killed."""
+) -> Iterator[tuple[Shard, tuple[ShardFacts, Findings]]]:
+    """Check every shard, as the processes end. Raises OSError if a process was killed."""
     check = partial(check_shard, folder, forbidden=forbidden, is_blind=is_blind)
-    if workers == 1 or sum(shard.bytes for shard in shards) <= _ALONE_BYTES:
-        yield from map(check, shards)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        try:
-            yield from pool.map(check, shards)
-        except BrokenProcessPool as error:
-            raise ChildProcessError(
-                "the system ended a process that checked files, probably for its memory; try --workers 1"
-            ) from error
-        finally:
-            pool.shutdown(cancel_futures=True)
+    is_small = sum(shard.bytes for shard in shards) <= _ALONE_BYTES
+    with Workers(1 if is_small else workers) as pool:
+        yield from pool.run_each(check, ((shard, 0) for shard in shards))
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:

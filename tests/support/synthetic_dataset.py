@@ -101,7 +101,7 @@ def make_dataset(
             chosen = [part for part in parts if part.trajectory.split == split]
             shards += [write_shard(task) for task in plan_shards(out, configuration, split, chosen)]
     shards += _small_tables(out, suite, {t.trajectory_id for t in trajectories}, said)
-    write_index((out, tuple((s.configuration, s.split, s.name) for s in shards)))
+    write_index(out, ((s.configuration, s.split, s.name) for s in shards))
     (out / MANIFEST).write_text(render_manifest(suite.name, {"kind": "synthetic"}, shards), encoding="utf-8")
     return out
 

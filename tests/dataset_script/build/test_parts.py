@@ -32,11 +32,15 @@ def die(_number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def run_all(workers, function, tasks):
+    return [result for _, result in workers.run_each(function, [(task, 0) for task in tasks])]
+
+
 def test_one_worker_is_this_process_and_several_are_others():
     with Workers(1) as workers:
-        assert set(workers.run_all(where, [1, 2], [0, 0])) == {os.getpid()}
+        assert set(run_all(workers, where, [1, 2])) == {os.getpid()}
     with Workers(2) as workers:
-        assert os.getpid() not in workers.run_all(where, [1, 2], [0, 0])
+        assert os.getpid() not in run_all(workers, where, [1, 2])
 
 
 def test_no_more_is_read_at_once_than_the_memory_allows_but_always_one(monkeypatch):
@@ -50,21 +54,19 @@ def test_no_more_is_read_at_once_than_the_memory_allows_but_always_one(monkeypat
 
 def test_an_error_of_a_task_ends_the_work_with_it():
     with pytest.raises(OSError, match="No space left"), Workers(2) as workers:
-        workers.run_all(fail, [1, 2, 3], [0, 0, 0])
+        run_all(workers, fail, [1, 2, 3])
 
 
 def test_a_killed_process_is_reported_with_what_may_be_done():
     with pytest.raises(WorkerError, match="run again, it goes on from here"), Workers(2) as workers:
-        workers.run_all(die, [1, 2], [0, 0])
+        run_all(workers, die, [1, 2])
 
 
 def test_an_interruption_does_not_wait_for_what_is_under_way():
-    def interrupt(_task):
-        raise KeyboardInterrupt
-
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt), Workers(2) as workers:
-        workers.run_all(time.sleep, [900, 0], [0, 0], interrupt)
+        for _ in workers.run_each(time.sleep, [(900, 0), (0, 0)]):
+            raise KeyboardInterrupt
     assert time.monotonic() - begun < 600
 
 
@@ -75,7 +77,7 @@ sys.path.insert(0, {str(REPOSITORY)!r})
 from dataset_script.build.parts import Workers
 if __name__ == "__main__":
     with Workers(2) as workers:
-        workers.run_all(time.sleep, [0, 0], [0, 0])
+        list(workers.run_each(time.sleep, [(0, 0), (0, 0)]))
         print(*[p.pid for p in workers._processes()._processes.values()], flush=True)
         time.sleep(60)
 """
