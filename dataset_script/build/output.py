@@ -52,7 +52,7 @@ def code_version() -> str:
     """A hash of the code that parts are made and shards are checked by, so that no change of it meets what an
     older one stored.
     """
-    libraries = [version(name) for name in ("pyarrow", "pillow", "zlib-ng")]
+    libraries = [version(name) for name in ("pyarrow", "pillow")]
     digest = hashlib.sha256(" ".join(libraries).encode())
     for package in ("arb/core", "dataset_script"):
         for path in sorted((_ROOT / package).rglob("*.py")):

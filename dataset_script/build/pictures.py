@@ -7,10 +7,7 @@ import hashlib
 import io
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from PIL.PngImagePlugin import PngImageFile
+from typing import Final
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"IEND\xaeB`\x82"
@@ -99,43 +96,8 @@ def why_undecodable(data: bytes | None) -> str | None:
                 if image.width * image.height > MOST_PIXELS:
                     return f"{image.width} x {image.height} pixels"
                 image.verify()  # checksums and the end; an image can be shown without either
-            if not _unpacks(data, image):
-                with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                    image.load()
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                image.load()
     except Exception as error:  # Pillow's decoders raise whatever they meet
         return type(error).__name__
     return None
-
-
-_CHANNELS: Final = {"L": 1, "RGB": 3, "RGBA": 4}
-
-
-def _unpacks(data: bytes, image: "PngImageFile") -> bool:
-    """Return whether the pixels of a PNG with right checksums unpack to just the size in its header.
-
-    This is a tenth of Pillow's work, enough for the PNGs that browsers write: 8 bits per sample, not
-    interlaced. False says nothing about another one.
-    """
-    from zlib_ng import zlib_ng
-
-    header, packed, at = data[16:29], [], len(_PNG)
-    channels = _CHANNELS.get(image.mode)
-    if image.format != "PNG" or channels is None or header[8] != 8 or header[12]:
-        return False
-    while at < len(data):
-        size, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
-        if kind == b"IDAT":
-            packed.append(data[at + 8 : at + 8 + size])
-        elif kind not in _KNOWN_CHUNKS:
-            return False
-        at += 12 + size
-    row = image.width * channels + 1  # each row begins with the number of its filter, 0 to 4
-    try:
-        unpacker = zlib_ng.decompressobj()
-        pixels = unpacker.decompress(b"".join(packed), row * image.height + 1)
-    except zlib_ng.error:
-        return False
-    return unpacker.eof and len(pixels) == row * image.height and max(pixels[::row]) <= 4
-
-
-_KNOWN_CHUNKS: Final = frozenset({b"IHDR", b"IEND", b"sBIT", b"sRGB", b"gAMA", b"pHYs", b"tIME", b"tEXt"})
