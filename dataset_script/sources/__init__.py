@@ -1,7 +1,6 @@
 """Recorded runs in any form: `open_source` finds which kind of source a folder is."""
 
 import re
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,10 +47,7 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "Trajectory
 
 def _holds_spans(path: Path) -> bool:
     """Whether one of the first files of JSON in it begins as OpenTelemetry's exporters write spans (OTLP)."""
-    for file in (path,) if path.is_file() else islice(path.rglob("*.json*"), 20):
-        if not file.is_file():  # a pipe would be waited for
-            continue
-        with suppress(OSError), file.open("rb") as opened:
-            if re.match(rb'\s*\{\s*"resourceSpans"\s*:', opened.read(200)):
-                return True
-    return False
+    from dataset_script.sources.base import content_of
+
+    files = (path,) if path.is_file() else islice(path.rglob("*.json*"), 20)
+    return any(re.match(rb'\s*\{\s*"resourceSpans"\s*:', content_of(file, 200)) for file in files)

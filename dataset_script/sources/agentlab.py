@@ -28,6 +28,7 @@ from dataset_script.sources.base import (
     SourceListing,
     UnusableFileError,
     data_image,
+    file_stamp,
     find_links_out,
     is_behind,
     is_inside,
@@ -112,10 +113,8 @@ class AgentLabSource(LogSource):
 
     def identity(self, file: SourceFile) -> str:
         """Names, sizes and times of the run's files, and the classes that are allowed in them."""
-        states = [(path.name, path.stat()) for path in sorted(file.path.iterdir()) if path.is_file()]
-        return "\n".join(f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in states) + "".join(
-            f"\n{name}" for name in self.also_allowed
-        )
+        files = (path for path in sorted(file.path.iterdir()) if path.is_file())
+        return "\n".join((*map(file_stamp, files), *self.also_allowed))
 
     def _id_and_order(self, run: Path) -> tuple[str, tuple[bool, int, str]]:
         """The id as the arguments have it, or as the folder's name if they cannot be read; the sort key."""

@@ -174,6 +174,33 @@ def _json_text(value: Any) -> str:
         return "…"
 
 
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects of a JSON array; anything else in it is left out."""
+    return [each for each in sequence(value) if isinstance(each, dict)]
+
+
+def files_in(source: Path) -> Iterator[Path]:
+    """Every file under a folder, in order, or the file that is named. Links to folders are not followed."""
+    if source.is_file():
+        yield source
+        return
+    for place, folders, names in os.walk(source):
+        folders.sort()
+        yield from (Path(place, name) for name in sorted(names))
+
+
+def content_of(path: Path, size: int = -1) -> bytes:
+    """A file's bytes, or the first ``size``; none of what is too large, cannot be read or is no file."""
+    try:
+        state = path.stat()
+        if not S_ISREG(state.st_mode) or (size < 0 and state.st_size > MOST_JSON_BYTES):
+            return b""  # a pipe would be waited for
+        with path.open("rb") as file:
+            return file.read(size)
+    except (OSError, ValueError):
+        return b""
+
+
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a path leads into a source's folder once every link on it is followed, those to nowhere too."""
     return _is_in(path, _boundary(folder))

@@ -21,7 +21,6 @@ and ``success``, an agent's own word on it, are not read.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +31,6 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
-    MOST_JSON_BYTES,
     LogSource,
     Note,
     SourceError,
@@ -40,9 +38,11 @@ from dataset_script.sources.base import (
     SourceListing,
     UnusableFileError,
     call_text,
+    content_of,
     data_image,
     file_inside,
     file_stamp,
+    files_in,
     find_links_out,
     id_part,
     mapping,
@@ -126,11 +126,7 @@ class BrowserUseSource(LogSource):
 
     def identity(self, file: SourceFile) -> str:
         """Names, sizes and times of the history, of the pictures it names, and of the file of tasks."""
-        try:
-            is_read = file.path.stat().st_size <= MOST_JSON_BYTES
-            named = _SCREENSHOT_PATH.findall(file.path.read_bytes()) if is_read else []
-        except OSError:
-            named = []
+        named = _SCREENSHOT_PATH.findall(content_of(file.path))
         pictures: dict[str, set[str]] = defaultdict(set)
         for folder, picture in {_split(_unquoted(name)) for name in named}:
             pictures[folder].add(picture)
@@ -371,25 +367,14 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _json_files(folder: Path) -> Iterator[Path]:
-    """Every JSON file; links to folders are not followed."""
-    if folder.is_file():
-        yield folder
-        return
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        yield from (Path(place, name) for name in sorted(names) if name.lower().endswith(".json"))
+def _json_files(source: Path) -> Iterator[Path]:
+    """Every JSON file under a folder, or the file that is named."""
+    return (path for path in files_in(source) if path == source or path.name.lower().endswith(".json"))
 
 
 def _begins(path: Path) -> re.Match[bytes] | None:
     """The beginning of a history; its group 1 that of the first item, None where there is none."""
-    try:
-        if not path.is_file():  # opening a pipe would wait for who writes into it
-            return None
-        with path.open("rb") as file:
-            return _HISTORY.match(file.read(_HEAD_BYTES))
-    except OSError:
-        return None
+    return _HISTORY.match(content_of(path, _HEAD_BYTES))
 
 
 def _ended(path: Path) -> float:

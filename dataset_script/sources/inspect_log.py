@@ -37,14 +37,17 @@ from dataset_script.sources.base import (
     SourceListing,
     UnusableFileError,
     call_text,
+    content_of,
     data_image,
     file_stamp,
+    files_in,
     find_links_out,
     id_part,
     json_parts,
     link_names,
     no_runs,
     numbered_ids,
+    objects,
     read_json_at,
     valid_text,
 )
@@ -173,12 +176,11 @@ class InspectSource(LogSource):
 
 def _logs_in(path: Path) -> Iterator[Path]:
     """The logs under a folder, or the one that is named: every `.eval`, and `.json` that begins as a log."""
-    for each in (path,) if path.is_file() else path.rglob("*"):
+    for each in files_in(path):
         if each.suffix not in (".eval", ".json") or each.name.startswith(".") or not each.is_file():
             continue
-        with suppress(OSError), each.open("rb") as file:
-            if each.suffix == ".eval" or _JSON_LOG.match(file.read(400)):
-                yield each
+        if each.suffix == ".eval" or _JSON_LOG.match(content_of(each, 400)):
+            yield each
 
 
 def _read_log(path: Path, name: str) -> _Log:
@@ -279,11 +281,11 @@ class _Conversation:
 
     def recording(self, trajectory_id: str) -> tuple[Recording, list[Note]]:
         """The whole of it. Raises UnusableFileError when the agent had no turn."""
-        messages = _objects(self._sample.get("messages"))
+        messages = objects(self._sample.get("messages"))
         turn_places = [place for place, message in enumerate(messages) if _is_turn(message)]
         if not turn_places:  # a solver may set the output alone
-            outputs = _objects(field(self._sample, "output", "choices"))[:1]
-            messages, turn_places = _objects([each.get("message") for each in outputs]), [0]
+            outputs = objects(field(self._sample, "output", "choices"))[:1]
+            messages, turn_places = objects([each.get("message") for each in outputs]), [0]
         if not messages:
             raise UnusableFileError("no_steps", _state(self._sample))
         goal, goal_images = self._goal()
@@ -312,8 +314,8 @@ class _Conversation:
             state=_state(self._sample),
         ), self._notes
 
-    def _submitted(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
-        calls, names = _objects(message.get("tool_calls")), self._evaluation.submit_tools
+    def _submitted(self, message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        calls, names = objects(message.get("tool_calls")), self._evaluation.submit_tools
         return [call for call in calls if self._text(call.get("function")) in names]
 
     def _turn(
@@ -337,7 +339,7 @@ class _Conversation:
                     self._add(call_text(self._text(part.get("name")), arguments), *thoughts, *texts)
                     thoughts, texts = [], []
                     self._texts += [self._text(part.get("result")), self._text(part.get("error"))]
-        calls = _objects(message.get("tool_calls"))
+        calls = objects(message.get("tool_calls"))
         answer = None
         if submitted:
             arguments = self._resolved(submitted[-1].get("arguments"))
@@ -383,7 +385,7 @@ class _Conversation:
     def _goal(self) -> tuple[str, tuple[bytes, ...]]:
         """What the sample asks: its input, with the speakers where not only the user speaks; its choices."""
         asked = self._sample.get("input")
-        messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else _objects(asked)
+        messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else objects(asked)
         is_talk = any(message.get("role") != "user" for message in messages)
         paragraphs, images = [], []
         for message in messages:
@@ -430,7 +432,7 @@ def _state(sample: Mapping[str, Any]) -> str:
         return f"error: {message}"[:200]
     if limit := valid_text(field(sample, "limit", "type")):
         return f"limit: {limit}"
-    reasons = [each.get("stop_reason") for each in _objects(field(sample, "output", "choices"))[:1]]
+    reasons = [each.get("stop_reason") for each in objects(field(sample, "output", "choices"))[:1]]
     return reasons[0] if reasons and reasons[0] in _STOPPED_BY else "completed"
 
 
@@ -439,9 +441,5 @@ def _is_turn(message: Mapping[str, Any]) -> bool:
     return message.get("role") == "assistant" and message.get("source") != "input"
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _parts(content: Any) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
+def _parts(content: Any) -> list[Mapping[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)

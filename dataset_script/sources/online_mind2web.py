@@ -30,8 +30,10 @@ from dataset_script.sources.base import (
     SourceFile,
     SourceListing,
     UnusableFileError,
+    content_of,
     file_inside,
     file_stamp,
+    files_in,
     find_links_out,
     id_part,
     missing_screenshots,
@@ -217,26 +219,13 @@ def _by_number(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() and part.isascii() else (-1, part) for part in parts if part]
 
 
-def _results(folder: Path) -> Iterator[Path]:
-    """Every result.json; links to folders are not followed."""
-    if folder.is_file():
-        yield from (folder,) if folder.name == RESULT else ()
-        return
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        if RESULT in names:
-            yield Path(place, RESULT)
+def _results(source: Path) -> Iterator[Path]:
+    return (path for path in files_in(source) if path.name == RESULT)
 
 
 def _is_result(path: Path) -> bool:
     """Whether a file begins as a result does; a key quoted in some text has a backslash before it."""
-    try:
-        if not path.is_file():  # opening a pipe would wait for who writes into it
-            return False
-        with path.open("rb") as file:
-            return _HISTORY.search(file.read(_HEAD_BYTES)) is not None
-    except OSError:
-        return False
+    return _HISTORY.search(content_of(path, _HEAD_BYTES)) is not None
 
 
 def _trajectory_id(path: Path) -> str:

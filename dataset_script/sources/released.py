@@ -9,7 +9,7 @@ All of it lies in the folder itself or in its ``trajectories/``.
 
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
@@ -101,10 +101,8 @@ class ReleasedSource:
         notes += _other_names(content, place)
         screenshots = self.root / "screenshots"
         folder = _folder_of(screenshots, place)
-        there = _own_files(folder, self.folder)
         steps = tuple(
-            _step(step, _screenshot(step, self.folder, screenshots, folder, there), notes)
-            for step in content.steps
+            _step(step, _screenshot(step, self.folder, screenshots, folder), notes) for step in content.steps
         )
         missing = [str(step.num) for step in steps if step.screenshot is None]
         if missing and screenshots.is_dir():
@@ -122,7 +120,11 @@ class ReleasedSource:
         """The file's and its screenshots' names, sizes and times."""
         place = TrajectoryId.parse(file.trajectory_id)
         screenshots = _folder_of(self.root / "screenshots", place)
-        return "\n".join([file_stamp(file.path), *_stamps_in(screenshots)])
+        try:
+            pictures = sorted(screenshots.iterdir())
+        except OSError:
+            pictures = []
+        return "\n".join(map(file_stamp, (file.path, *pictures)))
 
     def origin(self) -> dict[str, str]:
         """The repository and commit that `fetch` noted in the folder; empty when there is no note."""
@@ -179,37 +181,25 @@ def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:
     return screenshots / place.folder / place.agent / place.task_id
 
 
-def _own_files(folder: Path, source: Path) -> Collection[str]:
-    """The names of a run's files that are no links, where no link leads to its folder either."""
-    try:
-        if os.path.realpath(folder) != str(os.path.realpath(source) / folder.relative_to(source)):
-            return ()
-        with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
-    except (OSError, ValueError):  # it is absent, or its name is too long or has a null character
-        return ()
-
-
-def _screenshot(
-    step: CleanedStep, source: Path, screenshots: Path, folder: Path, there: Collection[str]
-) -> Path | None:
-    """Where the picture lies: in the run's ``folder``, else where the file says, never outside the source.
-
-    ``there`` are files of the folder that need no further look.
-    """
+def _screenshot(step: CleanedStep, source: Path, screenshots: Path, folder: Path) -> Path | None:
+    """Where the picture lies: in the run's ``folder``, else where the file says, never outside the source."""
     if step.screenshot_path in NO_SCREENSHOT:
         return None
     usual = folder / f"screenshot_step_{step.num}.png"
-    if usual.name in there or (usual.is_file() and is_inside(usual, source)):
+    if _is_own(usual, source):
         return usual
     parts = PurePosixPath(step.screenshot_path).parts
     if "screenshots" not in parts or ".." in parts:
         return None
     named = screenshots.joinpath(*parts[parts.index("screenshots") + 1 :])
+    return named if _is_own(named, source) else None
+
+
+def _is_own(path: Path, source: Path) -> bool:
     try:
-        return named if named.is_file() and is_inside(named, source) else None
+        return path.is_file() and is_inside(path, source)
     except (OSError, ValueError):  # a name too long for the system, or with a null character
-        return None
+        return False
 
 
 def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> Step:
@@ -243,12 +233,3 @@ def _other_names(content: CleanedFile, place: TrajectoryId) -> Iterator[Note]:
 def _place_id(place: Path) -> str:
     benchmark, agent, _experiment_or_judge, _file = place.parts
     return f"{benchmark}/{agent}/{place.stem.removesuffix(ERROR_ENDING)}"
-
-
-def _stamps_in(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            found = [(entry.name, entry.stat()) for entry in entries]
-    except OSError:
-        return []
-    return sorted(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in found)

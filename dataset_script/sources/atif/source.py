@@ -12,9 +12,7 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording
 from dataset_script.sources.atif.trajectory import (
     RunReader,
-    content_of,
     files_named,
-    objects,
     read_document,
     references,
 )
@@ -24,10 +22,12 @@ from dataset_script.sources.base import (
     SourceFile,
     SourceListing,
     UnusableFileError,
+    content_of,
     file_stamp,
     id_part,
     is_inside,
     mapping,
+    objects,
     read_json_object,
     valid_text,
 )

@@ -4,20 +4,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, Final
 
 from arb.core.trajectory import Step
 from dataset_script.sources.base import (
     MOST_IMAGE_BYTES,
-    MOST_JSON_BYTES,
     Note,
     UnusableFileError,
     call_text,
+    content_of,
     file_inside,
     mapping,
+    objects,
     read_json_object,
-    sequence,
     valid_text,
 )
 
@@ -32,22 +31,6 @@ _FINAL_CALLS: Final = frozenset(
 )
 """Calls that end a run where they are its last: they carry the answer and are no actions."""
 _ANSWERS: Final = ("result", "answer", "final_answer", "message", "output", "response", "summary", "text")
-
-
-def content_of(path: Path, size: int = -1) -> bytes:
-    """A file's bytes, or the first ``size``; none of what is too large, cannot be read or is no file."""
-    try:
-        state = path.stat()
-        if not S_ISREG(state.st_mode) or (size < 0 and state.st_size > MOST_JSON_BYTES):
-            return b""  # a pipe would be waited for
-        with path.open("rb") as file:
-            return file.read(size)
-    except (OSError, ValueError):
-        return b""
-
-
-def objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    return map(mapping, sequence(value))
 
 
 def read_document(path: Path) -> Mapping[str, Any]:
@@ -72,7 +55,7 @@ def files_named(names: Iterable[Any], path: Path, root: Path) -> Iterator[Path]:
             continue
 
 
-def _results(step: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _results(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return objects(mapping(step.get("observation")).get("results"))
 
 
@@ -207,7 +190,7 @@ class RunReader:
             self.goal += [message] if message else []
             self.goal_images += [image for each in pictures if (image := self._image(each)) is not None]
         elif agent.has_begun:  # before, it is the prompt of the system or of a subagent
-            if message or pictures or next(_results(step), None) is not None:
+            if message or pictures or _results(step):
                 self._answered(agent)
             agent.seen += [f"{'User' if source == 'user' else 'System'}: {message}"] if message else []
             agent.pictures += pictures
@@ -219,7 +202,7 @@ class RunReader:
         calls = [call for call in objects(step.get("tool_calls")) if call]
         if agent is self.main:
             self.model = self.model or valid_text(step.get("model_name"))
-        if not calls and next(_results(step), None) is None:  # written beside the next action, or the answer
+        if not calls and not _results(step):  # written beside the next action, or the answer
             agent.messages += [message] if message.strip() else []
             return
         beside = [*agent.thoughts, *agent.messages, *([message] if calls else [])]
@@ -251,7 +234,7 @@ class RunReader:
         self, step: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]]
     ) -> None:
         """What the step's calls gave: in their order, and each with its name where there are several."""
-        calls = list(objects(step.get("tool_calls")))
+        calls = objects(step.get("tool_calls"))
         places = {valid_text(call.get("tool_call_id")): place for place, call in enumerate(calls)}
         by_place = [
             (places.get(valid_text(each.get("source_call_id")) or "", len(calls)), each)
