@@ -365,7 +365,7 @@ class JudgeRow(Base):
     account_id: Mapped[int] = mapped_column(ForeignKey("accounts.id"))
     name: Mapped[str] = mapped_column(String(80))
     created_at: Mapped[datetime]
-    account: Mapped[Account] = relationship()
+    account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 
 
 class Submission(Base):
@@ -391,7 +391,7 @@ class Submission(Base):
     test_labels_used: Mapped[bool]
     label_version: Mapped[str] = mapped_column(String(16), default="")
     submitted_at: Mapped[datetime]
-    judge: Mapped[JudgeRow] = relationship()
+    judge: Mapped[JudgeRow] = relationship(lazy="joined", innerjoin=True)
     scores: Mapped[list["ScoreRow"]] = relationship(back_populates="submission")
 
 
