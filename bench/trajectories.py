@@ -175,8 +175,8 @@ def tell_whole_split(name: str, code: str, trajectory_id: str, files: Sequence[s
 
 def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
     """Run both sides; gives what has to hold and whether it does."""
-    manifest = PublishedDataset(data).manifest["files"]
-    size = sum(entry["bytes"] for entry in manifest.values())
+    manifest = PublishedDataset(data).manifest
+    size = sum(entry.bytes for entry in manifest.files.values())
     ids = sorted(PublishedDataset(data).table("trajectories", columns=["trajectory_id"])[0].to_pylist())
     chosen = random.Random(0).sample(ids, min(len(ids), 2 * n))
     print(f"{len(ids):,} trajectories, {size / 1e6:,.0f} MB; every one is opened for the first time")

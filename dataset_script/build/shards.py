@@ -163,7 +163,7 @@ def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
     if not (folder / MANIFEST).is_file():
         return {}
     dataset = PublishedDataset(folder)
-    if dataset.suite != suite or dataset.manifest["source"].get("blind"):
+    if dataset.suite != suite or dataset.manifest.is_blind:
         raise SourceError(
             f"{folder}: is a dataset of {dataset.suite}, which runs of {suite} cannot be added to; build into"
             " another folder, or without --append"

@@ -7,13 +7,14 @@ The rows of one trajectory are read by `by_id`, which reads nothing but its row 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import msgspec
 
 from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS, SPLITS
@@ -51,6 +52,41 @@ class Shard:
     rows: int
 
 
+class ManifestFile(msgspec.Struct, frozen=True):
+    """A shard as the manifest describes it, which has its name as the key."""
+
+    configuration: str
+    split: str
+    sha256: str
+    bytes: int
+    rows: int
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The content of manifest.json; ``source`` says where the runs came from."""
+
+    format: Literal[1]
+    suite: str
+    files: dict[str, ManifestFile]
+    source: dict[str, Any] = {}
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether agents are hidden."""
+        return self.source.get("blind") is True
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a folder. Raises SourceError if it is absent or of another form."""
+    try:
+        return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise SourceError(
+            f"{folder}: has no {MANIFEST} of format {FORMAT} that can be read ({why}); make it by `build`"
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What at least one step of a run has: an address, a tree, a screenshot, an observation in words."""
@@ -78,16 +114,16 @@ class PublishedDataset:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.manifest: Mapping[str, Any] = _read_manifest(folder / MANIFEST)
+        self.manifest = read_manifest(folder)
 
     @property
     def suite(self) -> str:
-        return self.manifest["suite"]
+        return self.manifest.suite
 
     @property
     def configurations(self) -> tuple[str, ...]:
         """The configurations that have files, in the order of the schema."""
-        there = {entry["configuration"] for entry in self.manifest["files"].values()}
+        there = {entry.configuration for entry in self.manifest.files.values()}
         return tuple(name for name in CONFIGURATIONS if name in there)
 
     def splits(self, configuration: str) -> tuple[str, ...]:
@@ -100,7 +136,7 @@ class PublishedDataset:
 
     def rows(self, configuration: str, split: str | None = None) -> int:
         """How many rows the manifest promises."""
-        return sum(self.manifest["files"][name]["rows"] for name in self._names(configuration, split))
+        return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
         """The rows of a configuration, whole or some columns, images included when named: mind the size.
@@ -156,27 +192,9 @@ class PublishedDataset:
     def _names(self, configuration: str, split: str | None) -> list[str]:
         return sorted(
             name
-            for name, entry in self.manifest["files"].items()
-            if entry["configuration"] == configuration and split in (None, entry["split"])
+            for name, entry in self.manifest.files.items()
+            if entry.configuration == configuration and split in (None, entry.split)
         )
-
-
-def _read_manifest(path: Path) -> Mapping[str, Any]:
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise SourceError(
-            f"{path.parent}: has no {MANIFEST} that can be read; make the folder by `build`"
-        ) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise SourceError(f"{path}: is not of format {FORMAT}; build the folder again with this version")
-    files = manifest.get("files")
-    wanted = ("configuration", "split", "sha256", "bytes", "rows")
-    if not isinstance(files, dict) or not all(
-        isinstance(entry, dict) and all(key in entry for key in wanted) for entry in files.values()
-    ):
-        raise SourceError(f"{path}: each of its files needs {', '.join(wanted)}; build the folder again")
-    return manifest
 
 
 def _ids_of_row_groups(path: Path) -> Iterator[str]:

@@ -20,14 +20,13 @@ from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_f
 from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
 from dataset_script.build.parts import Workers
 from dataset_script.by_id import IndexEntry, index_table
-from dataset_script.sources.published import Shard
+from dataset_script.sources.base import SourceError
+from dataset_script.sources.published import MANIFEST, Manifest, Shard, read_manifest
 from dataset_script.verify.manifest import (
     Findings,
-    Manifest,
     VerifyReport,
     check_bytes,
     check_files,
-    read_manifest,
 )
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import ShardFacts, check_agreement
@@ -127,8 +126,10 @@ def verify(
         OSError: A file cannot be read, or the system ended a process.
     """
     canaries, findings = check_canaries(canaries), Findings()
-    manifest = read_manifest(folder, findings)
-    if manifest is None:
+    try:
+        manifest = read_manifest(folder)
+    except SourceError as error:
+        findings.add("no_manifest", MANIFEST, str(error)[:200])
         return VerifyReport(0, {}, findings.listed())
     suite = suite or _suite_of(manifest)
     forbidden = Forbidden(canaries, suite.questions if suite else ())
@@ -143,7 +144,7 @@ def verify(
     all_facts = []
     for facts, found in (checked[shard] for shard in shards):
         rows[facts.shard.configuration][facts.shard.split] += facts.rows
-        check_bytes(facts.shard, manifest, findings)
+        check_bytes(facts.shard, manifest.files[facts.shard.name], findings)
         findings.merge(found)
         all_facts.append(facts)
     check_index(folder, [facts.index_entry() for facts in all_facts], findings)
@@ -178,8 +179,9 @@ def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory
 
 
 def _suite_of(manifest: Manifest) -> Suite | None:
+    name = manifest.suite.removesuffix("-blind") if manifest.is_blind else manifest.suite
     try:
-        return load_suite(manifest.suite) if manifest.suite in shipped_suites() else None
+        return load_suite(name) if name in shipped_suites() else None
     except SuiteError:
         return None
 

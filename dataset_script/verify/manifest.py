@@ -7,10 +7,9 @@ Errors are facts. Words that a page or a model may have written by itself (`WORD
 code and a trajectory.
 """
 
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +18,7 @@ from typing import Any, Final
 from arb.core.hub import BESIDE_THE_DATA, WRITTEN_LATER
 from arb.core.predictions.findings import Finding
 from dataset_script.schema import CONFIGURATIONS
-from dataset_script.sources.published import FORMAT, MANIFEST, Shard
+from dataset_script.sources.published import MANIFEST, Manifest, ManifestFile, Shard
 
 TITLES: Final = MappingProxyType(
     {
@@ -142,32 +141,6 @@ ALWAYS_THERE: Final = frozenset({"trajectories", "trajectories_with_screenshot",
 _HUB_CACHE: Final = ".cache"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What the manifest says: the suite's name, whether agents are hidden, what is known of each file."""
-
-    suite: str
-    is_blind: bool
-    files: dict[str, Any]
-
-
-def read_manifest(folder: Path, findings: Findings) -> Manifest | None:
-    """The manifest; None, with a finding, when there is none that can be used."""
-    try:
-        content = json.loads((folder / MANIFEST).read_bytes())
-        if content["format"] != FORMAT:
-            raise ValueError(f"format {content['format']!r}; this program reads {FORMAT}")
-        if not isinstance(content["suite"], str) or not isinstance(content["files"], dict):
-            raise TypeError("suite is no text, or files no table")
-        source = content.get("source")
-        is_blind = isinstance(source, dict) and source.get("blind") is True
-        suite = content["suite"].removesuffix("-blind") if is_blind else content["suite"]
-        return Manifest(suite, is_blind, content["files"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        findings.add("no_manifest", MANIFEST, f"{type(error).__name__}: {error}"[:200])
-        return None
-
-
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
     """The shards that are there by name, their hashes still empty; every other file is a finding."""
     listed = manifest.files
@@ -184,33 +157,28 @@ def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[S
     return shards
 
 
-def _shards(folder: Path, listed: dict[str, Any], findings: Findings) -> Iterator[Shard]:
+def _shards(folder: Path, listed: Mapping[str, ManifestFile], findings: Findings) -> Iterator[Shard]:
     for name, entry in sorted(listed.items()):
         found = _SHARD.fullmatch(name)
-        if found is None or not isinstance(entry, dict):
+        if found is None or (entry.configuration, entry.split) != (found["configuration"], found["split"]):
             findings.add("bad_name", name)
             continue
-        if entry.get("configuration") != found["configuration"] or entry.get("split") != found["split"]:
-            findings.add("bad_name", name)
-            continue
-        configuration = CONFIGURATIONS.get(found["configuration"])
-        if configuration is None or found["split"] not in configuration.splits:
+        configuration = CONFIGURATIONS.get(entry.configuration)
+        if configuration is None or entry.split not in configuration.splits:
             findings.add("bad_name", name, "no such configuration or split")
             continue
         path = folder / name
         if not path.is_file():
             findings.add("missing_file", name)
             continue
-        rows = entry.get("rows") if isinstance(entry.get("rows"), int) else -1
-        yield Shard(name, found["configuration"], found["split"], "", path.stat().st_size, rows)
+        yield Shard(name, entry.configuration, entry.split, "", path.stat().st_size, entry.rows)
 
 
-def check_bytes(shard: Shard, manifest: Manifest, findings: Findings) -> None:
+def check_bytes(shard: Shard, entry: ManifestFile, findings: Findings) -> None:
     """Compare the shard, its hash known, with what the manifest says of it."""
-    entry = manifest.files[shard.name]
-    if shard.sha256 != entry.get("sha256"):
+    if shard.sha256 != entry.sha256:
         findings.add("other_bytes", shard.name, "SHA-256")
-    if shard.bytes != entry.get("bytes"):
+    if shard.bytes != entry.bytes:
         findings.add("other_bytes", shard.name, "size")
 
 
