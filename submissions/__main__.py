@@ -253,43 +253,29 @@ def print_report(result: CheckResult, console: Console) -> None:
     from rich.text import Text
 
     if result.findings:
-        is_wide = console.width >= _WIDE
-        console.print(_findings_table(result.findings) if is_wide else _narrow_table(result.findings))
+        console.print(_findings_table(result.findings, is_wide=console.width >= _WIDE))
     console.print(_summary_table(result))
     console.print(Text(_conclusion(result), style="bold green" if result.acceptable else "bold red"))
 
 
-def _findings_table(findings: Sequence[Finding]) -> Table:
+def _findings_table(findings: Sequence[Finding], is_wide: bool) -> Table:
+    """Return the findings as a table; a narrow one has all but the message in one column."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(show_lines=True)
-    for heading in ("level", "code", "column", "rows"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("message", overflow="fold", ratio=1, min_width=30)
+    for heading in ("level", "code", "column", "rows") if is_wide else ("finding",):
+        table.add_column(heading, overflow="fold" if is_wide else "ellipsis")
+    table.add_column("message", overflow="fold", ratio=1, min_width=30 if is_wide else None)
     for finding in findings:
-        table.add_row(
-            Text(finding.level, style=_STYLES[finding.level]),
-            Text(finding.code),
-            Text(finding.column or ""),
-            Text(_rows(finding)),
-            Text(finding.message),
-        )
-    return table
-
-
-def _narrow_table(findings: Sequence[Finding]) -> Table:
-    """The same with everything but the message in one column, so that the message keeps its width."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("finding", show_lines=True)
-    table.add_column("message", overflow="fold", ratio=1)
-    for finding in findings:
+        level, message = Text(finding.level, style=_STYLES[finding.level]), Text(finding.message)
+        if is_wide:
+            words = (finding.code, finding.column or "", _rows(finding))
+            table.add_row(level, *map(Text, words), message)
+            continue
         parts = (finding.code, finding.column, f"row {_rows(finding)}" if finding.rows else None)
-        about = Text(finding.level, style=_STYLES[finding.level])
-        about.append("".join(f"\n{part}" for part in parts if part), style="default")
-        table.add_row(about, Text(finding.message))
+        level.append("".join(f"\n{part}" for part in parts if part), style="default")
+        table.add_row(level, message)
     return table
 
 

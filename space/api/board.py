@@ -27,8 +27,7 @@ from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
-from submissions.records.queries import versions_scored
-from submissions.scoring.scorer import POLICY
+from submissions.records.queries import POLICY, versions_scored
 
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
@@ -286,7 +285,7 @@ def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRoute
 
     def versions() -> tuple[list[str], int]:
         with snapshot(service.engine) as session:
-            return versions_scored(session, service.suite.name, POLICY), number_of_events(session)
+            return versions_scored(session, service.suite.name), number_of_events(session)
 
     @router.get("/api/boards", summary="The label versions that have a board, oldest first")
     def boards(request: Request) -> JSONResponse:

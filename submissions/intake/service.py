@@ -16,9 +16,8 @@ from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload, read_upload
 from submissions.moderation.actions import ModerationService
 from submissions.moderation.overview import reasons_to_hold
-from submissions.privacy.disclosure import POLICY
 from submissions.records.database import snapshot
-from submissions.records.queries import RecordedSubmission, current_statuses, recorded_submission
+from submissions.records.queries import POLICY, RecordedSubmission, current_statuses, recorded_submission
 from submissions.records.service import RecordsService
 from submissions.resources import Resources
 from submissions.scoring.scorer import NotCharged, record_submission, refund_submission
@@ -113,29 +112,21 @@ class IntakeService:
         is_scored = recorded.score is not None and recorded.score.label_version == labels.version
         if is_scored or recorded.status.is_held or recorded.status.is_rejected:
             return recorded
+        resources, submission = self._shared, recorded.submission
         try:
-            score, last = self._shared.scorer.score(
-                recorded.submission.id, recorded.submitted.actor, upload.check.aligned, labels
-            )
-        except NotCharged:  # a maintainer decided on it in the meantime
-            with snapshot(self._shared.engine) as session:
-                found = recorded_submission(
-                    session, recorded.submission, current_statuses(session), labels.version
-                )
-            return replace(found, is_new=recorded.is_new)
+            resources.scorer.score(submission.id, recorded.submitted.actor, upload.check.aligned, labels)
+        except NotCharged:
+            pass  # a maintainer decided on it in the meantime
         except DatabaseAway:
             self._finish_later()
             raise
         except Exception:
-            refund_submission(
-                self._shared.engine,
-                recorded.submission.id,
-                "scoring failed on our side",
-                self._shared.clock(),
-            )
+            now = resources.clock()
+            refund_submission(resources.engine, submission.id, "scoring failed on our side", now)
             raise
-        public_score = recorded.public_score or score
-        return replace(recorded, score=score, public_score=public_score, last=last, figures_through=last)
+        with snapshot(resources.engine) as session:
+            found = recorded_submission(session, submission, current_statuses(session), labels.version)
+        return replace(found, is_new=recorded.is_new)
 
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.

@@ -12,7 +12,7 @@ from arb.core.judge_info import judge_name
 from arb.core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
-from submissions.privacy.disclosure import POLICY, DisclosurePolicy
+from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
 from submissions.records.database import Account, Event, Submission, snapshot, transaction
 from submissions.records.event_log import Kind, add_event, find_judge, lock_event_log
@@ -168,7 +168,7 @@ class ModerationService(Actions):
             public_score = recorded_submission(session, submission, found, label_version).public_score
             if found.are_figures_withdrawn:
                 raise SubmissionError("metrics are withdrawn until whoever runs this Space shows them again")
-            if find_score(session, submission.id, label_version or "", POLICY) is None:
+            if find_score(session, submission.id, label_version or "") is None:
                 raise SubmissionError(
                     "it has no score under the current labels yet; a maintainer re-scores all submissions"
                 )

@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session
 from arb.core.suite import SuiteRules, Trajectory
 from leaderboard.report import Verdicts
 from submissions.intake.accounts import is_same_name
-from submissions.records.database import Account, JudgeRow, ScoreRow, Submission
+from submissions.records.database import ScoreRow, Submission
 from submissions.records.event_log import (
     STATUS_KINDS,
     Event,
@@ -34,9 +34,8 @@ from submissions.records.event_log import (
     events_before,
     events_of_submission,
 )
-from submissions.records.queries import current_statuses, owned_submissions
+from submissions.records.queries import POLICY, current_statuses, owned_submissions, score_lines
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
-from submissions.scoring.scorer import POLICY
 
 # Selectors of a variant, joiners and fillers: categories of letters and marks, but nothing is seen of them.
 _UNSEEN: Final = re.compile(
@@ -249,8 +248,8 @@ def own_submissions(
     session: Session, suite: str, label_version: str | None, account: str
 ) -> list[ListedSubmission]:
     """The submissions of an account, newest first."""
-    names = [name for name in session.scalars(select(Account.name)) if is_same_name(name, account)]
-    return _listed(session, suite, label_version, current_statuses(session), names)[::-1]
+    listed = _listed(session, suite, label_version, current_statuses(session))
+    return [each for each in reversed(listed) if is_same_name(each.account, account)]
 
 
 def overview(session: Session, suite: str, label_version: str | None) -> Overview:
@@ -300,23 +299,11 @@ def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
 
 
 def _listed(
-    session: Session,
-    suite: str,
-    label_version: str | None,
-    found: SubmissionStatuses,
-    accounts: Sequence[str] | None = None,
+    session: Session, suite: str, label_version: str | None, found: SubmissionStatuses
 ) -> list[ListedSubmission]:
-    """Submissions in the order they came; only those of some accounts where these are said."""
-    scored = set(
-        session.scalars(
-            select(ScoreRow.submission_id).where(
-                ScoreRow.label_version == (label_version or ""), ScoreRow.policy == POLICY
-            )
-        )
-    )
+    """Return the submissions of a suite in the order they came."""
+    scored = {line.submission_id for line in score_lines(session, suite, label_version or "")}
     wanted = select(Submission).where(Submission.suite == suite)
-    if accounts is not None:
-        wanted = wanted.join(JudgeRow).join(Account).where(Account.name.in_(accounts))
     wanted = wanted.order_by(Submission.submitted_at, Submission.id)
     return [
         ListedSubmission(

@@ -56,7 +56,7 @@ from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import Verdicts, verdicts_of
 from submissions.records.database import ScoreRow
-from submissions.records.queries import scored_record
+from submissions.records.queries import POLICY, scored_record
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
 OVERALL: Final = "overall"
@@ -198,7 +198,6 @@ def noisy_count(count: int, noise: float, least: int, most: int) -> int:
 
 
 Audience = Literal["owner", "public", "maintainer"]
-POLICY: Final = "strict"
 _KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
 """What is taken over as it is: the file or the suite says it. Named, so that nothing new slips out."""
 

@@ -50,7 +50,6 @@ from arb.core.suite import Suite, SuiteRules
 from submissions.intake.accounts import YEAR, AccountQuota, is_same_name, remaining_quota
 from submissions.privacy.disclosure import (
     OVERALL,
-    POLICY,
     Audience,
     Digests,
     DisclosurePolicy,
@@ -315,7 +314,7 @@ class LeakBudget:
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
         found, now = current_statuses(session), self._policy.round(self._clock())
         seen: list[tuple[int, Audience]] = []
-        for history in disclosure_histories(session, self._suite.name, POLICY, found):
+        for history in disclosure_histories(session, self._suite.name, found):
             later = [at for _, at in history[1:]]
             published_at = found.of(history[0][0].submission_id).published_at
             is_public = published_at is not None and self._policy.round(published_at) < now

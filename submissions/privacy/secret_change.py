@@ -12,7 +12,6 @@ from typing import Final
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
-from submissions.privacy.disclosure import POLICY
 from submissions.privacy.leak_budget import file_cost, row_cost
 from submissions.records.database import transaction
 from submissions.records.event_log import add_event, lock_event_log
@@ -52,11 +51,11 @@ def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
     with transaction(service.engine) as session:
         lock_event_log(session)
         found = current_statuses(session)
-        for history in disclosure_histories(session, suite.name, POLICY, found):
+        for history in disclosure_histories(session, suite.name, found):
             name = history[0][0].submission_id
             had_figures = history[0][0].label_version in found.retired_versions
             status = found.of(name)
-            if not (had_figures and status.is_on_the_board and find_score(session, name, version, POLICY)):
+            if not (had_figures and status.is_on_the_board and find_score(session, name, version)):
                 continue
             body = {"submission_id": name, "label_version": version}
             add_event(session, "refreshed", actor.name, service.clock(), body)

@@ -14,7 +14,6 @@ ARB_SECRET (or the file ``secret`` of the state folder) in another place.
 """
 
 import json
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -28,6 +27,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
+from arb.core.files import atomic_write
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
@@ -373,10 +373,10 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
         service.secret  # noqa: B018 - noted with the records at first use
     with snapshot(service.engine) as session:
         events, known = events_after(session), known_secret(session)
-    _put(folder / RECORDS, b"".join(event.line() + b"\n" for event in events))
+    atomic_write(folder / RECORDS, b"".join(event.line() + b"\n" for event in events))
     names_secret = known is not None and known.check_value is not None
     if names_secret:
-        _put(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
+        atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
     store, missing = FileStore(folder / FILES), []
     wanted = sorted({event.file_sha256 for event in events if event.file_sha256})
     for sha256 in wanted:
@@ -384,8 +384,8 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
             store.keep(service.files.read(sha256))
         except (FileNotFoundError, ValueError):
             missing.append(sha256)
-    _put(folder / "board.json", board.to_bytes())
-    _put(folder / "board.csv", board_to_csv(board).encode())
+    atomic_write(folder / "board.json", board.to_bytes())
+    atomic_write(folder / "board.csv", board_to_csv(board).encode())
     return Backup(len(events), len(wanted) - len(missing), tuple(missing), names_secret)
 
 
@@ -426,10 +426,3 @@ def _together(problems: Iterable[str]) -> str:
     found = list(problems)
     more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
     return "; ".join([*found[:MAX_PROBLEMS], *more])
-
-
-def _put(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

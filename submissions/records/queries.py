@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from sqlalchemy import Engine, Select, func, select
@@ -26,6 +26,8 @@ from submissions.records.event_log import (
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
 
 SCORES_AT_ONCE = 500
+POLICY: Final = "strict"
+"""The policy that every submission is scored with."""
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
@@ -91,10 +93,10 @@ def counted_submissions(
     return moments
 
 
-def unscored_submissions(engine: Engine, suite: str, label_version: str, policy: str) -> Sequence[Submission]:
+def unscored_submissions(engine: Engine, suite: str, label_version: str) -> Sequence[Submission]:
     """The submissions of a suite that have no score under a label version, in the order they came."""
     scored = select(ScoreRow.submission_id).where(
-        ScoreRow.label_version == label_version, ScoreRow.policy == policy
+        ScoreRow.label_version == label_version, ScoreRow.policy == POLICY
     )
     waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
     with snapshot(engine) as session:
@@ -186,9 +188,7 @@ class ScoreLine(NamedTuple):
     judge: str
 
 
-def score_lines(
-    session: Session, suite: str, policy: str, label_version: str | None = None
-) -> list[ScoreLine]:
+def score_lines(session: Session, suite: str, label_version: str | None = None) -> list[ScoreLine]:
     """Return the scores of a suite, all or those of a label version, in the order its submissions came."""
     wanted = (
         select(
@@ -204,7 +204,7 @@ def score_lines(
         .join(Submission)
         .join(JudgeRow)
         .join(Account)
-        .where(Submission.suite == suite, ScoreRow.policy == policy)
+        .where(Submission.suite == suite, ScoreRow.policy == POLICY)
         .order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
     )
     if label_version is not None:
@@ -213,11 +213,11 @@ def score_lines(
 
 
 def disclosure_histories(
-    session: Session, suite: str, policy: str, found: SubmissionStatuses
+    session: Session, suite: str, found: SubmissionStatuses
 ) -> list[list[tuple[ScoreLine, datetime]]]:
     """The `disclosure_history` of each scored submission of a suite, in the order that these came."""
     by_submission: dict[str, list[ScoreLine]] = {}
-    for score in score_lines(session, suite, policy):
+    for score in score_lines(session, suite):
         by_submission.setdefault(score.submission_id, []).append(score)
     return [disclosure_history(scores, found, name) for name, scores in by_submission.items()]
 
@@ -239,13 +239,13 @@ def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
     return frozenset(session.scalars(waiting))
 
 
-def find_score(session: Session, submission_id: str, label_version: str, policy: str) -> ScoreRow | None:
+def find_score(session: Session, submission_id: str, label_version: str) -> ScoreRow | None:
     """The score of a submission under a label version."""
     return session.scalar(
         select(ScoreRow).where(
             ScoreRow.submission_id == submission_id,
             ScoreRow.label_version == label_version,
-            ScoreRow.policy == policy,
+            ScoreRow.policy == POLICY,
         )
     )
 
@@ -262,23 +262,23 @@ def state_of_board(session: Session) -> int:
     return session.scalar(last.order_by(Event.sequence.desc()).limit(1)) or 0
 
 
-def fullest_label_version(session: Session, suite: str, policy: str) -> str | None:
+def fullest_label_version(session: Session, suite: str) -> str | None:
     """Return the label version for a board without labels: the one with the most scores, else the newest.
 
     A re-scoring that was interrupted has fewer than the version before it.
     """
-    by_number = _label_versions(suite, policy).order_by(func.count().desc(), func.max(ScoreRow.id).desc())
+    by_number = _label_versions(suite).order_by(func.count().desc(), func.max(ScoreRow.id).desc())
     return session.scalar(by_number.limit(1))
 
 
-def versions_scored(session: Session, suite: str, policy: str) -> list[str]:
+def versions_scored(session: Session, suite: str) -> list[str]:
     """Return the label versions that submissions were scored under, in the order of their first scores."""
-    return list(session.scalars(_label_versions(suite, policy).order_by(func.min(ScoreRow.id))))
+    return list(session.scalars(_label_versions(suite).order_by(func.min(ScoreRow.id))))
 
 
-def _label_versions(suite: str, policy: str) -> Select[tuple[str]]:
+def _label_versions(suite: str) -> Select[tuple[str]]:
     of_suite = select(ScoreRow.label_version).join(Submission).where(Submission.suite == suite)
-    return of_suite.where(ScoreRow.policy == policy).group_by(ScoreRow.label_version)
+    return of_suite.where(ScoreRow.policy == POLICY).group_by(ScoreRow.label_version)
 
 
 def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:

@@ -11,7 +11,6 @@ from leaderboard.board.board import Board
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import AccountQuota, Actor, is_same_name
 from submissions.intake.receipts import SubmissionView, receipt_of
-from submissions.privacy.disclosure import POLICY
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
@@ -108,9 +107,7 @@ class RecordsService:
     def _state_of_board(self, session: Session) -> tuple:
         if self._shared.labels.is_older_than(events_after(session, kinds=["labels_published"])):
             self._shared.forget_labels()  # another replica, or a command, published a set
-        version = self._shared.label_version or fullest_label_version(
-            session, self._shared.suite.name, POLICY
-        )
+        version = self._shared.label_version or fullest_label_version(session, self._shared.suite.name)
         return version, state_of_board(session), self._round(), self._not_durable(session)
 
     def _not_durable(self, session: Session) -> frozenset[str]:

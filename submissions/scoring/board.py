@@ -21,7 +21,7 @@ from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
 from leaderboard.report import labels_by_task
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_in
-from submissions.privacy.disclosure import POLICY, DisclosurePolicy
+from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import events_after
 from submissions.records.queries import (
@@ -149,9 +149,9 @@ class BoardMaker:
         """
         statuses, now = current_statuses(session), self._clock()
         if by_version:
-            scores = score_lines(session, self._suite.name, POLICY, version or "")
+            scores = score_lines(session, self._suite.name, version or "")
         else:
-            histories = disclosure_histories(session, self._suite.name, POLICY, statuses)
+            histories = disclosure_histories(session, self._suite.name, statuses)
             scores = list(filter(None, (current_score(history, statuses) for history in histories)))
         waiting, keys = self._not_durable(session), {}
         for score in scores:

@@ -34,8 +34,7 @@ from submissions.labels.versions import (
 from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot, transaction
 from submissions.records.event_log import Event, add_event, events_after, lock_event_log
-from submissions.records.queries import ScoreLine, current_statuses, score_lines, versions_scored
-from submissions.scoring.scorer import POLICY
+from submissions.records.queries import POLICY, ScoreLine, current_statuses, score_lines, versions_scored
 from submissions.scoring.verdicts import VerdictsUnavailable
 
 
@@ -101,7 +100,7 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
         statuses = current_statuses(session)
         lines = [
             line
-            for line in score_lines(session, service.suite.name, POLICY, before.version)
+            for line in score_lines(session, service.suite.name, before.version)
             if statuses.of(line.submission_id).is_on_the_board
         ]
     verdicts = {}
@@ -237,7 +236,7 @@ def _version_before(service: SubmissionsApp, version: str) -> str | None:
 def previous_version(service: SubmissionsApp, version: str) -> str | None:
     """The label version that submissions were scored under before this one; None where it is the first."""
     with snapshot(service.engine) as session:
-        versions = versions_scored(session, service.suite.name, POLICY)
+        versions = versions_scored(session, service.suite.name)
     if version in versions:
         versions = versions[: versions.index(version)]
     return versions[-1] if versions else None

@@ -21,19 +21,19 @@ from leaderboard.score import METRIC_VERSION
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import limit_message
 from submissions.intake.upload import Upload
-from submissions.privacy.disclosure import POLICY, digests_of, hidden_half, labels_of, predictions_of
+from submissions.privacy.disclosure import digests_of, hidden_half, labels_of, predictions_of
 from submissions.privacy.leak_budget import quota_of
-from submissions.records.database import ScoreRow, Submission, snapshot, transaction
+from submissions.records.database import Submission, snapshot, transaction
 from submissions.records.event_log import (
     DECLARED,
     add_event,
     events_of_submission,
     find_judge,
     lock_event_log,
-    number_of_events,
 )
 from submissions.records.files import FileStore
 from submissions.records.queries import (
+    POLICY,
     RecordedSubmission,
     current_statuses,
     find_score,
@@ -82,48 +82,41 @@ def record_submission(
             raise RateLimited(limit_message(left, suite.rules), left.next_at)
         if existing is not None:
             _count(session, existing.id, now)
-            found = current_statuses(session)
-            return recorded_submission(session, existing, found, label_version)
+            return recorded_submission(session, existing, current_statuses(session), label_version)
         body = submission_body(suite.name, upload, declaration, judge, label_version)
         body["submission_id"] = _free_id(session, body)
-        submitted = last = add_event(session, "submitted", account, now, body)
-        status = found.of(body["submission_id"])
+        add_event(session, "submitted", account, now, body)
         if reasons_to_hold:
             held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
-            last = add_event(session, "held", THE_SERVER, now, held)
-            status = replace(status, is_held=True, reasons=tuple(reasons_to_hold))
+            add_event(session, "held", THE_SERVER, now, held)
         submission = session.get_one(Submission, body["submission_id"])
-        name = found.name_of(account, judge)
-        at = last.sequence
-        return RecordedSubmission(submission, submitted, at, at, name, status, None, is_new=True)
+        found = current_statuses(session)
+        return replace(recorded_submission(session, submission, found, label_version), is_new=True)
 
 
 class NotCharged(Exception):
     """A submission that cannot be scored now: it is held, was rejected, or was given back to its account."""
 
 
-def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> tuple[ScoreRow, int]:
+def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> None:
     """Write a score (the body of an event ``scored``), unless another process wrote it first.
 
-    Returns the score, and a sequence up to which the log holds it. Raises NotCharged: nobody may see figures
-    that were not charged for, and a maintainer may have decided since the file was read.
+    Raises NotCharged: nobody may see figures that were not charged for, and a maintainer may have decided
+    since the file was read.
     """
-    wanted = (score["submission_id"], score["label_version"], score["policy"])
+    submission_id, label_version = score["submission_id"], score["label_version"]
     try:
         with transaction(engine) as session:
             lock_event_log(session)
-            status = fold_statuses(events_of_submission(session, wanted[0])).of(wanted[0])
+            status = fold_statuses(events_of_submission(session, submission_id)).of(submission_id)
             if status.is_held or status.is_rejected or status.is_refunded:
-                raise NotCharged(wanted[0])
-            written = add_event(session, "scored", account, at, score)
-            return find_score(session, *wanted), written.sequence
+                raise NotCharged(submission_id)
+            add_event(session, "scored", account, at, score)
     except IntegrityError:
         with snapshot(engine) as session:
-            found = find_score(session, *wanted)
-            if found is None:
+            if find_score(session, submission_id, label_version) is None:
                 raise
-            logger.info("submission %s was scored by another process at the same time", wanted[0])
-            return found, number_of_events(session)
+        logger.info("submission %s was scored by another process at the same time", submission_id)
 
 
 def refund_submission(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
@@ -230,12 +223,10 @@ class Scorer:
     half_key: bytes | None = None
     parsers: ParserPool | None = None
 
-    def score(
-        self, submission_id: str, account: str, verdicts: Predictions, labels: LabelSet
-    ) -> tuple[ScoreRow, int]:
+    def score(self, submission_id: str, account: str, verdicts: Predictions, labels: LabelSet) -> None:
         """Score the verdicts of a submission under ``labels``; see `record_score`."""
         body = {"submission_id": submission_id, **score_of(verdicts, labels, self.half_key)}
-        return record_score(self.engine, account, body, self.clock())
+        record_score(self.engine, account, body, self.clock())
 
     def finish(self, labels: LabelSet) -> int:
         """Score every recorded submission that has no score under these labels; how many were scored.
@@ -245,7 +236,7 @@ class Scorer:
         board. One that was given back counts again, and waits where its account has no file left. Held,
         rejected and withdrawn ones are left alone.
         """
-        found = unscored_submissions(self.engine, self.suite.name, labels.version, POLICY)
+        found = unscored_submissions(self.engine, self.suite.name, labels.version)
         with snapshot(self.engine) as session:
             statuses = current_statuses(session)
         return sum(
@@ -259,7 +250,7 @@ class Scorer:
     def _finish(self, submission: Submission, labels: LabelSet) -> bool:
         """Score one recorded submission from its stored file; whether that was possible."""
         with snapshot(self.engine) as session:
-            if find_score(session, submission.id, labels.version, POLICY) is not None:
+            if find_score(session, submission.id, labels.version) is not None:
                 return True  # another process was here first
         try:
             checked = check_stored_file(

@@ -27,18 +27,13 @@ def serve(settings, together, told) -> None:
                 told.put((account, None, False))
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
-    request, settings, tmp_path, database
-):
-    is_sqlite = database == "sqlite"
-    url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
-    shared = settings.model_copy(update={"database_url": url})
+def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(own_settings, tmp_path):
     context = multiprocessing.get_context("spawn")
     together, told = context.Barrier(2), context.Queue()
     replicas = [
         context.Process(
-            target=serve, args=(shared.model_copy(update={"state_dir": tmp_path / name}), together, told)
+            target=serve,
+            args=(own_settings.model_copy(update={"state_dir": tmp_path / name}), together, told),
         )
         for name in ("one", "two")
     ]
@@ -53,30 +48,26 @@ def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(
     taken = {(account, name) for account, name, _ in found if name}
     assert Counter(account for account, _ in taken) == dict.fromkeys(ACCOUNTS, 2)
     assert sum(is_new for _, _, is_new in found) == 2 * len(ACCOUNTS)
-    service = with_rules(SubmissionsApp(shared), files_a_day=2)
+    service = with_rules(SubmissionsApp(own_settings), files_a_day=2)
     assert {row.id for row in service.records.board().rows} == {name for _, name in taken}
     assert {service.records.quota(account).left_today for account in ACCOUNTS} == {0}
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_a_file_outlives_the_disk_of_the_replica_that_took_it(request, settings, tmp_path, database):
+def test_a_file_outlives_the_disk_of_the_replica_that_took_it(own_settings, tmp_path):
     """Scoring it, its verdicts, `verify`, an export and a restore: each from another replica's empty disk."""
-    is_sqlite = database == "sqlite"
-    url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
-    shared = settings.model_copy(update={"database_url": url})
-    one = SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / "one"}))
+    one = SubmissionsApp(own_settings.model_copy(update={"state_dir": tmp_path / "one"}))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
             type(one.intake), "_score_now", lambda self, recorded, upload, labels: recorded
         )  # killed
         receipt = send(one, verdicts(one.suite, misses=2))
     shutil.rmtree(tmp_path / "one", ignore_errors=True)
-    two = SubmissionsApp(shared.model_copy(update={"state_dir": tmp_path / "two"}))
+    two = SubmissionsApp(own_settings.model_copy(update={"state_dir": tmp_path / "two"}))
     assert two.intake.finish_scoring() == 1
     assert two.records.verdicts(receipt.submission_id).rows == len(two.suite.split("test"))
     assert verify(two).problems == ()
     assert export_to_folder(two, tmp_path / "backup").missing == ()
-    target = settings.model_copy(
+    target = own_settings.model_copy(
         update={"database_url": f"sqlite:///{tmp_path / 'restored.sqlite'}", "state_dir": tmp_path / "three"}
     )
     assert restore_from_folder(target, tmp_path / "backup").missing == ()
