@@ -14,13 +14,14 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
 from submissions.privacy.disclosure import POLICY, DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
-from submissions.records.database import Account, Event, JudgeRow, Submission, snapshot, transaction
+from submissions.records.database import Account, Event, Submission, snapshot, transaction
 from submissions.records.event_log import Kind, add_event, find_judge, lock_event_log
 from submissions.records.queries import (
     account_of,
     current_statuses,
     find_score,
     has_score,
+    owned_submissions,
     recorded_submission,
 )
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
@@ -298,9 +299,8 @@ class ModerationService(Actions):
 
     def _submissions_of(self, session: Session, account: str) -> list[str]:
         """Return the ids of an account's submissions, in the order they came."""
-        wanted = select(Submission.id, Account.name).select_from(Submission).join(JudgeRow).join(Account)
-        wanted = wanted.where(Submission.suite == self.suite.name).order_by(Submission.submitted_at)
-        return [name for name, owner in session.execute(wanted) if is_same_name(owner, account)]
+        owned = owned_submissions(session, self.suite.name)
+        return [each.id for each in owned if is_same_name(each.account, account)]
 
 
 def _limited(why: str, next_at: datetime) -> RateLimited:

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from sqlalchemy import select
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session
 
 from arb.core.suite import SuiteRules, Trajectory
 from leaderboard.report import Verdicts
@@ -34,7 +34,7 @@ from submissions.records.event_log import (
     events_before,
     events_of_submission,
 )
-from submissions.records.queries import current_statuses
+from submissions.records.queries import current_statuses, owned_submissions
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 from submissions.scoring.scorer import POLICY
 
@@ -293,15 +293,9 @@ def exact_figures(
 def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
     """Judge and account of every submission as they are called now, by its id."""
     found = current_statuses(session)
-    wanted = (
-        select(Submission.id, Account.name, JudgeRow.name)
-        .select_from(Submission)
-        .join(JudgeRow)
-        .join(Account)
-    )
     return {
-        name: (found.name_of(account, judge), found.current_name(account))
-        for name, account, judge in session.execute(wanted.where(Submission.suite == suite))
+        each.id: (found.name_of(each.account, each.judge), found.current_name(each.account))
+        for each in owned_submissions(session, suite)
     }
 
 
@@ -313,21 +307,17 @@ def _listed(
     accounts: Sequence[str] | None = None,
 ) -> list[ListedSubmission]:
     """Submissions in the order they came; only those of some accounts where these are said."""
-    scores = select(ScoreRow.submission_id).where(
-        ScoreRow.label_version == (label_version or ""), ScoreRow.policy == POLICY
+    scored = set(
+        session.scalars(
+            select(ScoreRow.submission_id).where(
+                ScoreRow.label_version == (label_version or ""), ScoreRow.policy == POLICY
+            )
+        )
     )
-    wanted = (
-        select(Submission)
-        .join(JudgeRow)
-        .join(Account)
-        .where(Submission.suite == suite)
-        .options(joinedload(Submission.judge).joinedload(JudgeRow.account))
-        .order_by(Submission.submitted_at, Submission.id)
-    )
+    wanted = select(Submission).where(Submission.suite == suite)
     if accounts is not None:
-        wanted = wanted.where(Account.name.in_(accounts))
-        scores = scores.join(Submission).join(JudgeRow).join(Account).where(Account.name.in_(accounts))
-    scored = set(session.scalars(scores))
+        wanted = wanted.join(JudgeRow).join(Account).where(Account.name.in_(accounts))
+    wanted = wanted.order_by(Submission.submitted_at, Submission.id)
     return [
         ListedSubmission(
             id=each.id,

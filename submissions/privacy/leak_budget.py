@@ -43,7 +43,7 @@ from itertools import zip_longest
 from math import inf, log, sqrt
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from arb.core.suite import Suite, SuiteRules
@@ -57,12 +57,13 @@ from submissions.privacy.disclosure import (
     benchmark_cell,
     cell_noise,
 )
-from submissions.records.database import Account, JudgeRow, ScoreRow, Submission, snapshot
+from submissions.records.database import ScoreRow, snapshot
 from submissions.records.event_log import number_of_events
 from submissions.records.queries import (
     counted_submissions,
     current_statuses,
     disclosure_histories,
+    owned_submissions,
     scores_by_id,
 )
 from submissions.records.statuses import SubmissionStatuses
@@ -181,13 +182,7 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
     rules, charges = suite.rules, []
-    wanted = select(Submission.id, Submission.submitted_at, Account.name, JudgeRow.name)
-    wanted = wanted.join(JudgeRow, Submission.judge_id == JudgeRow.id).join(
-        Account, JudgeRow.account_id == Account.id
-    )
-    for name, came, *owner in session.execute(
-        wanted.where(Submission.suite == suite.name, Submission.split == "test")
-    ):
+    for name, came, *owner in owned_submissions(session, suite.name):
         status = found.of(name)
         if (at := found.charged_at(name, came)) is not None:
             charges.append(Charge(at, *owner, file_cost(rules)))

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import (
     JSON,
     DateTime,
@@ -75,6 +76,11 @@ def open_database(url: str) -> Engine:
         raise DatabaseUnavailable(
             f"DATABASE_URL cannot be used ({type(error).__name__}): write sqlite:///FILE or "
             "postgresql+psycopg://USER@HOST/NAME, and install the driver that it names"
+        ) from error
+    except CommandError as error:
+        raise DatabaseUnavailable(
+            f"the tables of the records are of a version that this one does not know ({error}); use a newer "
+            "version, or for records older than 7d56a80 that commit first"
         ) from error
     except OSError as error:
         raise DatabaseUnavailable(
@@ -365,7 +371,7 @@ class JudgeRow(Base):
     account_id: Mapped[int] = mapped_column(ForeignKey("accounts.id"))
     name: Mapped[str] = mapped_column(String(80))
     created_at: Mapped[datetime]
-    account: Mapped[Account] = relationship()
+    account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 
 
 class Submission(Base):
@@ -391,7 +397,7 @@ class Submission(Base):
     test_labels_used: Mapped[bool]
     label_version: Mapped[str] = mapped_column(String(16), default="")
     submitted_at: Mapped[datetime]
-    judge: Mapped[JudgeRow] = relationship()
+    judge: Mapped[JudgeRow] = relationship(lazy="joined", innerjoin=True)
     scores: Mapped[list["ScoreRow"]] = relationship(back_populates="submission")
 
 

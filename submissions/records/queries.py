@@ -56,6 +56,23 @@ def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str
     return actor.name if first is None else first.name
 
 
+class OwnedSubmission(NamedTuple):
+    """A submission with the names that its account and its judge came under."""
+
+    id: str
+    submitted_at: datetime
+    account: str
+    judge: str
+
+
+def owned_submissions(session: Session, suite: str) -> list[OwnedSubmission]:
+    """Return the submissions of a suite in the order in which they came."""
+    wanted = select(Submission.id, Submission.submitted_at, Account.name, JudgeRow.name)
+    wanted = wanted.select_from(Submission).join(JudgeRow).join(Account).where(Submission.suite == suite)
+    wanted = wanted.order_by(Submission.submitted_at, Submission.id)
+    return [OwnedSubmission(*row) for row in session.execute(wanted)]
+
+
 def counted_submissions(
     session: Session, suite: str, account: str, found: SubmissionStatuses
 ) -> list[datetime]:
@@ -64,18 +81,10 @@ def counted_submissions(
     One that was given back and scored later counts from then on; one whose metrics were asked for under newer
     labels counts once more, then.
     """
-    came = session.execute(
-        select(Submission.id, Submission.submitted_at)
-        .join(JudgeRow)
-        .join(Account)
-        .where(
-            Account.name == account,
-            Submission.suite == suite,
-            Submission.split == "test",
-        )
-    )
     moments = []
-    for submission_id, moment in came:
+    for submission_id, moment, owner, _ in owned_submissions(session, suite):
+        if owner != account:
+            continue
         moments += [at for at, _ in found.refreshed.get(submission_id, ())]
         if not found.of(submission_id).is_refunded:
             moments.append(found.counted_at.get(submission_id, moment))
@@ -87,14 +96,9 @@ def unscored_submissions(engine: Engine, suite: str, label_version: str, policy:
     scored = select(ScoreRow.submission_id).where(
         ScoreRow.label_version == label_version, ScoreRow.policy == policy
     )
-    waiting = (
-        select(Submission)
-        .where(Submission.suite == suite, Submission.id.not_in(scored))
-        .options(joinedload(Submission.judge).joinedload(JudgeRow.account))
-        .order_by(Submission.submitted_at, Submission.id)
-    )
+    waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
     with snapshot(engine) as session:
-        return session.scalars(waiting).all()
+        return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
 
 
 @dataclass(frozen=True)
@@ -170,25 +174,27 @@ def current_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStat
     return None if score.label_version in found.retired_versions else score
 
 
-class BriefScore(NamedTuple):
+class ScoreLine(NamedTuple):
     """A score without its report, which is large."""
 
     id: int
     submission_id: str
+    submitted_at: datetime
     label_version: str
     scored_at: datetime
     account: str
     judge: str
 
 
-def disclosure_histories(
-    session: Session, suite: str, policy: str, found: SubmissionStatuses
-) -> list[list[tuple[BriefScore, datetime]]]:
-    """The `disclosure_history` of each scored submission of a suite, in the order that these came."""
-    brief = (
+def score_lines(
+    session: Session, suite: str, policy: str, label_version: str | None = None
+) -> list[ScoreLine]:
+    """Return the scores of a suite, all or those of a label version, in the order its submissions came."""
+    wanted = (
         select(
             ScoreRow.id,
-            ScoreRow.submission_id,
+            Submission.id,
+            Submission.submitted_at,
             ScoreRow.label_version,
             ScoreRow.scored_at,
             Account.name,
@@ -201,8 +207,17 @@ def disclosure_histories(
         .where(Submission.suite == suite, ScoreRow.policy == policy)
         .order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
     )
-    by_submission: dict[str, list[BriefScore]] = {}
-    for score in map(BriefScore._make, session.execute(brief)):
+    if label_version is not None:
+        wanted = wanted.where(ScoreRow.label_version == label_version)
+    return [ScoreLine(*line) for line in session.execute(wanted)]
+
+
+def disclosure_histories(
+    session: Session, suite: str, policy: str, found: SubmissionStatuses
+) -> list[list[tuple[ScoreLine, datetime]]]:
+    """The `disclosure_history` of each scored submission of a suite, in the order that these came."""
+    by_submission: dict[str, list[ScoreLine]] = {}
+    for score in score_lines(session, suite, policy):
         by_submission.setdefault(score.submission_id, []).append(score)
     return [disclosure_history(scores, found, name) for name, scores in by_submission.items()]
 
@@ -214,8 +229,7 @@ def find_submission(session: Session, suite: str, submission_id: str) -> Submiss
     """
     if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
         return None
-    whole = joinedload(Submission.judge).joinedload(JudgeRow.account)
-    found = session.get(Submission, submission_id, options=[whole])
+    found = session.get(Submission, submission_id)
     return found if found is not None and found.suite == suite else None
 
 
@@ -267,50 +281,11 @@ def _label_versions(suite: str, policy: str) -> Select[tuple[str]]:
     return of_suite.where(ScoreRow.policy == policy).group_by(ScoreRow.label_version)
 
 
-class ScoreLine(NamedTuple):
-    """Of a score what does not change, in the order of a board's records."""
-
-    submitted_at: datetime
-    submission_id: str
-    score_id: int
-    account: str
-    judge: str
-
-
-def score_lines(
-    session: Session, suite: str, label_version: str | None, policy: str, after: int = 0
-) -> list[ScoreLine]:
-    """The scores of a suite's submissions under a label version, without what they hold; behind a score id.
-
-    Events are added one at a time, and with them scores, so that a later one has a higher id.
-    """
-    wanted = (
-        select(Submission.submitted_at, Submission.id, ScoreRow.id, Account.name, JudgeRow.name)
-        .select_from(ScoreRow)
-        .join(Submission)
-        .join(JudgeRow)
-        .join(Account)
-        .where(
-            ScoreRow.id > after,
-            Submission.suite == suite,
-            ScoreRow.label_version == (label_version or ""),
-            ScoreRow.policy == policy,
-        )
-    )
-    return [ScoreLine(*line) for line in session.execute(wanted)]
-
-
 def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
     """Scores with their submissions; not kept in the session: each holds a report."""
     for start in range(0, len(ids), SCORES_AT_ONCE):
-        wanted = (
-            select(ScoreRow)
-            .where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
-            .options(
-                joinedload(ScoreRow.submission).joinedload(Submission.judge).joinedload(JudgeRow.account)
-            )
-        )
-        yield from session.scalars(wanted)
+        wanted = select(ScoreRow).where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
+        yield from session.scalars(wanted.options(joinedload(ScoreRow.submission)))
         session.expunge_all()
 
 

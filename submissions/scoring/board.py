@@ -149,18 +149,16 @@ class BoardMaker:
         """
         statuses, now = current_statuses(session), self._clock()
         if by_version:
-            lines = sorted(score_lines(session, self._suite.name, version, POLICY))
-            scores = [(line.score_id, line.submission_id, line.account, line.judge) for line in lines]
+            scores = score_lines(session, self._suite.name, POLICY, version or "")
         else:
             histories = disclosure_histories(session, self._suite.name, POLICY, statuses)
-            visible = filter(None, (current_score(history, statuses) for history in histories))
-            scores = [(score.id, score.submission_id, score.account, score.judge) for score in visible]
+            scores = list(filter(None, (current_score(history, statuses) for history in histories)))
         waiting, keys = self._not_durable(session), {}
-        for score_id, submission_id, account, judge in scores:
-            status = statuses.of(submission_id)
-            if submission_id not in waiting and self._policy.is_on_the_board(status, now):
-                names = statuses.current_name(account), statuses.name_of(account, judge)
-                keys[score_id] = (status, *names)
+        for score in scores:
+            status = statuses.of(score.submission_id)
+            if score.submission_id not in waiting and self._policy.is_on_the_board(status, now):
+                names = statuses.current_name(score.account), statuses.name_of(score.account, score.judge)
+                keys[score.id] = (status, *names)
         known = {score_id: made for score_id, made in self._made.items() if keys.get(score_id) == made[0]}
         for score in scores_by_id(session, [score_id for score_id in keys if score_id not in known]):
             known[score.id] = keys[score.id], self._policy.board_record(score, statuses)

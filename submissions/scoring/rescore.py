@@ -101,7 +101,7 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
         statuses = current_statuses(session)
         lines = [
             line
-            for line in score_lines(session, service.suite.name, before.version, POLICY)
+            for line in score_lines(session, service.suite.name, POLICY, before.version)
             if statuses.of(line.submission_id).is_on_the_board
         ]
     verdicts = {}

@@ -12,23 +12,14 @@ COLUMNS = (("records", "subject", True), ("submissions", "id", False), ("scores"
 
 
 def upgrade() -> None:
-    _resize(16, 32)
+    for table, column, nullable in COLUMNS:
+        with op.batch_alter_table(table) as batch:
+            batch.alter_column(
+                column, type_=sa.String(32), existing_type=sa.String(16), existing_nullable=nullable
+            )
     op.create_table(
         "access_tokens",
         sa.Column("id", sa.String(64), primary_key=True),
         sa.Column("account", sa.String(80), nullable=False, index=True),
         sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("access_tokens")
-    _resize(32, 16)
-
-
-def _resize(before: int, after: int) -> None:
-    for table, column, nullable in COLUMNS:
-        with op.batch_alter_table(table) as batch:
-            batch.alter_column(
-                column, type_=sa.String(after), existing_type=sa.String(before), existing_nullable=nullable
-            )

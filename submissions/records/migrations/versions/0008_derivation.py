@@ -11,7 +11,3 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("secret", sa.Column("derivation", sa.Integer, nullable=False, server_default="1"))
-
-
-def downgrade() -> None:
-    op.drop_column("secret", "derivation")
