@@ -7,6 +7,7 @@ both; the result does not depend on how many there are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from arb.core.annotation import Annotation
@@ -41,7 +42,7 @@ from dataset_script.by_id import write_index
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
-from dataset_script.sources.base import JudgmentSource, SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.base import JudgmentSource, SourceListing, TrajectorySource
 from dataset_script.sources.published import MANIFEST, Shard
 from dataset_script.task_selection import Task, load_tasks
 
@@ -126,40 +127,27 @@ class _Build:
             else:
                 report.left_out.append(finding("missing", trajectory.trajectory_id))
         primary = {each.trajectory_id: each for each in self.labels if each.is_primary}
-        parts = self._make_parts(
-            [self._task(each, own, primary.get(each.trajectory_id)) for each, own in files.items()], report
+        options = self.options
+        task_of = partial(
+            PartTask,
+            self.work.parts,
+            self.source,
+            blinding=options.blinding,
+            for_judges=options.for_judges,
         )
+        tasks = [task_of(each, own, primary.get(each.trajectory_id)) for each, own in files.items()]
+        parts = self._make_parts(tasks, report)
         for trajectory, _ in parts:
             report.count(trajectory.split, trajectory.benchmark)
         report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         judgments = []
-        if isinstance(self.source, JudgmentSource) and not self.options.for_judges:
+        if isinstance(self.source, JudgmentSource) and not options.for_judges:
             files = group_files(self.suite, self.source.list_judgments(), report)
-            judgments = self._make_parts(
-                [self._task(*each, is_judgments=True) for each in files.items()], report
-            )
+            tasks = [task_of(*each, is_judgments=True) for each in files.items()]
+            judgments = self._make_parts(tasks, report)
         if parts:
             self._write_all(parts, judgments, report)
         return report
-
-    def _task(
-        self,
-        trajectory: Trajectory,
-        files: tuple[SourceFile, ...],
-        labels: Annotation | None = None,
-        is_judgments: bool = False,
-    ) -> PartTask:
-        options = self.options
-        return PartTask(
-            self.work.parts,
-            self.source,
-            trajectory,
-            files,
-            labels,
-            options.blinding,
-            is_judgments,
-            options.for_judges,
-        )
 
     def _make_parts(self, tasks: Sequence[PartTask], report: BuildReport) -> list[tuple[Trajectory, Part]]:
         """Return the parts that have rows, by published id; ``report`` gets the findings of all of them."""

@@ -7,7 +7,10 @@ import hashlib
 import io
 import warnings
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"IEND\xaeB`\x82"
@@ -60,10 +63,8 @@ def _check_size(data: bytes) -> None:
 
     most = f"at most {MOST_PIXELS:,} can be shown"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns from another size on
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                width, height = image.size
+        with _opened(data) as image:
+            width, height = image.size
     except Image.DecompressionBombError:
         raise BrokenImageError(f"is too large by its header; {most}", "large_image") from None
     except Exception as error:  # Pillow's readers raise whatever they meet
@@ -71,6 +72,15 @@ def _check_size(data: bytes) -> None:
     if width * height > MOST_PIXELS:
         message = f"has {width} x {height} pixels by its header; {most}"
         raise BrokenImageError(message, "large_image")
+
+
+def _opened(data: bytes) -> "Image":
+    """Read a picture's header. Pillow warns of another size than ours."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
 def image_cell(picture: bytes | None) -> dict[str, bytes | None] | None:
@@ -85,19 +95,15 @@ def image_digest(data: bytes) -> str:
 
 def why_undecodable(data: bytes | None) -> str | None:
     """Return why Pillow cannot show the image, or None if it can. Only the builder's formats are accepted."""
-    from PIL import Image
-
     if not data:
         return "no bytes"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the size is checked below
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                if image.width * image.height > MOST_PIXELS:
-                    return f"{image.width} x {image.height} pixels"
-                image.verify()  # checksums and the end; an image can be shown without either
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                image.load()
+        with _opened(data) as image:
+            if image.width * image.height > MOST_PIXELS:
+                return f"{image.width} x {image.height} pixels"
+            image.verify()  # checksums and the end; an image can be shown without either
+        with _opened(data) as image:
+            image.load()
     except Exception as error:  # Pillow's decoders raise whatever they meet
         return type(error).__name__
     return None

@@ -161,8 +161,8 @@ class AgentLabSource(LogSource):
         """The parts of the goal: a file of their own, or, in older runs, the first observation's."""
         if (run / "goal_object.pkl.gz").is_file():
             return read_pickle(run / "goal_object.pkl.gz", self.also_allowed)
-        first = next(iter(sorted(run.glob("step_0.pkl.gz"))), None)
-        seen = field(read_pickle(first, self.also_allowed), "obs") if first else None
+        first = run / "step_0.pkl.gz"
+        seen = field(read_pickle(first, self.also_allowed), "obs") if first.is_file() else None
         return field(seen, "goal_object") or field(seen, "goal")
 
 

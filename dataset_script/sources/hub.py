@@ -9,6 +9,7 @@ fetch ends when many fail in a row, and it stops within a moment.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import re
 import shutil
@@ -300,15 +301,10 @@ def _check_disk(out: Path, needed: int) -> None:
 @contextmanager
 def _only_one(out: Path) -> Iterator[None]:
     """One fetch at a time in a folder: leftovers of a killed one are then no other's work."""
-    from filelock import FileLock, Timeout
-
     (out / ".cache").mkdir(exist_ok=True)
-    lock = FileLock(out / ".cache" / "fetch.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise HubError(f"{out}: another fetch is writing there; wait for it") from error
-    try:
+    with (out / ".cache" / "fetch.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HubError(f"{out}: another fetch is writing there; wait for it") from None
         yield
-    finally:
-        lock.release()

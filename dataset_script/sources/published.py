@@ -166,15 +166,17 @@ class PublishedDataset:
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
             metadata = pq.read_metadata(self.folder / name)
-            for number, trajectory_id in enumerate(_ids_of_row_groups(self.folder / name)):
+            for number, ids in enumerate(id_statistics(metadata)):
+                if ids is None or ids.min != ids.max:
+                    raise SourceError(f"{name}: row group {number} is not one trajectory's; build again")
                 group = metadata.row_group(number)
                 columns = map(group.column, range(metadata.num_columns))
                 counted = {column.path_in_schema: column.statistics for column in columns}
                 if any(counted.get(column) is None for column in OBSERVED):
                     return {}
-                before = found.get(trajectory_id, [False] * len(OBSERVED))
+                before = found.get(ids.min, [False] * len(OBSERVED))
                 now = (counted[column].num_values > 0 for column in OBSERVED)
-                found[trajectory_id] = [any(pair) for pair in zip(before, now, strict=True)]
+                found[ids.min] = [any(pair) for pair in zip(before, now, strict=True)]
         return {trajectory_id: Observed(*has) for trajectory_id, has in found.items()}
 
     def rows_of(
@@ -195,16 +197,6 @@ class PublishedDataset:
             for name, entry in self.manifest.files.items()
             if entry.configuration == configuration and split in (None, entry.split)
         )
-
-
-def _ids_of_row_groups(path: Path) -> Iterator[str]:
-    """The trajectory of each row group: its least and greatest id, which are one."""
-    import pyarrow.parquet as pq
-
-    for number, statistics in enumerate(id_statistics(pq.read_metadata(path))):
-        if statistics is None or statistics.min != statistics.max:
-            raise SourceError(f"{path.name}: row group {number} is not one trajectory's; build again")
-        yield statistics.min
 
 
 _WITH_SCREENSHOT: Final = "trajectories_with_screenshot"

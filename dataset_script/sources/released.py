@@ -29,6 +29,8 @@ from dataset_script.sources.base import (
     is_behind,
     is_inside,
     link_names,
+    missing_screenshots,
+    no_runs,
 )
 from dataset_script.sources.released_files import (
     ERROR_ENDING,
@@ -76,10 +78,8 @@ class ReleasedSource:
         """
         listing = self._list("cleaned")
         if not listing.files:
-            links = "".join(f"; {name} is a link out of it" for name in listing.links_out)
-            raise SourceError(
-                f"{self.root}/cleaned: holds no <benchmark>/<agent>/<experiment>/<task_id>.json{links}"
-            )
+            problem = "holds no <benchmark>/<agent>/<experiment>/<task_id>.json"
+            raise no_runs(self.root / "cleaned", problem, listing.links_out)
         has_screenshots = (self.root / "screenshots").is_dir()
         notes = () if has_screenshots else (Note("no_screenshots", "the source has no screenshots/"),)
         return SourceListing(listing.files, listing.others, notes, listing.links_out)
@@ -104,9 +104,8 @@ class ReleasedSource:
         steps = tuple(
             _step(step, _screenshot(step, self.folder, screenshots, folder), notes) for step in content.steps
         )
-        missing = [str(step.num) for step in steps if step.screenshot is None]
-        if missing and screenshots.is_dir():
-            notes.append(Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}"))
+        if screenshots.is_dir():
+            notes += missing_screenshots(steps)
         return Recording(
             trajectory_id=file.trajectory_id,
             model=content.model,
