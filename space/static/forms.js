@@ -25,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
       : field.matches("[type=checkbox], [type=radio]") ? field.checked !== field.defaultChecked
         : field.matches("input") && field.value !== field.defaultValue;
   for (const form of document.querySelectorAll("form[hx-get]"))
-    if ([...form.elements].some(isChanged)) form.dispatchEvent(new Event("change", { bubbles: true })); // one request
+    if ([...form.elements].some(isChanged)) form.requestSubmit(); // one request, whatever was changed
 });
 
 document.addEventListener("htmx:beforeRequest", (event) => event.detail.target.setAttribute("aria-busy", "true"));
@@ -54,8 +54,8 @@ document.addEventListener("htmx:afterRequest", (event) => {
   document.addEventListener("change", (event) => {
     const menu = event.target.closest?.(".menu");
     if (menu) describe(menu);
-    else if (event.target.matches("form")) event.target.querySelectorAll(".menu").forEach(describe);
   });
+  document.addEventListener("submit", (event) => event.target.querySelectorAll(".menu").forEach(describe));
   document.addEventListener("click", close);
   document.addEventListener("focusin", close);
   document.addEventListener("keydown", (event) => {
