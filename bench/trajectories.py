@@ -194,7 +194,7 @@ def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
             seen, _ = tell("in Chromium, until it is seen", in_browser)
         most = memory(pid)[1]
     print(f"the Space: {started / 1e6:,.0f} MB after its start, {most / 1e6:,.0f} MB at most")
-    files = [str(data / name) for name in manifest if name.startswith("data/steps/test")]
+    files = [str(data / name) for name in manifest.files if name.startswith("data/steps/test")]
     of_test = next(name for name in chosen if load_suite().find(name).split == "test")
     tell_whole_split("the whole split with pandas", PANDAS, of_test, files)
     tell_whole_split("the whole split with datasets", DATASETS, of_test, files)
