@@ -15,7 +15,7 @@ from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.findings import counted
 from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from leaderboard.board.board import Board, BoardRow
-from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
+from space.gradio_app.endpoints import REFUSALS, SUBMITTING_FAILED, Endpoints, refusal_text
 from space.gradio_app.findings import view_upload
 from space.operations.limits import MOST_WAITING
 from space.services import Services
@@ -29,7 +29,7 @@ from space.web.submission_text import (
     rules_sentence,
 )
 from submissions.app import SubmissionsApp
-from submissions.errors import DatabaseAway, SubmissionError
+from submissions.errors import DatabaseAway
 from submissions.intake.accounts import declare_as
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import Upload
@@ -130,19 +130,12 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         return "dev", *follow("dev")
 
     async def check(path: str | None, chosen: str, request: gr.Request) -> str:
-        try:
-            return await endpoints.run(request, check_html, endpoints, path, chosen, request)
-        except CallRefused as refused:
-            return problems_html("The file was not checked.", [str(refused)])
+        return await endpoints.run(request, check_html, endpoints, path, chosen, request)
 
     async def submit(path: str | None, chosen: str, request: gr.Request, *fields):
-        problems: Mapping[str, str] = {}
-        try:
-            html, problems = await endpoints.run(
-                request, submission_html, endpoints, path, chosen, fields, request
-            )
-        except CallRefused as refused:
-            html = problems_html("Nothing was submitted.", [str(refused)])
+        html, problems = await endpoints.run(
+            request, submission_html, endpoints, path, chosen, fields, request
+        )
         return html, *(_with_problem(problems.get(name)) for name in FIELDS)
 
     quiet = {"api_visibility": "private", "show_progress": "minimal"}
@@ -211,8 +204,8 @@ def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.R
     try:
         endpoints.count(request)
         return findings_html(endpoints.check_path(path, Path(path).name, split))
-    except CallRefused as refused:
-        return problems_html("The file was not checked.", [str(refused)])
+    except REFUSALS as refused:
+        return problems_html("The file was not checked.", [refusal_text(refused)])
 
 
 def submission_html(
@@ -249,8 +242,8 @@ def submission_html(
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
         return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
-    except (CallRefused, SubmissionError) as refused:
-        return problems_html("Nothing was submitted.", [str(refused)]), by_field
+    except REFUSALS as refused:
+        return problems_html("Nothing was submitted.", [refusal_text(refused)]), by_field
     except Exception:
         logger.exception("submitting failed")
         return problems_html("Something failed on our side.", [SUBMITTING_FAILED]), {}
