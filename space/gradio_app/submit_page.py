@@ -13,10 +13,10 @@ from fastapi.responses import FileResponse
 from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.findings import counted
-from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
+from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import REFUSALS, SUBMITTING_FAILED, Endpoints, refusal_text
-from space.gradio_app.findings import view_upload
+from space.gradio_app.findings import grouped_findings, understood
 from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
@@ -251,8 +251,15 @@ def submission_html(
 
 def findings_html(upload: Upload) -> str:
     """The findings of a checked file with their rows, and what was understood of it."""
-    view = view_upload(upload)
-    return render("submit/findings.html", upload=upload, view=view, percent=percent, counted=counted)
+    return render(
+        "submit/findings.html",
+        upload=upload,
+        groups=grouped_findings(upload),
+        understood=understood(upload) if upload.check.acceptable else (),
+        benchmark_titles=BENCHMARK_TITLES,
+        percent=percent,
+        counted=counted,
+    )
 
 
 def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
