@@ -14,8 +14,7 @@ from arb.core.suites.profile import OPTIONAL_PAGES
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from leaderboard.board.export import every_eval_ever
 from space.app import create_app
-from space.deploy.deployer import Deployment
-from space.deploy.deployer import render_file
+from space.deploy.deployer import Deployment, render_file
 from submissions.app import SubmissionsApp
 from submissions.hub.board_copy import board_files
 from tests.space.test_permissions import routes_of
