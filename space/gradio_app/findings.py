@@ -46,7 +46,7 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding, and number and excerpt of the first rows that its message does not quote; ``more`` follow."""
+    """A finding with the first rows that its message does not quote, by number; ``more`` follow."""
 
     finding: Finding
     message: Markup
