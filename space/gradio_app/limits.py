@@ -3,11 +3,9 @@
 Gradio 6.31 bounds neither. `UnreadResults` is the one place of the project that reaches into Gradio's queue.
 """
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -24,8 +22,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 K = TypeVar("K", bound=Hashable)
 Sender = Callable[[HTTPConnection], str]
 """Returns the address that a request counts for."""
-SWEEP_SECONDS: Final = 15
-"""Pause between two removals of what is too old."""
 
 
 @dataclass(frozen=True)
@@ -234,22 +230,3 @@ class UnreadResults:
                 del pending[session]
         for session in [session for session in messages if session not in pending]:
             del messages[session]
-
-
-@asynccontextmanager
-async def swept(*sweeps: Callable[[], object]) -> AsyncIterator[None]:
-    """Call each function every few seconds while the block runs."""
-
-    async def sweep() -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            for function in sweeps:
-                function()
-
-    task = asyncio.create_task(sweep())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

@@ -14,14 +14,12 @@ from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.findings import counted
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
-from leaderboard.board.board import Board, BoardRow
 from space.gradio_app.endpoints import REFUSALS, SUBMITTING_FAILED, Endpoints, refusal_text
 from space.gradio_app.findings import grouped_findings, understood
 from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence
-from space.web.query import link_to
 from space.web.submission_text import (
     allowance_sentence,
     receipt_link,
@@ -275,23 +273,11 @@ def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView
         sentence=status_sentence(receipt.status, view.status.reasons),
         is_private=not service.suite.labels_are_public,
         is_scored=view.report is not None,
-        rank=_rank(board, row) if row is not None else "",
-        board_page=link_to("/judge", id=row.id) if row is not None else "",
+        row=row,
         receipt_link=receipt_link(receipt),
         left=allowance_sentence(left, service.suite.rules) if left else "",
     )
     return html + (report_html(view.report) if view.report is not None else "")
-
-
-def _rank(board: Board, row: BoardRow) -> str:
-    success = row.labels["success"]
-    if rank := success["rank"]:
-        tied = rank["low"] != rank["high"]
-        text = f"{rank['low']}–{rank['high']}" if tied else rank["low"]
-        return f"Its rank by precision on success: {text}."
-    if success["best"]:
-        return "It has no rank: a judge that never says yes has no precision."
-    return "The judge has a better submission on the board."
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:

@@ -47,13 +47,13 @@ class Metrics:
         )  # fmt: skip
         self._routes: set[str] = set()
 
-    def watch_queue(self, waiting: Callable[[], int]) -> None:
-        """Ask ``waiting`` for the number of records that are not yet durable, whenever metrics are read."""
-        self._waiting.set_function(waiting)
+    def watch(self, service: SubmissionsApp) -> None:
+        """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio.
 
-    def watch_service(self, service: SubmissionsApp) -> None:
-        """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio."""
+        It is asked for the number of records that are not yet durable whenever metrics are read.
+        """
         service.intake.listeners.append(self._count)
+        self._waiting.set_function(service.durability.waiting)
 
     def _count(self, result: Upload | SubmissionView | Exception) -> None:
         match result:

@@ -6,7 +6,7 @@ Answers are in it, so that no repr of its parts shows one.
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Final
@@ -334,15 +334,9 @@ def fold_annotations(
 def _saved_answers(event: Event) -> SavedAnswers:
     body = event.body
     answers = {question: answer for question, answer in body["answers"].items() if answer}
+    said = {each.name: body[each.name] for each in fields(Draft) if each.name in body}
     return SavedAnswers(
-        answers=MappingProxyType(answers),
-        comment=body["comment"],
-        seconds=body["seconds"],
-        is_done=body["is_done"],
-        step=body.get("step"),
-        flag=body.get("flag", ""),
-        is_skipped=body.get("is_skipped", False),
-        client=body.get("client", ""),
+        **{**said, "answers": MappingProxyType(answers)},
         at=datetime.fromisoformat(body["answered_at"]) if "answered_at" in body else event.at,
         sequence=event.sequence,
     )
