@@ -82,7 +82,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
     actions = ReaderActions(service.engine, service.suite, service.clock)
     rest = (
         ("The board", build_board_router(service)),
-        ("Prediction files", build_submission_router(service, auth, services.uploads, services.checks)),
+        ("Prediction files", build_submission_router(services)),
         ("Trajectories", build_explorer_router(explorer, access.blind_items)),
         ("Your submissions", build_mine_router(service, auth)),
         ("Maintainers", build_maintain_router(service, auth, rescoring, access.blind_items)),

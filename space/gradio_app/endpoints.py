@@ -49,27 +49,27 @@ class CallRefused(SubmissionError):
     """Raised when a call is refused; the message says why and what to do."""
 
 
-REFUSALS: Final = (SubmissionError, DeclarationError, SenderRefused, AccessRefused)
+CALL_ERRORS: Final = (SubmissionError, DeclarationError, SenderRefused, AccessRefused)
 """Exceptions whose text is for whoever calls."""
 
 
-def refusal_text(error: Exception) -> str:
-    """Return the text of one of `REFUSALS`, a line per problem."""
+def error_text(error: Exception) -> str:
+    """Return the text of one of `CALL_ERRORS`, a line per problem."""
     if isinstance(error, DeclarationError):
         return "\n".join(message for _, message in error.problems)
     return str(getattr(error, "detail", error))
 
 
 @contextmanager
-def refusals_as(make_error: Callable[[str], Exception]) -> Iterator[None]:
+def errors_as(make_error: Callable[[str], Exception]) -> Iterator[None]:
     """Turn a refusal into the one exception whose text a server passes on; all others stay hidden."""
     try:
         yield
-    except REFUSALS as refused:
-        raise make_error(refusal_text(refused)) from None
+    except CALL_ERRORS as refused:
+        raise make_error(error_text(refused)) from None
 
 
-gradio_errors = partial(refusals_as, partial(gr.Error, print_exception=False))
+gradio_errors = partial(errors_as, partial(gr.Error, print_exception=False))
 
 
 class Endpoints:
@@ -141,7 +141,7 @@ class Endpoints:
     def submit(self, request: Request, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
         """Return what ``POST /api/submissions`` gives; ``read`` is called once it is known who submits.
 
-        Raises one of `REFUSALS`.
+        Raises one of `CALL_ERRORS`.
         """
         self.count(request)
         submitter = self.submitter(request)
@@ -236,8 +236,10 @@ def with_declaration(
         return await submit(**signature.bind(*args, **options).arguments)
 
     descriptions = [f"{name}: {schema['description']}" for name, schema in declared_fields().items()]
-    call.__name__ = submit.__name__
-    call.__doc__ = (inspect.getdoc(submit) or "").replace("{fields}", "\n    ".join(descriptions))
+    call.__name__, call.__qualname__ = submit.__name__, submit.__qualname__
+    text = inspect.getdoc(submit) or ""
+    indentation = text.partition("{fields}")[0].rpartition("\n")[2]
+    call.__doc__ = text.replace("{fields}", f"\n{indentation}".join(descriptions))
     call.__signature__ = signature
     call.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": dict[str, Any]}
     return call

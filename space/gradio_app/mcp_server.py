@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from space.gradio_app.endpoints import CallRefused, Endpoints, Split, refusals_as, with_declaration
+from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as, with_declaration
 from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.intake.upload import Upload
 
@@ -69,7 +69,7 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
             file = _decoded(content_of(request, content), encoding)
             return endpoints.check(file, "", split).check.to_json()
 
-        with refusals_as(ToolError):
+        with errors_as(ToolError):
             endpoints.count(request)
             return await endpoints.run(request, checked)
 
@@ -90,17 +90,17 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
         def checked() -> Upload:
             return endpoints.check(_decoded(content_of(request, content), encoding), "", "test")
 
-        with refusals_as(ToolError):
+        with errors_as(ToolError):
             return await endpoints.run(request, endpoints.submit, request, checked, **fields)
 
     async def board(context: Context) -> dict[str, Any]:
         """The leaderboard as data: rows, metrics, intervals, digest."""
-        with refusals_as(ToolError):
+        with errors_as(ToolError):
             return await endpoints.run(context.request_context.request, endpoints.board)
 
     async def judges(context: Context) -> dict[str, Any]:
         """The judges in the order of the leaderboard, each with its best row and metrics."""
-        with refusals_as(ToolError):
+        with errors_as(ToolError):
             return await endpoints.run(context.request_context.request, endpoints.judges)
 
     return check, submit, board, judges

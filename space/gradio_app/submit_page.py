@@ -14,7 +14,7 @@ from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.findings import counted
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
-from space.gradio_app.endpoints import REFUSALS, SUBMITTING_FAILED, Endpoints, refusal_text
+from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
 from space.gradio_app.findings import grouped_findings, understood
 from space.operations.limits import MOST_WAITING
 from space.services import Services
@@ -202,8 +202,8 @@ def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.R
     try:
         endpoints.count(request)
         return findings_html(endpoints.check_path(path, Path(path).name, split))
-    except REFUSALS as refused:
-        return problems_html("The file was not checked.", [refusal_text(refused)])
+    except CALL_ERRORS as refused:
+        return problems_html("The file was not checked.", [error_text(refused)])
 
 
 def submission_html(
@@ -240,8 +240,8 @@ def submission_html(
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
         return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
-    except REFUSALS as refused:
-        return problems_html("Nothing was submitted.", [refusal_text(refused)]), by_field
+    except CALL_ERRORS as refused:
+        return problems_html("Nothing was submitted.", [error_text(refused)]), by_field
     except Exception:
         logger.exception("submitting failed")
         return problems_html("Something failed on our side.", [SUBMITTING_FAILED]), {}

@@ -47,7 +47,7 @@ def invite(
 
     Each gets an opaque id, the one it had before where it was invited once.
     """
-    with _acting_as(maintainer) as (annotations, actor):
+    with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.invite(name, actor))
     _report(found, problems, as_json)
     if not as_json:
@@ -62,7 +62,7 @@ def uninvite(
 
     What is finished stays, the next assignment gives the rest to others.
     """
-    with _acting_as(maintainer) as (annotations, actor):
+    with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.uninvite(name, actor))
     _report(dict.fromkeys(found), problems, as_json)
 
@@ -87,7 +87,7 @@ def assign(
 
     Evenly over benchmarks and people, of what the built dataset has; earlier assignments stay.
     """
-    with _acting_as(maintainer) as (annotations, actor):
+    with _annotation_as(maintainer) as (annotations, actor):
         available = _ids_in_dataset(annotations.service)
         shares = percent_twice / 100, percent_gold / 100
         added = annotations.assign(split, most, shares[0], seed, available, actor, shares[1])
@@ -176,7 +176,7 @@ def resolve(
     if (decisions is None) != (None not in (trajectory_id, question, answer)):
         stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
     rows = _decisions(decisions) if decisions else [(trajectory_id, question, answer, reason)]
-    with _acting_as(maintainer) as (annotations, actor):
+    with _annotation_as(maintainer) as (annotations, actor):
         found = annotations.resolve_all(rows, actor)
     if as_json:
         print_json({"decided": found})
@@ -204,7 +204,7 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
     """
     from submissions.scoring.rescore import rescore
 
-    with _acting_as(maintainer) as (annotations, actor):
+    with _annotation_as(maintainer) as (annotations, actor):
         version = annotations.publish(actor, why)
         is_served = annotations.service.label_version == version.version
         rescored = rescore(annotations.service, actor) if is_served else None
@@ -301,7 +301,9 @@ def import_answers(
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
-    opened = _acting_as(maintainer) if out is None else nullcontext((AnnotationService(open_records()), None))
+    opened = (
+        _annotation_as(maintainer) if out is None else nullcontext((AnnotationService(open_records()), None))
+    )
     with opened as (annotations, actor):
         service = annotations.service
         try:
@@ -331,7 +333,7 @@ def import_answers(
 
 
 @contextmanager
-def _acting_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
+def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
     """Open annotation for a command in a maintainer's name; a refusal ends the command with its message."""
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService

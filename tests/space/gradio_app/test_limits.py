@@ -152,7 +152,7 @@ def test_a_small_file_counts_for_what_it_takes_of_a_disk(store):
     for number in range(most):
         store._holdings.add(Path(str(number)), "a", uploads.SMALLEST)
     store._forget_deleted = lambda sender: None
-    with pytest.raises(HTTPException, match="429"):
+    with pytest.raises(HTTPException, match="uploads of one address"):
         store.require_room("a")
 
 
