@@ -22,7 +22,7 @@ from space.api.docs import ABOUT_REST, Documentation, add_api_page
 from space.api.submissions import build_submission_router
 from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
-from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults, swept
+from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
 from space.gradio_app.uploads import UploadStore, build_upload_router
 from space.operations.admission import Admission
@@ -82,7 +82,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
     actions = ReaderActions(service.engine, service.suite, service.clock)
     rest = (
         ("The board", build_board_router(service)),
-        ("Prediction files", build_submission_router(service, auth, services.uploads, services.checks)),
+        ("Prediction files", build_submission_router(services)),
         ("Trajectories", build_explorer_router(explorer, access.blind_items)),
         ("Your submissions", build_mine_router(service, auth)),
         ("Maintainers", build_maintain_router(service, auth, rescoring, access.blind_items)),
@@ -133,8 +133,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     """
     metrics = Metrics()
     service = open_service(settings, wait_s=wait_s)
-    metrics.watch_service(service)
-    metrics.watch_queue(service.durability.waiting)
+    metrics.watch(service)
     uploads, streams = UploadStore(settings), OpenStreams()
     app = FastAPI(
         lifespan=partial(lifespan, service, uploads, lambda: results.sweep()),
@@ -252,23 +251,24 @@ async def lifespan(
     sweep: Callable[[], object],
     _app: FastAPI,
 ) -> AsyncIterator[None]:
-    """Call ``sweep`` now and then.
+    """Delete what is too old now and then, here and by ``sweep``.
 
     At the end uploads are deleted, and what waits for the Hub is sent to it.
     """
-    tidying = asyncio.create_task(return_memory_at_times())
-    async with swept(uploads.sweep, sweep):
-        yield
+    tidying = asyncio.create_task(tidy(uploads.sweep, sweep))
+    yield
     tidying.cancel()
     uploads.clear()
     await run_in_threadpool(service.close)
 
 
-async def return_memory_at_times() -> None:
-    """Return memory to the system whenever the server has grown since the last time."""
+async def tidy(*sweeps: Callable[[], object]) -> None:
+    """Call each function now and then; return memory to the system whenever the server has grown since."""
     least = math.inf
     while True:
         await asyncio.sleep(TIDY_EVERY_SECONDS)
+        for sweep in sweeps:
+            sweep()
         least = min(least, resident_bytes())
         if resident_bytes() > least + GROWN_BYTES:
             await run_in_threadpool(return_memory)

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from space.auth.access_tokens import AccessTokens
-from space.auth.auth import Auth, Sessions
+from space.auth.auth import Auth
 from space.operations.limits import CheckLimit, UploadQueue
 from space.pages.annotate.access import Access
 from space.pages.trajectories.dataset import Explorer
@@ -25,14 +24,7 @@ class Services:
     @cached_property
     def auth(self) -> Auth:
         service = self.submissions
-        sessions = Sessions(service.engine)
-        tokens = AccessTokens(service.engine)
-        return Auth(
-            service.settings,
-            sessions=sessions,
-            identify=service.moderation.identify,
-            access_tokens=tokens,
-        )
+        return Auth(service.settings, service.engine, service.moderation.identify)
 
     @cached_property
     def annotations(self) -> AnnotationService:

@@ -3,17 +3,14 @@
 import base64
 import json
 import re
-import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy import text
-from starlette.concurrency import run_in_threadpool
 
 from arb.core.cache import ByteCache
 from arb.core.vocabulary import LABELS
@@ -30,6 +27,7 @@ from submissions.records.event_log import number_of_events
 from submissions.records.queries import POLICY, versions_scored
 
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
+CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
 """The fields of a label's overall cell that ``/api/judges`` gives; the board has the others."""
 
@@ -82,41 +80,19 @@ def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
 
 
-class BoardResponses:
-    """Responses over the current board by path, each made again only when the board has changed."""
-
-    def __init__(self, service: SubmissionsApp) -> None:
-        self._service, self._lock = service, threading.Lock()
-        self._made: tuple[object, dict[str, CachedResponse]] = (None, {})
-
-    async def get(self, path: str) -> CachedResponse:
-        """The response of a path now; made in a thread where that takes time."""
-        board = self._service.records.cached_board()
-        key, responses = self._made  # read once: a thread may replace it
-        if board is None or key is not board.key or path not in responses:
-            return await run_in_threadpool(self._make, path)
-        return responses[path]
-
-    def _make(self, path: str) -> CachedResponse:
-        board = self._service.records.board()
-        with self._lock:
-            if self._made[0] is not board.key:
-                self._made = (board.key, {})
-            responses = self._made[1]
-            if path not in responses:
-                responses[path] = _MADE[path](board)
-            return responses[path]
+def _board_response(board: Board) -> CachedResponse:
+    return CachedResponse.of(board.to_bytes(), JSON)
 
 
-_MADE: Final = MappingProxyType(
-    {
-        "/api/board.json": lambda board: CachedResponse.of(board.to_bytes(), JSON),
-        "/api/board.csv": lambda board: CachedResponse.of(board_to_csv(board).encode(), CSV),
-        "/api/judges": lambda board: CachedResponse.of(
-            json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False).encode(), JSON
-        ),
-    }
-)
+def _csv_response(board: Board) -> CachedResponse:
+    return CachedResponse.of(board_to_csv(board).encode(), CSV)
+
+
+def _judges_response(board: Board) -> CachedResponse:
+    content = json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False)
+    return CachedResponse.of(content.encode(), JSON)
+
+
 MOST_ROWS: Final = 1_000
 _CURSOR: Final = re.compile(r"[A-Za-z0-9_-]{1,400}")
 BAD_CURSOR: Final = "cursor: is none of this board's; begin again without one"
@@ -205,14 +181,20 @@ class Readiness:
 def build_board_router(service: SubmissionsApp) -> APIRouter:
     """Routes over a service. HEAD is answered too: who watches a site often asks no more."""
     router = APIRouter()
-    responses, readiness = BoardResponses(service), Readiness(service)
+    readiness = Readiness(service)
+    cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
+
+    def current(make: Callable[[Board], CachedResponse]) -> CachedResponse:
+        """Return a response over the current board, made again only when the board has changed."""
+        board = service.records.cached_board() or service.records.board()
+        return cache.get((make, board.key), lambda: make(board))
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
-    async def board_json(request: Request) -> Response:
+    def board_json(request: Request) -> Response:
         """Everything that the leaderboard shows, with its SHA-256. Has an ETag: send it as ``If-None-Match``
         to get 304 while nothing has changed."""
-        return (await responses.get("/api/board.json")).answer(request)
+        return current(_board_response).answer(request)
 
     @router.get("/api/board", summary="The board in pages: rows behind a cursor, in the board's order")
     def pages_of_board(
@@ -230,17 +212,17 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
 
     @router.head("/api/board.csv", include_in_schema=False)
     @router.get("/api/board.csv", summary="The board as CSV, one line per row and label")
-    async def board_csv(request: Request) -> Response:
+    def board_csv(request: Request) -> Response:
         name = re.sub(r"[^A-Za-z0-9._-]", "-", service.suite.name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}-board.csv"'}
-        return (await responses.get("/api/board.csv")).answer(request, disposition)
+        return current(_csv_response).answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)
     @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
-    async def judges(request: Request) -> Response:
+    def judges(request: Request) -> Response:
         """In the order of the leaderboard. ``figures`` has for each label the judge's best row, its rank and
         its overall metrics as fractions; null where the judge gives no such verdicts. Has an ETag."""
-        return (await responses.get("/api/judges")).answer(request)
+        return current(_judges_response).answer(request)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Liveness: the process answers")
@@ -266,7 +248,6 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     return router
 
 
-CACHE_BYTES = 16_000_000
 NO_BOARD = "there is no board for this label version"
 
 

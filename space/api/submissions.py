@@ -13,9 +13,9 @@ from pydantic import ConfigDict, Field, create_model
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.write import template
-from space.auth.auth import Auth
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
-from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
+from space.operations.limits import reads_apart, sender_of
+from space.services import Services
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE
 from space.web.submission_text import waiting_headers
@@ -85,18 +85,13 @@ DeclarationForm = create_model(
 )
 
 
-def build_submission_router(
-    service: SubmissionsApp,
-    auth: Auth | None = None,
-    uploads: UploadQueue | None = None,
-    checks: CheckLimit | None = None,
-) -> APIRouter:
-    """The routes over a service; `BodyLimits` stands before them."""
+def build_submission_router(services: Services) -> APIRouter:
+    """Return the routes; `BodyLimits` stands before them."""
     router = APIRouter(form_limits=FORM_LIMITS)
-    auth = auth or Auth(service.settings)
-    Submitter = Annotated[Actor | None, Depends(auth.submitter_of)]
-    uploads, on_space = uploads or UploadQueue(), service.settings.space_id is not None
-    estimates = FileEstimates(service, uploads, checks)
+    service, uploads = services.submissions, services.uploads
+    Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]
+    on_space = service.settings.space_id is not None
+    estimates = FileEstimates(service, uploads, services.checks)
 
     @router.get("/api/template", summary="A prediction file to fill in, with every trajectory of a split")
     def fill_in(

@@ -208,8 +208,9 @@ class Auth:
     name they say, and the Hub is never asked. Maintainers are those who signed in under a name of
     ARB_MAINTAINERS.
 
-    ``sessions`` keeps the sessions, where there is a database for them; ``identify`` gives an actor the name
-    that its account has in the records, and records it where the second argument says so.
+    Sessions and access tokens are kept in the database of ``engine``; without one a session is its cookie
+    only, and there are no tokens. ``identify`` gives an actor the name that its account has in the records,
+    and records it where the second argument says so.
 
     The methods with a request are FastAPI dependencies, ``Depends(auth.require_actor)``, and take the
     ``gr.Request`` of a page handler too. They may ask the Hub: call them in a thread.
@@ -218,12 +219,12 @@ class Auth:
     def __init__(
         self,
         settings: Settings,
-        sessions: Sessions | None = None,
+        engine: Engine | None = None,
         identify: Callable[[Actor, bool], Actor] = lambda actor, for_good: actor,
-        access_tokens: AccessTokens | None = None,
     ) -> None:
-        self.settings, self.sessions, self._identify = settings, sessions, identify
-        self.access_tokens = access_tokens
+        self.settings, self._identify = settings, identify
+        self.sessions = Sessions(engine) if engine is not None else None
+        self.access_tokens = AccessTokens(engine) if engine is not None else None
         self.mode: Mode = "local" if settings.is_local else "hub" if settings.has_oauth else "tokens"
         self.tokens = ConfirmedTokens(HubAccounts())
 

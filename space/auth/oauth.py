@@ -35,17 +35,6 @@ from submissions.intake.accounts import Actor, age_problem, qualifies_on
 logger = logging.getLogger(__name__)
 STATE_SECONDS: Final = 600
 TIMEOUT: Final = httpx2.Timeout(10.0)
-NOT_SET_UP: Final = (
-    "Signing in is not set up: the Space's card needs the line hf_oauth: true (then the Hub gives the Space "
-    "OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET). Access tokens work meanwhile."
-)
-SILENT: Final = "The Hub does not answer now, so nobody could be signed in. Try again in a minute."
-UNFINISHED: Final = (
-    "This sign-in was begun in another window, or more than ten minutes ago, or your browser keeps no "
-    "cookies here. Begin again; inside a frame, open the Space in a window of its own first."
-)
-NOT_ALLOWED: Final = "You did not let the Space see who you are, so nobody was signed in."
-NOT_UNDERSTOOD: Final = "The Hub's answer cannot be trusted, so nobody was signed in. Begin again."
 NO_STORE = {"Cache-Control": "no-store"}
 _NAME = TypeAdapter(Name)
 
@@ -65,7 +54,10 @@ def sign_in_page(
     mode: Mode | None = None,
     problem: str | None = None,
 ) -> HTMLResponse:
-    """Return the page ``/sign-in``: the form of a mode, or only a problem and a link to begin again."""
+    """Return the page ``/sign-in``: the form of a mode, or only a problem and a link to begin again.
+
+    ``problem`` is a text, or names one that the template has.
+    """
     values = {"next_path": next_path, "mode": mode, "problem": problem}
     description = "Sign in to submit or to moderate."
     return pages.answer("account/sign_in.html", "Sign in", "", status, description=description, **values)
@@ -112,7 +104,7 @@ class _Login:
         """To the Hub; from a custom domain to the Space's own address first, which the Hub sends back to."""
         next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
-            return self._problem(NOT_SET_UP, next_path, 503)
+            return self._problem("not set up", next_path, 503)
         host = self._auth.space_hosts[0]
         base = f"{'http' if is_loopback(host.split(':')[0]) else 'https'}://{host}"
         if request.headers.get("host", "").lower() not in self._auth.space_hosts[:1]:
@@ -122,26 +114,26 @@ class _Login:
             return await self._hub.authorize_redirect(request, f"{base}/login/callback")
         except (httpx2.HTTPError, ValueError) as error:
             logger.warning("the Hub's sign-in cannot be reached: %s", type(error).__name__)
-            return self._problem(SILENT, next_path, 503)
+            return self._problem("silent", next_path, 503)
 
     async def finish(self, request: Request) -> Response:
         """Back from the Hub: the code is exchanged, the name is learned, the token is dropped."""
         next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
-            return self._problem(NOT_SET_UP, next_path, 503)
+            return self._problem("not set up", next_path, 503)
         try:
             name, subject = await self._person(request)
         except OAuthError as error:
             logger.info("a sign-in was not finished: %s", error.error)
             if error.error == "access_denied":
-                return self._problem(NOT_ALLOWED, next_path, 403)
-            return self._problem(UNFINISHED, next_path, 400)
+                return self._problem("declined", next_path, 403)
+            return self._problem("unfinished", next_path, 400)
         except httpx2.HTTPError as error:
             logger.warning("the Hub's sign-in failed: %s", type(error).__name__)
-            return self._problem(SILENT, next_path, 503)
+            return self._problem("silent", next_path, 503)
         except (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError) as error:
             logger.warning("the Hub's answer to a sign-in is not understood: %s", type(error).__name__)
-            return self._problem(NOT_UNDERSTOOD, next_path, 502)
+            return self._problem("not understood", next_path, 502)
         since = await run_in_threadpool(self._auth.tokens.made_on, name, subject)
         response = RedirectResponse(next_path, 303, headers={"Cache-Control": "no-store"})
         actor = Actor(name, since=since, how="session", subject=subject)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from space.deploy.deployer import Deployed, Deployment
 
 PUBLIC_LABELS = "wheel"
-NO_BOARD = "only on the Space"
-NO_DOCUMENTATION = "without /docs: `make docs` in a checkout builds it, and then it is sent too"
 
 
 def deploy(
@@ -136,33 +134,22 @@ def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, 
 
 def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool) -> None:
     from arb.core.suite import OFFICIAL
-    from space.deploy.deployer import MOUNTED_AT, render_card
+    from space.deploy.deployer import MOUNTED_AT, render, render_file
     from space.deploy.files import MADE, SITE, by_folder
 
-    facts, folders = _plan_facts(deployment, files), by_folder(files)
-    width = max(map(len, folders))
-    board = f"{deployment.board} (public; made if it is missing)" if deployment.board else NO_BOARD
-    echo = typer.echo
-    echo(
-        f"Space {deployment.space}, made if it is missing. One commit of what it does not have of "
-        f"{len(facts['files'])} files, {facts['bytes'] / 1e6:.1f} MB:"
+    folders = by_folder(files)
+    has_documentation = any(name.startswith(f"{SITE}/") for name in files)
+    plan = render(
+        "plan.txt",
+        **_plan_facts(deployment, files),
+        folders=folders,
+        width=max(map(len, folders)),
+        made=MADE,
+        mounted_at=MOUNTED_AT,
+        lacks_documentation=deployment.suite == OFFICIAL and not has_documentation,
+        card=render_file("README.md", deployment) if list_files else "",
     )
-    for folder, (n, size) in folders.items():
-        echo(f"  {folder:{width}} {n:4} files {size / 1e3:8,.0f} kB")
-    echo(f"  {'written for it':{width}} {len(MADE):4} files: {', '.join(MADE)}")
-    if deployment.suite == OFFICIAL and not any(name.startswith(f"{SITE}/") for name in files):
-        echo(NO_DOCUMENTATION)
-    echo(f"records: {deployment.private} (private; made if it is missing)")
-    echo(f"board: {board}")
-    echo(f"mounted at {MOUNTED_AT}: {deployment.data}")
-    for name, value in facts["variables"].items():
-        echo(f"variable {name}={value}")
-    for name, purpose in facts["secrets"].items():
-        echo(f"secret to set: {name}, {purpose}")
-    if list_files:
-        echo("\n".join(["files:", *(f"  {name}" for name in facts["files"])]))
-        echo(f"README.md:\n{render_card(deployment)}")
-    echo("Nothing was sent (--dry-run)." + ("" if list_files else " Every file's name: --list-files."))
+    typer.echo(plan, nl=False)
 
 
 def _say_done(address: str, done: "Deployed") -> None:

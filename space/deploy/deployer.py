@@ -28,7 +28,7 @@ from arb.core.hub import (
 )
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
-from space.deploy.files import ENTRY, is_ours, total_bytes
+from space.deploy.files import MADE, is_ours, total_bytes
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -108,63 +108,27 @@ class Deployment:
         return "/".join(place.split("/")[:2]) if kind == "hub" else None
 
 
-PORT: Final = 7860
-SESSION_MINUTES: Final = 480
-
-DOCKERFILE: Final = f"""# An image of our own: the Hub's for Gradio installs gradio[oauth,mcp] along with
-# requirements.txt, and that extra wants older versions of mcp and pydantic than stand there.
-FROM python:3.13-slim
-RUN useradd --create-home --uid 1000 user
-WORKDIR /home/user/app
-COPY requirements.txt .
-RUN python -m pip install --no-cache-dir -r requirements.txt
-COPY --chown=user . .
-RUN chown user .
-USER user
-EXPOSE {PORT}
-CMD ["python", "app.py"]
-"""
-
-_WORDS: Final = """# {title}
-
-{description} This Space
-takes prediction files for the suite `{suite}` and keeps its leaderboard.
-
-Trajectories: [{data}](https://huggingface.co/datasets/{data}). {board}{links}REST: `/api`.
-
-Written by `python -m space deploy`: change the code, not this repository.
-"""
-_DESCRIPTION: Final = (
-    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
-)
-_BOARD: Final = "The board as files: [{board}](https://huggingface.co/datasets/{board}). "
-
-
-def render_card(deployment: Deployment) -> str:
-    """README.md with its YAML block, whose fields the Hub's Spaces Configuration Reference names."""
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template in ``templates/``."""
     import yaml
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    suite, profile, data = deployment.suite, deployment.profile, deployment.data
-    title = profile.title or default_title(suite)
-    card = {
-        "title": title,
-        "short_description": "Judges of web agents, evaluated on expert labels",
-        "colorFrom": "green",
-        "colorTo": "gray",
-        "sdk": "docker",
-        "app_port": PORT,
-        "pinned": False,
-        "license": "apache-2.0",
-        "hf_oauth": True,
-        "hf_oauth_expiration_minutes": SESSION_MINUTES,
-        "datasets": [data],
-        "tags": ["leaderboard", "web-agents", "llm-as-a-judge", "reward-models", "evaluation"],
-    }
-    block = yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=110)
-    board = _BOARD.format(board=deployment.board) if deployment.board else ""
-    named = {"title": title, "description": profile.description or _DESCRIPTION, "suite": suite}
-    links = "".join(f"[{name[0].upper()}{name[1:]}]({address}). " for name, address in profile.links)
-    return f"---\n{block}---\n\n" + _WORDS.format(**named, data=data, board=board, links=links)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    dump = partial(yaml.safe_dump, sort_keys=False, allow_unicode=True, width=110)
+    environment.filters["yaml"] = lambda value: dump(value).rstrip()
+    return environment.get_template(f"{template}.j2").render(**values)
+
+
+def render_file(name: str, deployment: Deployment) -> str:
+    """Return the text of a file that is written for a deployment (`space.deploy.files.MADE`)."""
+    title = deployment.profile.title or default_title(deployment.suite)
+    return render(name, title=title, **vars(deployment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +162,7 @@ class Deployer:
         variables = self._set_variables(space, deployment.variables())
         mounted = self._mount(space, deployment.data)
         self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
-        texts = {"Dockerfile": DOCKERFILE, "README.md": render_card(deployment), "app.py": ENTRY}
+        texts = {name: render_file(name, deployment) for name in MADE}
         with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder, warnings.catch_warnings():
             for name, text in texts.items():
                 Path(folder, name).write_text(text, encoding="utf-8", newline="\n")

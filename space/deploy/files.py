@@ -25,7 +25,7 @@ SITE: Final = "site"
 """The built documentation, where there is one (`make docs`; a wheel may have it)."""
 
 SUFFIXES: Final = frozenset(
-    {
+    (
         ".py",
         ".css",
         ".csv",
@@ -39,7 +39,7 @@ SUFFIXES: Final = frozenset(
         ".toml",
         ".txt",
         ".yaml",
-    }
+    )
 )
 NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv", "arb/py.typed"})
 """Labels of the sample's recordings, from which its data was built, and what only type checkers read."""
@@ -47,14 +47,6 @@ NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv", "arb/py.
 SUITE_FILES: Final = (
     "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
 )  # fmt: skip
-
-ENTRY: Final = '''"""What the Hub starts: the Space on port 7860."""
-
-from space.__main__ import app
-
-if __name__ == "__main__":
-    app(["serve", "--host", "0.0.0.0"], prog_name="app.py")
-'''
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:

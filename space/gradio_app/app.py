@@ -1,5 +1,6 @@
 """The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
 
+import json
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,45 +21,8 @@ from space.web.frame import PageFrame
 
 MOST_SESSIONS: Final = 32
 """Sessions whose changes of the form Gradio remembers, 0.2 MB each; no answer depends on them."""
-FONTS: Final = ["system-ui", "-apple-system", "Segoe UI", "Helvetica Neue", "Arial", "sans-serif"]
-MONOSPACED: Final = ["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"]
-TEAL: Final = gr.themes.Color(
-    *("#f0f7f6", "#dcedeb", "#bcdcd9", "#93c5c1", "#61a7a2", "#3a8884", "#1f6f6b", "#195a57", "#154947",
-      "#113a38", "#0a2625"), name="accent",
-)  # fmt: skip
-COLOURS: Final = {
-    "var(--ground)": "body_background_fill",
-    "var(--ink)": "body_text_color button_secondary_text_color checkbox_label_text_color "
-    "checkbox_label_text_color_selected",
-    "var(--muted)": "body_text_color_subdued block_label_text_color block_title_text_color "
-    "block_info_text_color input_placeholder_color",
-    "var(--raised)": "background_fill_primary input_background_fill checkbox_background_color "
-    "checkbox_label_background_fill button_secondary_background_fill",
-    "var(--sunken)": "background_fill_secondary",
-    "var(--lines)": "border_color_primary block_border_color table_border_color",
-    "var(--control-line)": "input_border_color checkbox_border_color checkbox_label_border_color "
-    "button_secondary_border_color",
-    "var(--accent)": "border_color_accent input_border_color_focus checkbox_background_color_selected "
-    "checkbox_border_color_selected link_text_color",
-    "var(--accent-soft)": "checkbox_label_background_fill_hover checkbox_label_background_fill_selected "
-    "button_secondary_background_fill_hover color_accent_soft",
-    "var(--accent-strong)": "button_primary_background_fill",
-    "var(--accent-stronger)": "button_primary_background_fill_hover",
-    "#ffffff": "button_primary_text_color",
-    "transparent": "block_background_fill panel_background_fill",
-}
-"""Gradio's variables by the variable of ``static/tokens.css``, so that both sides stay the same."""
-SIZES: Final = {
-    "0px": "block_border_width block_padding",
-    "none": "block_shadow input_shadow checkbox_label_shadow",
-    "600": "block_label_text_weight block_title_text_weight",
-    "1px": "input_border_width checkbox_label_border_width",
-    "12px": "block_title_text_size layout_gap form_gap_width",
-    "14px": "input_text_size",
-    "8px": "input_radius",
-    "8px 10px": "input_padding",
-    "7px 12px": "checkbox_label_padding",
-}
+THEME: Final = Path(__file__).with_name("theme.json")
+"""Gradio's variables by the value of each: most are variables of ``static/tokens.css``."""
 
 
 def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> FastAPI:
@@ -160,7 +124,10 @@ def build_theme() -> gr.themes.Base:
 
     Light and dark are the same variables.
     """
-    theme = gr.themes.Base(primary_hue=TEAL, neutral_hue="slate", font=FONTS, font_mono=MONOSPACED)
-    values = {name: value for value, names in (COLOURS | SIZES).items() for name in names.split()}
+    ours = json.loads(THEME.read_text(encoding="utf-8"))
+    teal = gr.themes.Color(*ours["palette"], name="accent")
+    fonts = {"font": ours["fonts"], "font_mono": ours["monospaced"]}
+    theme = gr.themes.Base(primary_hue=teal, neutral_hue="slate", **fonts)
+    values = {name: value for value, names in ours["values"].items() for name in names}
     dark = {f"{name}_dark": value for name, value in values.items() if hasattr(theme, f"{name}_dark")}
     return theme.set(**dark, **values)

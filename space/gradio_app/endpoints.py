@@ -4,9 +4,11 @@ They call the same service as REST, under the same limits and with the same iden
 a Space, a name on one's own machine.
 """
 
+import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args
 
@@ -14,27 +16,23 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 from starlette.requests import HTTPConnection
 
-from arb.core.judge_info import DeclarationError
-from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
+from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from space.api.board import judges_response
 from space.operations.limits import (
     MOST_WAITING,
-    QueueFull,
-    TooManyChecks,
+    SenderRefused,
+    UploadSlot,
     client_address,
     is_counted,
     reads_apart,
 )
 from space.services import Services
 from space.web.http_errors import AccessRefused
-from submissions.errors import SubmissionError, TemporarilyClosed
+from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
 from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
-Kind = Literal[JUDGE_KINDS]
-Inputs = Literal[JUDGE_INPUTS]
-YesNo = Literal["yes", "no"]
 Request = gr.Request | HTTPConnection
 P, T = ParamSpec("P"), TypeVar("T")
 
@@ -47,8 +45,31 @@ OTHER_SITE: Final = "a page of another site may not submit here"
 _MOST_PROBLEMS: Final = 20
 
 
-class CallRefused(Exception):
-    """Why a call is refused: one text for people, with what to do."""
+class CallRefused(SubmissionError):
+    """Raised when a call is refused; the message says why and what to do."""
+
+
+CALL_ERRORS: Final = (SubmissionError, DeclarationError, SenderRefused, AccessRefused)
+"""Exceptions whose text is for whoever calls."""
+
+
+def error_text(error: Exception) -> str:
+    """Return the text of one of `CALL_ERRORS`, a line per problem."""
+    if isinstance(error, DeclarationError):
+        return "\n".join(message for _, message in error.problems)
+    return str(getattr(error, "detail", error))
+
+
+@contextmanager
+def errors_as(make_error: Callable[[str], Exception]) -> Iterator[None]:
+    """Turn a refusal into the one exception whose text a server passes on; all others stay hidden."""
+    try:
+        yield
+    except CALL_ERRORS as refused:
+        raise make_error(error_text(refused)) from None
+
+
+gradio_errors = partial(errors_as, partial(gr.Error, print_exception=False))
 
 
 class Endpoints:
@@ -62,36 +83,23 @@ class Endpoints:
         """Count one check of this address, or of an account.
 
         Raises:
-            CallRefused: The sender sent too many files in the last minute.
+            TooManyChecks: The sender sent too many files in the last minute.
         """
         if self._checks is None or (actor is None and is_counted(_connection(request))):
             return
-        try:
-            self._checks.take(_connection(request), actor)
-        except TooManyChecks as refused:
-            raise CallRefused(str(refused)) from None
+        self._checks.take(_connection(request), actor)
 
     async def run(self, request: Request, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call a function that reads a file, in a thread, once its sender has a slot.
 
         Raises:
-            CallRefused: Too many requests wait.
+            QueueFull: Too many requests wait.
         """
-        async with self.slot(request):
-            return await self._uploads.run(self._sender(request), function, *args, **options)
+        return await self._uploads.run(self._sender(request), function, *args, **options)
 
-    @asynccontextmanager
-    async def slot(self, request: Request) -> AsyncIterator[None]:
-        """Hold a slot of the queue for the block, or use the one that the request holds already.
-
-        Raises:
-            CallRefused: Too many requests wait.
-        """
-        try:
-            async with self._uploads.slot(self._sender(request)):
-                yield
-        except QueueFull as full:
-            raise CallRefused(str(full)) from None
+    def slot(self, request: Request) -> AbstractAsyncContextManager[UploadSlot]:
+        """Return a context that holds a slot of the queue, as `UploadQueue.slot` does."""
+        return self._uploads.slot(self._sender(request))
 
     def _sender(self, request: Request) -> str:
         return client_address(_connection(request), self._on_space)
@@ -115,34 +123,32 @@ class Endpoints:
         return self.check(content, name, split)
 
     def submitter(self, request: Request) -> Actor | None:
-        """Who submits; None where the name in the declaration will do. Raises CallRefused."""
+        """Return who submits; None where the name in the declaration will do.
+
+        Raises:
+            CallRefused: A page of another site makes the request.
+            AccessRefused: Nobody is known to make it.
+            TooManyChecks: The account sent too many files in the last minute.
+        """
         connection = _connection(request)
         if connection.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise CallRefused(OTHER_SITE)
-        try:
-            submitter = self._auth.submitter_of(connection)
-        except AccessRefused as error:
-            raise CallRefused(str(error.detail)) from None
+        submitter = self._auth.submitter_of(connection)
         if submitter is not None:
             self.count(request, submitter)
         return submitter
 
     def submit(self, request: Request, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
-        """What ``POST /api/submissions`` gives; ``read`` is called once it is known who submits.
+        """Return what ``POST /api/submissions`` gives; ``read`` is called once it is known who submits.
 
-        Raises CallRefused with every problem.
+        Raises one of `CALL_ERRORS`.
         """
         self.count(request)
         submitter = self.submitter(request)
         upload = read()
         if not upload.check.acceptable:
             raise CallRefused(_findings_text(upload))
-        try:
-            return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
-        except DeclarationError as error:
-            raise CallRefused("\n".join(message for _, message in error.problems)) from None
-        except SubmissionError as error:
-            raise CallRefused(str(error)) from None
+        return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
 
     def board(self) -> dict[str, Any]:
         """What ``GET /api/board.json`` gives."""
@@ -180,41 +186,22 @@ def add_endpoints(endpoints: Endpoints) -> None:
             endpoints.count(request)
             return (await endpoints.run(request, _upload, endpoints, file, split)).check.to_json()
 
-    async def submit(
-        file: gr.FileData,
-        judge: str,
-        kind: Kind,
-        inputs: Inputs,
-        test_labels_used: YesNo,
-        request: gr.Request,
-        account: str = "",
-        model: str = "",
-        authors: str = "",
-        link: str = "",
-    ) -> dict:
+    @with_declaration
+    async def submit(file: gr.FileData, request: gr.Request, **fields: str) -> dict:
         """Submit a judge's verdicts on test; the same file of the same judge is one submission.
 
         On a Space pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere account is your name.
 
         Parameters:
             file: JSONL, CSV or Parquet with a row per trajectory of test.
-            judge: the judge's name.
-            kind: what kind of judge it is.
-            inputs: what the judge sees of a trajectory.
-            test_labels_used: "yes" or "no": whether test labels were used to build or tune it.
-            account: your name; on a Space that of the token's account counts.
-            model: the model behind it.
-            authors: who made it.
-            link: an https:// address about it.
+            {fields}
         Returns:
             the receipt and the metrics that POST /api/submissions gives.
         """
         with gradio_errors():
             return await endpoints.run(
-                request, endpoints.submit, request, lambda: _upload(endpoints, file, "test"), account=account,
-                judge=judge, kind=kind, inputs=inputs, model=model, authors=authors, link=link,
-                test_labels_used=test_labels_used,
-            )  # fmt: skip
+                request, endpoints.submit, request, lambda: _upload(endpoints, file, "test"), **fields
+            )
 
     def board() -> dict:
         """The leaderboard as data: rows, metrics, intervals, digest; what GET /api/board.json gives."""
@@ -233,13 +220,45 @@ def add_endpoints(endpoints: Endpoints) -> None:
         gr.api(function, api_name=function.__name__)
 
 
-@contextmanager
-def gradio_errors() -> Iterator[None]:
-    """Turn a refusal into the one exception whose text Gradio passes on; all others stay hidden."""
-    try:
-        yield
-    except (CallRefused, TemporarilyClosed) as refused:
-        raise gr.Error(str(refused), print_exception=False) from None
+def with_declaration(
+    submit: Callable[..., Awaitable[dict[str, Any]]],
+) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """Return ``submit`` with a parameter per field of the declaration in place of its ``**fields``.
+
+    Gradio and MCP make the schema of a call from its signature and its docstring. Descriptions take the place
+    of ``{fields}`` in the docstring.
+    """
+    own = [each for each in inspect.signature(submit).parameters.values() if each.name != "fields"]
+    parameters = sorted([*own, *map(_parameter, declared_fields())], key=_has_default)
+    signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
+
+    async def call(*args: Any, **options: Any) -> dict[str, Any]:
+        return await submit(**signature.bind(*args, **options).arguments)
+
+    descriptions = [f"{name}: {schema['description']}" for name, schema in declared_fields().items()]
+    call.__name__, call.__qualname__ = submit.__name__, submit.__qualname__
+    text = inspect.getdoc(submit) or ""
+    indentation = text.partition("{fields}")[0].rpartition("\n")[2]
+    call.__doc__ = text.replace("{fields}", f"\n{indentation}".join(descriptions))
+    call.__signature__ = signature
+    call.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": dict[str, Any]}
+    return call
+
+
+def _has_default(parameter: inspect.Parameter) -> bool:
+    return parameter.default is not inspect.Parameter.empty
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return a field of the declaration as a parameter; a Space knows the account, so it may be missing."""
+    choices = ("yes", "no") if name == "test_labels_used" else declared_fields()[name].get("enum")
+    is_optional = name == "account" or name not in REQUIRED
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default="" if is_optional else inspect.Parameter.empty,
+        annotation=Literal[tuple(choices)] if choices else str,
+    )
 
 
 def _upload(endpoints: Endpoints, file: Any, split: str) -> Upload:

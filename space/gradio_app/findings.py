@@ -1,7 +1,9 @@
 """The findings of a checked file as the submit page shows them, and a summary of what the file says."""
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -12,7 +14,7 @@ from markupsafe import Markup, escape
 from arb.core.console import percent
 from arb.core.predictions.check import excerpt, row_texts
 from arb.core.predictions.findings import Finding
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.vocabulary import LABEL_TITLES, LABELS
 from submissions.intake.upload import Upload
 
 MOST_ROWS: Final = 6
@@ -28,87 +30,50 @@ KINDS: Final = MappingProxyType(
         "verdicts": "The verdicts taken together",
     }
 )
-_KIND_OF: Final = MappingProxyType(
+_CODES: Final = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"), "columns"
+        "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
+        "lines": (
+            "invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes",
         ),
-        **dict.fromkeys(
-            ("invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes"),
-            "lines",
-        ),
-        **dict.fromkeys(("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"), "ids"),
-        **dict.fromkeys(("no_verdicts", "low_coverage", "constant_verdicts"), "verdicts"),
+        "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
+        "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
     }
-)
+)  # fmt: skip
 _TEMPLATE_COMMAND: Final = re.compile(r"`python -m submissions template --split (dev|test)`")
 _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 
 @dataclass(frozen=True)
-class RowExcerpt:
-    """A row of the file by its number, and an excerpt of its text."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True)
 class FindingView:
-    """A finding with the first rows that its message does not quote; ``more`` follow."""
+    """A finding with the first rows that its message does not quote, by number; ``more`` follow."""
 
     finding: Finding
     message: Markup
-    rows: tuple[RowExcerpt, ...]
+    rows: tuple[tuple[int, str], ...]
     more: int
 
 
-@dataclass(frozen=True)
-class FindingGroup:
-    """The findings of one kind, errors first."""
-
-    title: str
-    has_error: bool
-    findings: tuple[FindingView, ...]
-
-
-@dataclass(frozen=True)
-class UploadView:
-    """Everything that the page says of an uploaded file."""
-
-    groups: tuple[FindingGroup, ...]
-    n_errors: int
-    n_warnings: int
-    parts: tuple[tuple[str, object], ...]
-    """Title and summary of each benchmark of the split."""
-    expected: int
-    understood: tuple[str, ...]
-
-
-def view_upload(upload: Upload) -> UploadView:
-    """Group the findings by kind, show the rows they name, and say what was understood."""
-    result = upload.check
-    kinds: dict[str, list[Finding]] = {}
-    for finding in result.findings:
-        kinds.setdefault(kind_of(finding), []).append(finding)
+def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
+    """Return the findings by the title of their kind, those with errors first, and errors first in each."""
     texts = _texts(upload)
-    groups = [_group(kind, kinds[kind], texts) for kind in KINDS if kind in kinds]
-    groups.sort(key=lambda group: not group.has_error)
-    levels = [finding.level for finding in result.findings]
-    return UploadView(
-        groups=tuple(groups),
-        n_errors=levels.count("error"),
-        n_warnings=levels.count("warning"),
-        parts=tuple((BENCHMARK_TITLES.get(n, n), part) for n, part in result.by_benchmark.items()),
-        expected=sum(part.expected for part in result.by_benchmark.values()),
-        understood=understood(upload) if result.acceptable else (),
-    )
+    groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
+    for finding in sorted(upload.check.findings, key=_is_warning):
+        kind = kind_of(finding)
+        groups[KINDS[kind]].append(_view(finding, kind, texts))
+    found = [(title, views) for title, views in groups.items() if views]
+    return dict(sorted(found, key=lambda group: _is_warning(group[1][0].finding)))
+
+
+def _is_warning(finding: Finding) -> bool:
+    return finding.level != "error"
 
 
 def kind_of(finding: Finding) -> str:
     """The key of a finding in KINDS."""
-    if finding.code in _KIND_OF:
-        return _KIND_OF[finding.code]
+    for kind, codes in _CODES.items():
+        if finding.code in codes:
+            return kind
     if finding.column == "trajectory_id":
         return "ids"
     return "values" if finding.column else "file"
@@ -121,17 +86,11 @@ def message_html(finding: Finding) -> Markup:
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))
 
 
-def _group(kind: str, findings: Sequence[Finding], texts: Mapping[int, str]) -> FindingGroup:
-    ordered = sorted(findings, key=lambda finding: finding.level != "error")
-    views = tuple(_view(finding, kind, texts) for finding in ordered)
-    return FindingGroup(KINDS[kind], ordered[0].level == "error", views)
-
-
 def _view(finding: Finding, kind: str, texts: Mapping[int, str]) -> FindingView:
-    rows: tuple[RowExcerpt, ...] = ()
+    rows: tuple[tuple[int, str], ...] = ()
     if kind != "ids":  # a message about ids quotes them itself
         around, numbers = finding.column or "", finding.rows[:MOST_ROWS]
-        rows = tuple(RowExcerpt(n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
+        rows = tuple((n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
     return FindingView(finding, message_html(finding), rows, finding.count - len(rows) if rows else 0)
 
 
@@ -144,7 +103,7 @@ def _texts(upload: Upload) -> Mapping[int, str]:
 
 
 def understood(upload: Upload) -> tuple[str, ...]:
-    """What a valid file says, before anything is submitted: verdicts, other labels, scores, cost."""
+    """Return what a valid file says, before anything is submitted: verdicts, other labels, scores, cost."""
     aligned, result = upload.check.aligned, upload.check
     n = len(aligned.trajectory_ids)
     n_true, n_false = int((aligned.success == 1).sum()), int((aligned.success == 0).sum())
@@ -154,34 +113,26 @@ def understood(upload: Upload) -> tuple[str, ...]:
     ]
     if n_true + n_false < n:
         lines.append("A trajectory without a verdict counts as not successful in the ranking.")
+    absent = []
     for label in LABELS[1:]:
         column = getattr(aligned, label)
-        if column is not None and (column >= 0).any():
-            yes, total = int((column == 1).sum()), int((column >= 0).sum())
-            lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
-    absent = [LABEL_TITLES[label].lower() for label in LABELS[1:] if not _has_verdicts(aligned, label)]
+        if column is None or not (column >= 0).any():
+            absent.append(LABEL_TITLES[label].lower())
+            continue
+        yes, total = int((column == 1).sum()), int((column >= 0).sum())
+        lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
     if absent:
         lines.append(f"No verdicts on {' and '.join(absent)}: the judge will not be on those boards.")
-    return (*lines, *_extras(aligned))
+    if scores := _finite(aligned.score):
+        lines.append(f"Scores for {len(scores):,} trajectories: calibration is shown.")
+    if costs := _finite(aligned.cost_usd):
+        lines.append(f"Costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in all.")
+    ended = Counter(state for state in aligned.state or () if state not in (None, "ok"))
+    if ended:
+        counts = ", ".join(f"{count:,} {state}" for state, count in ended.items())
+        lines.append(f"Answers that did not end well: {counts}.")
+    return tuple(lines)
 
 
-def _has_verdicts(aligned, label: str) -> bool:
-    column = getattr(aligned, label)
-    return column is not None and bool((column >= 0).any())
-
-
-def _extras(aligned) -> list[str]:
-    lines = []
-    if aligned.score is not None and np.isfinite(aligned.score).any():
-        lines.append(
-            f"Scores for {int(np.isfinite(aligned.score).sum()):,} trajectories: calibration is shown."
-        )
-    if aligned.cost_usd is not None and np.isfinite(aligned.cost_usd).any():
-        known = aligned.cost_usd[np.isfinite(aligned.cost_usd)]
-        lines.append(f"Costs for {len(known):,} trajectories, ${known.sum():,.2f} in all.")
-    if aligned.state is not None:
-        ended = [state for state in aligned.state if state not in (None, "ok")]
-        if ended:
-            counts = ", ".join(f"{ended.count(state):,} {state}" for state in dict.fromkeys(ended))
-            lines.append(f"Answers that did not end well: {counts}.")
-    return lines
+def _finite(numbers: np.ndarray | None) -> list[float]:
+    return [] if numbers is None else numbers[np.isfinite(numbers)].tolist()

@@ -3,11 +3,9 @@
 Gradio 6.31 bounds neither. `UnreadResults` is the one place of the project that reaches into Gradio's queue.
 """
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -24,8 +22,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 K = TypeVar("K", bound=Hashable)
 Sender = Callable[[HTTPConnection], str]
 """Returns the address that a request counts for."""
-SWEEP_SECONDS: Final = 15
-"""Pause between two removals of what is too old."""
 
 
 @dataclass(frozen=True)
@@ -42,40 +38,42 @@ class Holdings(Generic[K]):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._by_sender: dict[str, dict[K, Holding]] = {}
-        self._by_key: dict[K, Holding] = {}
+        self._held: dict[K, Holding] = {}
         self._sizes: Counter[str] = Counter()
-        self.total = 0
 
     def __contains__(self, key: K) -> bool:
-        return key in self._by_key
+        return key in self._held
+
+    def __iter__(self) -> Iterator[K]:
+        """Iterate over the keys of now; holdings may end meanwhile."""
+        return iter(list(self._held))
 
     def add(self, key: K, sender: str, size: int) -> None:
         """Record a holding that begins now; an earlier one of the same key ends."""
         self.remove(key)
-        holding = self._by_key[key] = Holding(sender, size, self._clock())
-        self._by_sender.setdefault(sender, {})[key] = holding
+        self._held[key] = Holding(sender, size, self._clock())
         self._sizes[sender] += size
-        self.total += size
 
     def remove(self, key: K) -> None:
         """End a holding, if there is one of this key."""
-        if (holding := self._by_key.pop(key, None)) is None:
-            return
-        own = self._by_sender[holding.sender]
-        del own[key]
-        self._sizes[holding.sender] -= holding.size
-        self.total -= holding.size
-        if not own:
-            del self._by_sender[holding.sender], self._sizes[holding.sender]
+        holding = self._held.pop(key, None)
+        if holding is not None:
+            self._sizes[holding.sender] -= holding.size
+            if not self._sizes[holding.sender]:
+                del self._sizes[holding.sender]
+
+    @property
+    def total(self) -> int:
+        """The size of all that is kept."""
+        return self._sizes.total()
 
     def held(self, sender: str) -> int:
         """Return the size of all that one sender holds."""
         return self._sizes[sender]
 
     def of(self, sender: str) -> dict[K, Holding]:
-        """Return a copy of one sender's holdings, the oldest first."""
-        return dict(self._by_sender.get(sender, {}))
+        """Return one sender's holdings, the oldest first."""
+        return {key: holding for key, holding in self._held.items() if holding.sender == sender}
 
     def heaviest(self) -> str:
         """Return the sender that holds the most."""
@@ -84,11 +82,7 @@ class Holdings(Generic[K]):
     def older_than(self, seconds: float) -> list[K]:
         """Return the keys of all holdings that began so long ago."""
         latest = self._clock() - seconds
-        return [key for key, holding in self._by_key.items() if holding.since < latest]
-
-    def __iter__(self) -> Iterator[K]:
-        """Iterate over the keys of now; holdings may end meanwhile."""
-        return iter(list(self._by_key))
+        return [key for key, holding in self._held.items() if holding.since < latest]
 
 
 EVENT_STREAM: Final = "/gradio_api/queue/data"
@@ -236,22 +230,3 @@ class UnreadResults:
                 del pending[session]
         for session in [session for session in messages if session not in pending]:
             del messages[session]
-
-
-@asynccontextmanager
-async def swept(*sweeps: Callable[[], object]) -> AsyncIterator[None]:
-    """Call each function every few seconds while the block runs."""
-
-    async def sweep() -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            for function in sweeps:
-                function()
-
-    task = asyncio.create_task(sweep())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

@@ -13,12 +13,10 @@ from fastapi.responses import JSONResponse
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from arb.core.judge_info import declared_fields
 from space.web.body_limits import JSON_BYTES
 
-_ARGUMENTS: Final = (
-    "account", "authors", "content", "encoding", "inputs", "judge", "kind", "link", "model", "split",
-    "test_labels_used",
-)  # fmt: skip
+_ARGUMENTS: Final = ("content", "encoding", "split", *declared_fields())
 _Text = str | msgspec.UnsetType
 _Arguments = msgspec.defstruct("_Arguments", [(name, _Text, msgspec.UNSET) for name in _ARGUMENTS])
 NOT_A_CALL: Final = (

@@ -8,8 +8,8 @@ queue that all uploads share; see `space.operations.admission`.
 import base64
 import binascii
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fastapi import FastAPI
@@ -17,9 +17,9 @@ from starlette.applications import Starlette
 
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from space.gradio_app.endpoints import CallRefused, Endpoints, Inputs, Kind, Split, YesNo
+from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as, with_declaration
 from space.gradio_app.mcp_body import ContentOutside, content_of
-from submissions.errors import TemporarilyClosed
+from submissions.intake.upload import Upload
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -54,14 +54,6 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
     from mcp.server.mcpserver import Context
     from mcp.server.mcpserver.exceptions import ToolError
 
-    @contextmanager
-    def _tool_errors() -> Iterator[None]:
-        """Turn a refusal into the one exception whose text the server passes on."""
-        try:
-            yield
-        except (CallRefused, TemporarilyClosed) as refused:
-            raise ToolError(str(refused)) from None
-
     async def check(
         content: str, context: Context, split: Split = "test", encoding: Encoding = "text"
     ) -> dict[str, Any]:
@@ -77,50 +69,38 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
             file = _decoded(content_of(request, content), encoding)
             return endpoints.check(file, "", split).check.to_json()
 
-        with _tool_errors():
+        with errors_as(ToolError):
             endpoints.count(request)
             return await endpoints.run(request, checked)
 
+    @with_declaration
     async def submit(
-        content: str,
-        judge: str,
-        kind: Kind,
-        inputs: Inputs,
-        test_labels_used: YesNo,
-        context: Context,
-        account: str = "",
-        model: str = "",
-        authors: str = "",
-        link: str = "",
-        encoding: Encoding = "text",
+        content: str, context: Context, encoding: Encoding = "text", **fields: str
     ) -> dict[str, Any]:
         """Submit a judge's verdicts on test; the same file of the same judge is one submission.
 
         On a Space send a Hugging Face token (Authorization: Bearer); elsewhere give your name as account.
 
         content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
-        kind, inputs: what kind of judge it is, and what it sees of a trajectory.
-        test_labels_used: whether test labels were used to build or tune it.
-        model, authors, link: the model behind it, who made it, an https:// address about it.
+        {fields}
         """
 
         request = context.request_context.request
-        with _tool_errors():
-            return await endpoints.run(
-                request, endpoints.submit, request,
-                lambda: endpoints.check(_decoded(content_of(request, content), encoding), "", "test"),
-                account=account, judge=judge, kind=kind, inputs=inputs, model=model, authors=authors,
-                link=link, test_labels_used=test_labels_used,
-            )  # fmt: skip
+
+        def checked() -> Upload:
+            return endpoints.check(_decoded(content_of(request, content), encoding), "", "test")
+
+        with errors_as(ToolError):
+            return await endpoints.run(request, endpoints.submit, request, checked, **fields)
 
     async def board(context: Context) -> dict[str, Any]:
         """The leaderboard as data: rows, metrics, intervals, digest."""
-        with _tool_errors():
+        with errors_as(ToolError):
             return await endpoints.run(context.request_context.request, endpoints.board)
 
     async def judges(context: Context) -> dict[str, Any]:
         """The judges in the order of the leaderboard, each with its best row and metrics."""
-        with _tool_errors():
+        with errors_as(ToolError):
             return await endpoints.run(context.request_context.request, endpoints.judges)
 
     return check, submit, board, judges

@@ -13,15 +13,13 @@ from fastapi.responses import FileResponse
 from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.findings import counted
-from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
-from leaderboard.board.board import Board, BoardRow
-from space.gradio_app.endpoints import SUBMITTING_FAILED, CallRefused, Endpoints
-from space.gradio_app.findings import view_upload
+from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
+from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
+from space.gradio_app.findings import grouped_findings, understood
 from space.operations.limits import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence
-from space.web.query import link_to
 from space.web.submission_text import (
     allowance_sentence,
     receipt_link,
@@ -29,7 +27,7 @@ from space.web.submission_text import (
     rules_sentence,
 )
 from submissions.app import SubmissionsApp
-from submissions.errors import DatabaseAway, SubmissionError
+from submissions.errors import DatabaseAway
 from submissions.intake.accounts import declare_as
 from submissions.intake.receipts import Receipt, SubmissionView, status_sentence
 from submissions.intake.upload import Upload
@@ -130,19 +128,12 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         return "dev", *follow("dev")
 
     async def check(path: str | None, chosen: str, request: gr.Request) -> str:
-        try:
-            return await endpoints.run(request, check_html, endpoints, path, chosen, request)
-        except CallRefused as refused:
-            return problems_html("The file was not checked.", [str(refused)])
+        return await endpoints.run(request, check_html, endpoints, path, chosen, request)
 
     async def submit(path: str | None, chosen: str, request: gr.Request, *fields):
-        problems: Mapping[str, str] = {}
-        try:
-            html, problems = await endpoints.run(
-                request, submission_html, endpoints, path, chosen, fields, request
-            )
-        except CallRefused as refused:
-            html = problems_html("Nothing was submitted.", [str(refused)])
+        html, problems = await endpoints.run(
+            request, submission_html, endpoints, path, chosen, fields, request
+        )
         return html, *(_with_problem(problems.get(name)) for name in FIELDS)
 
     quiet = {"api_visibility": "private", "show_progress": "minimal"}
@@ -211,8 +202,8 @@ def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.R
     try:
         endpoints.count(request)
         return findings_html(endpoints.check_path(path, Path(path).name, split))
-    except CallRefused as refused:
-        return problems_html("The file was not checked.", [str(refused)])
+    except CALL_ERRORS as refused:
+        return problems_html("The file was not checked.", [error_text(refused)])
 
 
 def submission_html(
@@ -249,8 +240,8 @@ def submission_html(
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
         return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
-    except (CallRefused, SubmissionError) as refused:
-        return problems_html("Nothing was submitted.", [str(refused)]), by_field
+    except CALL_ERRORS as refused:
+        return problems_html("Nothing was submitted.", [error_text(refused)]), by_field
     except Exception:
         logger.exception("submitting failed")
         return problems_html("Something failed on our side.", [SUBMITTING_FAILED]), {}
@@ -258,8 +249,15 @@ def submission_html(
 
 def findings_html(upload: Upload) -> str:
     """The findings of a checked file with their rows, and what was understood of it."""
-    view = view_upload(upload)
-    return render("submit/findings.html", upload=upload, view=view, percent=percent, counted=counted)
+    return render(
+        "submit/findings.html",
+        upload=upload,
+        groups=grouped_findings(upload),
+        understood=understood(upload) if upload.check.acceptable else (),
+        benchmark_titles=BENCHMARK_TITLES,
+        percent=percent,
+        counted=counted,
+    )
 
 
 def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
@@ -275,23 +273,11 @@ def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView
         sentence=status_sentence(receipt.status, view.status.reasons),
         is_private=not service.suite.labels_are_public,
         is_scored=view.report is not None,
-        rank=_rank(board, row) if row is not None else "",
-        board_page=link_to("/judge", id=row.id) if row is not None else "",
+        row=row,
         receipt_link=receipt_link(receipt),
         left=allowance_sentence(left, service.suite.rules) if left else "",
     )
     return html + (report_html(view.report) if view.report is not None else "")
-
-
-def _rank(board: Board, row: BoardRow) -> str:
-    success = row.labels["success"]
-    if rank := success["rank"]:
-        tied = rank["low"] != rank["high"]
-        text = f"{rank['low']}–{rank['high']}" if tied else rank["low"]
-        return f"Its rank by precision on success: {text}."
-    if success["best"]:
-        return "It has no rank: a judge that never says yes has no precision."
-    return "The judge has a better submission on the board."
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from arb.core.files import atomic_write
 from arb.core.settings import Settings
 from space.gradio_app.limits import Holdings, Sender
+from space.operations.limits import SenderRefused
 from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD
 from submissions.intake.upload import safe_file_name
 
@@ -35,16 +36,14 @@ LEFT_OVER: Final = ""
 """The sender of what an earlier process left."""
 
 
-class TooManyUploads(HTTPException):
-    """The address stores as much as it may (429), or all addresses together do (503)."""
+class TooManyUploads(SenderRefused):
+    """Raised when the address stores as much as it may (429), or all addresses together do (503)."""
 
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
-        wait = max(1, ceil(seconds))
-        message = (
-            f"uploads of {who} take {most / 1e6:,g} MB, the most that is kept; try again in {wait} s, when "
-            "the oldest is deleted, or check the file on your own machine: python -m submissions check FILE"
+        problem = (
+            f"uploads of {who} take {most / 1e6:,g} MB, the most that is kept until the oldest is deleted"
         )
-        super().__init__(status, message, {"Retry-After": str(wait)})
+        super().__init__(status, problem, max(1, ceil(seconds)))
 
 
 class UploadStore:

@@ -315,18 +315,15 @@ class UploadQueue:
             slot.release()
 
     def require_room(self, sender: str) -> None:
-        """Raise QueueFull if a request of the sender would find no place in the queue now."""
+        """Raise QueueFull if a request of the sender would find no place in the queue now; see the class."""
         counts = self._waiting_by_sender()
         is_longest = counts[sender] + 1 >= max(counts.values(), default=0)
         is_full = self.waiting >= self._most_waiting and is_longest
         if counts[sender] >= self._most_waiting_each or is_full:
-            raise self._full(sender)
+            raise QueueFull(REFUSAL_DELAY_SECONDS if self.is_heavy(sender) else 0.0)
 
     def _waiting_by_sender(self) -> Counter[str]:
         return Counter(sender for sender, _ in self._waiting)
-
-    def _full(self, sender: str) -> QueueFull:
-        return QueueFull(REFUSAL_DELAY_SECONDS if self.is_heavy(sender) else 0.0)
 
     def _end(self, sender: str, is_heavy: bool, begun: float) -> None:
         seconds = self._clock() - begun
@@ -337,8 +334,9 @@ class UploadQueue:
 
     async def _enter(self, sender: str) -> bool:
         """Wait for a slot; return whether it is the one for heavy senders."""
-        if not self._make_room(sender):
-            raise self._full(sender)
+        self.require_room(sender)
+        if self.waiting >= self._most_waiting:
+            self._refuse_last_of_longest()
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((sender, waiter))
         self._fill_slots()
@@ -352,19 +350,12 @@ class UploadQueue:
                 self._fill_slots()
             raise
 
-    def _make_room(self, sender: str) -> bool:
-        """Return whether one more request of a sender may wait; see the class."""
-        counts = self._waiting_by_sender()
-        if counts[sender] >= self._most_waiting_each:
-            return False
-        if self.waiting < self._most_waiting:
-            return True
-        longest, number = counts.most_common(1)[0]
-        if number <= counts[sender] + 1:
-            return False
-        places = [place for place, (name, _) in enumerate(self._waiting) if name == longest]
-        self._waiting.pop(places[-1])[1].set_exception(QueueFull())
-        return True
+    def _refuse_last_of_longest(self) -> None:
+        """Refuse the last request of the sender with the most in the queue."""
+        longest, _ = self._waiting_by_sender().most_common(1)[0]
+        last = next(each for each in reversed(self._waiting) if each[0] == longest)
+        self._waiting.remove(last)
+        last[1].set_exception(QueueFull())
 
     def _leave(self, sender: str, is_heavy: bool) -> None:
         self._heavy_running -= is_heavy

@@ -150,8 +150,6 @@ def _as_text(logger: Any, method: str, event: Event) -> str:
 
 logger = logging.getLogger("space.requests")
 HEADER: Final = "X-Request-ID"
-ROUTE: Final = "arb_route"
-"""Key of the scope under which a middleware that answers by itself says what the metrics call it."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _NAMES_A_FILE: Final = re.compile(r"(/file=|/file/|/stream/|/upload).*", re.DOTALL)
@@ -221,4 +219,4 @@ def route_of(scope: Scope) -> str:
 
     What no route matched is ``other``: whoever asks for many addresses makes no new line in the metrics.
     """
-    return scope.get(ROUTE) or getattr(scope.get("route"), "path", None) or "other"
+    return getattr(scope.get("route"), "path", None) or "other"

@@ -47,24 +47,31 @@ class Metrics:
         )  # fmt: skip
         self._routes: set[str] = set()
 
-    def watch_queue(self, waiting: Callable[[], int]) -> None:
-        """Ask ``waiting`` for the number of records that are not yet durable, whenever metrics are read."""
-        self._waiting.set_function(waiting)
+    def watch(self, service: SubmissionsApp) -> None:
+        """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio.
 
-    def watch_service(self, service: SubmissionsApp) -> None:
-        """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio."""
+        It is asked for the number of records that are not yet durable whenever metrics are read.
+        """
         service.intake.listeners.append(self._count)
+        self._waiting.set_function(service.durability.waiting)
 
     def _count(self, result: Upload | SubmissionView | Exception) -> None:
         match result:
             case Upload(check=check):
                 self.checks.labels("acceptable" if check.acceptable else "not acceptable").inc()
+                return
             case SubmissionView(receipt=receipt):
-                self.submissions.labels(receipt.status if receipt.is_new else "sent again").inc()
+                outcome = receipt.status if receipt.is_new else "sent again"
+            case RateLimited():
+                outcome = "limited"
+            case PermissionDenied():
+                outcome = "not allowed"
+            case SubmissionError():
+                outcome = "refused"
             case _:
-                self.submissions.labels(_outcome_of(result)).inc()
-                if not isinstance(result, SubmissionError):
-                    self.failures.labels("submission").inc()
+                outcome = "failed"
+                self.failures.labels("submission").inc()
+        self.submissions.labels(outcome).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answer; status 0 is a client that left before there was one."""
@@ -76,14 +83,6 @@ class Metrics:
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
-
-
-def _outcome_of(error: Exception) -> str:
-    outcomes = {RateLimited: "limited", PermissionDenied: "not allowed", SubmissionError: "refused"}
-    for kind, outcome in outcomes.items():
-        if isinstance(error, kind):
-            return outcome
-    return "failed"
 
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

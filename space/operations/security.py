@@ -15,11 +15,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from space.web.http_errors import RenderError, wants_page
+from space.web.http_errors import RenderError, error_response
 
 HUB: Final = "https://huggingface.co"
 _INLINE_SCRIPT: Final = re.compile(
@@ -104,7 +104,6 @@ def security_headers(on_space: bool) -> dict[str, str]:
     return headers if on_space else {**headers, "X-Frame-Options": "SAMEORIGIN"}
 
 
-NOT_FOUND: Final = "Not Found"
 _CLOSED: Final = re.compile(
     r"/monitoring(/.*)?|/logout|/login/?|/openapi\.json|/manifest\.json|/pwa_icon(/.*)?|/svelte/.*|/submit/"
     r"|/gradio_api/(?!(upload|upload_progress|queue/join|queue/data|cancel|reset|info/?|app_id/?|file=/.*)\Z).*",
@@ -126,9 +125,7 @@ class ClosedRoutes:
         path = scope.get("path", "")
         if scope["type"] != "http" or (self._serves(path) and not is_closed(path)):
             return self._app
-        if not wants_page(path, Headers(scope=scope)):
-            return JSONResponse({"detail": NOT_FOUND}, 404)
-        return self._render_error(NOT_FOUND, NOT_FOUND, 404)
+        return error_response(HTTPConnection(scope), 404, "Not Found", self._render_error)
 
 
 def is_closed(path: str) -> bool:

@@ -9,18 +9,16 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Final
 
 from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import HTTPException, Request, Response
-from fastapi.responses import JSONResponse
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import MutableHeaders
 from starlette.formparsers import MultiPartException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from space.web.http_errors import RenderError, sentence, wants_page
+from space.web.http_errors import RenderError, error_response
 from submissions.errors import TemporarilyClosed
 
 FORM_BYTES: Final = 64_000
@@ -193,12 +191,7 @@ class BodyLimits:
     def _answer(
         self, scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None
     ) -> Response:
-        request = Request(scope)
-        if self._render_error is None or not wants_page(request.url.path, request.headers):
-            return JSONResponse({"detail": message}, status, headers)
-        answer = self._render_error(HTTPStatus(status).phrase.capitalize(), sentence(message), status)
-        answer.headers.update(headers or {})
-        return answer
+        return error_response(Request(scope), status, message, self._render_error, headers)
 
 
 def form_problem(content_type: str) -> str | None:

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
+from starlette.requests import HTTPConnection
 
 from arb.core.judge_info import DeclarationError
 from leaderboard.errors import ErrorTagInvalid
@@ -59,12 +60,8 @@ def add_error_handlers(
     """Register the handlers; ``render_error`` makes the page of an error outside ``/api``."""
 
     def problem(request: Request, status: int, message: str, headers=None, **more: Any) -> Response:
-        if render_error and wants_page(request.url.path, request.headers):
-            page = render_error(HTTPStatus(status).phrase.capitalize(), sentence(message), status)
-            page.headers.update(headers or {})
-            return page
         key = "error" if request.url.path == SUBMITTING else "detail"
-        return JSONResponse({key: message, **more}, status, headers)
+        return error_response(request, status, message, render_error, headers, {key: message, **more})
 
     async def refused(request: Request, error: SubmissionError) -> Response:
         return problem(request, 403 if isinstance(error, PermissionDenied) else 409, str(error))
@@ -110,6 +107,25 @@ def add_error_handlers(
         (StarletteHTTPException, http_error),
     ):
         app.add_exception_handler(kind, handler)
+
+
+def error_response(
+    request: HTTPConnection,
+    status: int,
+    message: str,
+    render_error: RenderError | None,
+    headers: Mapping[str, str] | None = None,
+    content: Mapping[str, Any] | None = None,
+) -> Response:
+    """Return an error: as a page if a browser asked for one, else as JSON.
+
+    The JSON is ``content``, or the message under ``detail``.
+    """
+    if render_error is None or not wants_page(request.url.path, request.headers):
+        return JSONResponse(content or {"detail": message}, status, headers)
+    page = render_error(HTTPStatus(status).phrase.capitalize(), sentence(message), status)
+    page.headers.update(headers or {})
+    return page
 
 
 def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:

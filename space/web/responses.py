@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -91,35 +92,28 @@ class StaticAssets:
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder = folder
-        self._answers: dict[str, CachedResponse] = {}
-        self._addresses: dict[tuple[str, ...], str | None] = {}
-        self._styles: dict[tuple[str, ...], Markup] = {}
+        self._bundles: dict[str, CachedResponse] = {}
+        self._joined = cache(self._read_joined)
 
     def style(self, assets: Sequence[str] = ()) -> Markup:
         """The styles of a page, for its ``<style>``: the common ones and its own."""
-        names = tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))
-        if names not in self._styles:
-            self._styles[names] = Markup(self._joined(names))
-        return self._styles[names]
+        return Markup(self._joined(tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))))
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
         """The addresses of the scripts of a page: the common ones (with HTMX where asked for) and its own."""
         common = (*COMMON, *_HTMX_SCRIPTS) if HTMX in assets else COMMON
         own = [name for name in assets if name not in (*COMMON, HTMX)]
-        groups = (tuple(f"{name}.js" for name in group) for group in (common, own))
-        return [address for names in groups if (address := self._address(names))]
-
-    def _address(self, names: tuple[str, ...]) -> str | None:
-        """Return where these scripts are served as one; None if none of them exists."""
-        if names not in self._addresses:
-            body, path = self._joined(names).encode(), None
+        addresses = []
+        for group in (common, own):
+            body = self._joined(tuple(f"{name}.js" for name in group)).encode()
             if body:
-                path = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
-                self._answers[path] = CachedResponse.of(body, SCRIPT)
-            self._addresses[names] = path
-        return self._addresses[names]
+                address = f"/bundles/{hashlib.sha256(body).hexdigest()[:16]}.js"
+                addresses.append(address)
+                if address not in self._bundles:
+                    self._bundles[address] = CachedResponse.of(body, SCRIPT)
+        return addresses
 
-    def _joined(self, names: Sequence[str]) -> str:
+    def _read_joined(self, names: tuple[str, ...]) -> str:
         files = [self._folder / name for name in names]
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
@@ -129,7 +123,7 @@ class StaticAssets:
 
         @router.get("/bundles/{name}", include_in_schema=False)
         async def bundle(name: str, request: Request) -> Response:  # from memory: needs no thread
-            found = self._answers.get(f"/bundles/{name}")
+            found = self._bundles.get(f"/bundles/{name}")
             return found.answer(request, FOR_GOOD) if found else Response(status_code=404)
 
         return router

@@ -7,6 +7,7 @@ A label set holds the annotations of this suite; trajectories that nobody has an
 label set before says of them.
 """
 
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -26,9 +27,9 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.annotation_state import (
     AnnotationState,
-    AnnotationStateCache,
     Draft,
     finished_annotations,
+    fold_annotations,
     open_questions,
 )
 from submissions.labels.assignment import chosen, known_answers, new_assignments, with_gold
@@ -37,8 +38,16 @@ from submissions.labels.decisions import newest_decisions, with_decisions
 from submissions.labels.versions import LabelVersion, published_versions, serves_records
 from submissions.moderation.actions import checked_line, require_maintainer
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import transaction
-from submissions.records.event_log import Event, Kind, add_event, lock_event_log
+from submissions.records.database import snapshot, transaction
+from submissions.records.event_log import (
+    ANNOTATION_KINDS,
+    Event,
+    Kind,
+    add_event,
+    events_after,
+    lock_event_log,
+    number_of_events,
+)
 from submissions.scoring.rescore import publish
 
 EARLIER: Final = "earlier-"
@@ -126,11 +135,25 @@ class AnnotationService:
     def __init__(self, service: SubmissionsApp) -> None:
         self.service = service
         self.engine, self.suite, self.clock = service.engine, service.suite, service.clock
-        self._states = AnnotationStateCache(service.engine, service.suite)
+        self._lock = threading.Lock()
+        self._known: tuple[int, AnnotationState] = (0, AnnotationState(questions=service.suite.questions))
         self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
     def now(self) -> AnnotationState:
-        return self._states.now()
+        """Return the state of now, with the events of other processes too."""
+        with snapshot(self.engine) as session:
+            return self._state_at(session)
+
+    def _state_at(self, session: Session) -> AnnotationState:
+        """Return the state at the session's moment, or a later one; only new events are folded."""
+        last = number_of_events(session)
+        with self._lock:
+            sequence, state = self._known
+            if last > sequence:
+                events = events_after(session, sequence, kinds=ANNOTATION_KINDS)
+                state = fold_annotations(state, events, lambda name: self.suite.find(name) is not None)
+                self._known = (last, state)
+            return state
 
     def is_annotator(self, account: str) -> bool:
         return self.now().annotator_of(account) is not None
@@ -380,5 +403,6 @@ class AnnotationService:
         return add_event(session, kind, actor.name, self.clock(), body)
 
     def _state(self, session: Session) -> AnnotationState:
+        """Return the state, which nobody else changes until the transaction ends."""
         lock_event_log(session)
-        return self._states.within(session)
+        return self._state_at(session)

@@ -4,18 +4,14 @@ Answers are in it, so that no repr of its parts shows one.
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from pydantic import Field
-from sqlalchemy import Engine
-from sqlalchemy.orm import Session
 
-from arb.core.suite import Suite
 from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.labels.agreement import OpenItem, open_items
 from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation
@@ -23,8 +19,7 @@ from submissions.errors import SubmissionError
 from submissions.intake.accounts import is_same_name
 from submissions.labels.decisions import Decision, discussion_decision
 from submissions.moderation.actions import is_utf8
-from submissions.records.database import snapshot
-from submissions.records.event_log import ANNOTATION_KINDS, Event, events_after, number_of_events
+from submissions.records.event_log import Event
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 FIRST, SECOND, GOLD = 1, 2, 0
@@ -334,46 +329,12 @@ def fold_annotations(
 def _saved_answers(event: Event) -> SavedAnswers:
     body = event.body
     answers = {question: answer for question, answer in body["answers"].items() if answer}
+    recorded = {each.name: body[each.name] for each in fields(Draft) if each.name in body}
     return SavedAnswers(
-        answers=MappingProxyType(answers),
-        comment=body["comment"],
-        seconds=body["seconds"],
-        is_done=body["is_done"],
-        step=body.get("step"),
-        flag=body.get("flag", ""),
-        is_skipped=body.get("is_skipped", False),
-        client=body.get("client", ""),
+        **{**recorded, "answers": MappingProxyType(answers)},
         at=datetime.fromisoformat(body["answered_at"]) if "answered_at" in body else event.at,
         sequence=event.sequence,
     )
-
-
-class AnnotationStateCache:
-    """Caches the state of a suite. Safe for threads; other processes' events are seen at the next call."""
-
-    def __init__(self, engine: Engine, suite: Suite) -> None:
-        self._engine, self._suite = engine, suite
-        self._lock = threading.Lock()
-        self._known: tuple[int, AnnotationState] = (0, AnnotationState(questions=suite.questions))
-
-    def now(self) -> AnnotationState:
-        with snapshot(self._engine) as session:
-            return self.within(session)
-
-    def within(self, session: Session) -> AnnotationState:
-        """The state at the session's moment, or a later one; in a transaction: before it adds an event."""
-        last = number_of_events(session)
-        with self._lock:
-            sequence, state = self._known
-            if last > sequence:
-                state = fold_annotations(
-                    state, events_after(session, sequence, kinds=ANNOTATION_KINDS), self._is_known
-                )
-                self._known = (last, state)
-            return state
-
-    def _is_known(self, trajectory_id: str) -> bool:
-        return self._suite.find(trajectory_id) is not None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

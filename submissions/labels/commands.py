@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -47,10 +47,9 @@ def invite(
 
     Each gets an opaque id, the one it had before where it was invited once.
     """
-    with records_to_write() as service:
-        annotations, actor = _annotations(service), _maintainer(maintainer)
+    with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.invite(name, actor))
-    _report([{"account": name, "annotator": who} for name, who in found], problems, as_json)
+    _report(found, problems, as_json)
     if not as_json:
         next_step("assign trajectories to them", "submissions", "annotate", "assign")
 
@@ -63,10 +62,9 @@ def uninvite(
 
     What is finished stays, the next assignment gives the rest to others.
     """
-    with records_to_write() as service:
-        annotations, actor = _annotations(service), _maintainer(maintainer)
+    with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.uninvite(name, actor))
-    _report([{"account": name, "annotator": None} for name, _ in found], problems, as_json)
+    _report(dict.fromkeys(found), problems, as_json)
 
 
 @app.command()
@@ -89,10 +87,10 @@ def assign(
 
     Evenly over benchmarks and people, of what the built dataset has; earlier assignments stay.
     """
-    with records_to_write() as service, _reported_errors():
-        available, actor = _ids_in_dataset(service), _maintainer(maintainer)
+    with _annotation_as(maintainer) as (annotations, actor):
+        available = _ids_in_dataset(annotations.service)
         shares = percent_twice / 100, percent_gold / 100
-        added = _annotations(service).assign(split, most, shares[0], seed, available, actor, shares[1])
+        added = annotations.assign(split, most, shares[0], seed, available, actor, shares[1])
     if as_json:
         print_json({"assignments": added})
     else:
@@ -106,11 +104,11 @@ def status(as_json: JsonOption = False) -> None:
 
     Open questions come with the answers, which are labels: keep what it prints as private.
     """
-    from submissions.labels.annotation_service import progress_of_annotators
+    from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
     from submissions.labels.annotation_state import discussion_items
 
     service = open_records()
-    state = _annotations(service).now()
+    state = AnnotationService(service).now()
     annotators = progress_of_annotators(state)
     items = [item for item in discussion_items(state, None, is_maintainer=True) if item.open]
     finished = {trajectory_id for trajectory_id, who in state.saved if state.is_done(trajectory_id, who)}
@@ -178,8 +176,8 @@ def resolve(
     if (decisions is None) != (None not in (trajectory_id, question, answer)):
         stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
     rows = _decisions(decisions) if decisions else [(trajectory_id, question, answer, reason)]
-    with records_to_write() as service, _reported_errors():
-        found = _annotations(service).resolve_all(rows, _maintainer(maintainer))
+    with _annotation_as(maintainer) as (annotations, actor):
+        found = annotations.resolve_all(rows, actor)
     if as_json:
         print_json({"decided": found})
     else:
@@ -206,11 +204,10 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
     """
     from submissions.scoring.rescore import rescore
 
-    with _reported_errors(), records_to_write() as service:
-        actor = _maintainer(maintainer)
-        version = _annotations(service).publish(actor, why)
-        is_served = service.label_version == version.version
-        rescored = rescore(service, actor) if is_served else None
+    with _annotation_as(maintainer) as (annotations, actor):
+        version = annotations.publish(actor, why)
+        is_served = annotations.service.label_version == version.version
+        rescored = rescore(annotations.service, actor) if is_served else None
     if as_json:
         found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
         print_json({**found, "rescored": rescored and rescored.to_json()})
@@ -297,21 +294,25 @@ def import_answers(
     from leaderboard.labels.labels import LabelsInvalid, write_annotations
     from leaderboard.labels.source import LabelsUnavailable
     from submissions.errors import SubmissionError
+    from submissions.labels.annotation_service import AnnotationService
 
     names = dict(each.partition("=")[::2] for each in person or [])
     if not all(names.values()):
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
-    with records_to_write() if out is None else nullcontext(open_records()) as service:
+    opened = (
+        _annotation_as(maintainer) if out is None else nullcontext((AnnotationService(open_records()), None))
+    )
+    with opened as (annotations, actor):
+        service = annotations.service
         try:
             found, left_out = _read_answers(service, file, file_format)
             found = [replace(each, annotator=names.get(each.person or "", each.person)) for each in found]
             if out is None:
-                added = _annotations(service).import_answers(found, _maintainer(maintainer))
+                added = annotations.import_answers(found, actor)
             else:
-                annotations = with_opaque_annotators(found)
-                write_annotations(annotations, out, service.suite.questions)
+                write_annotations(with_opaque_annotators(found), out, service.suite.questions)
                 added = len(found)
         except (AnnotationsInvalid, LabelsInvalid, LabelsUnavailable, SubmissionError) as problem:
             lines = problem.problems if isinstance(problem, AnnotationsInvalid) else [str(problem)]
@@ -332,46 +333,36 @@ def import_answers(
 
 
 @contextmanager
-def _reported_errors() -> Iterator[None]:
-    """End the command with one line for a SubmissionError."""
-    from submissions.errors import SubmissionError
-
-    try:
-        yield
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
-
-
-def _annotations(service: SubmissionsApp) -> AnnotationService:
+def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
+    """Open annotation for a command in a maintainer's name; a refusal ends the command with its message."""
+    from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
 
-    return AnnotationService(service)
+    with records_to_write() as service:
+        yield AnnotationService(service), Actor(maintainer, is_maintainer=True)
 
 
-def _maintainer(name: str) -> Actor:
-    from submissions.intake.accounts import Actor
-
-    return Actor(name, is_maintainer=True)
-
-
-def _of_each(names: Iterable[str], act: Any) -> tuple[list[tuple[str, Any]], list[str]]:
-    """What an action gave for each name, and the problems of those for whom it was refused."""
+def _of_each(names: Iterable[str], act: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return what an action gave for each name, and the problems of those for whom it was refused."""
     from submissions.errors import SubmissionError
 
-    found, problems = [], []
+    found, problems = {}, []
     for name in dict.fromkeys(names):
         try:
-            found.append((name, act(name)))
+            found[name] = act(name)
         except SubmissionError as problem:
             problems.append(f"{name}: {problem}")
     return found, problems
 
 
-def _report(found: Sequence[Mapping[str, Any]], problems: Sequence[str], as_json: bool) -> None:
+def _report(annotators: Mapping[str, str | None], problems: Sequence[str], as_json: bool) -> None:
+    """Print the annotator of each account, None for one that is no longer invited."""
     if as_json:
-        print_json({"accounts": found, "problems": problems})
-    for each in () if as_json else found:
-        typer.echo(f"{each['account']}: {each['annotator'] or 'no longer invited'}")
+        accounts = [{"account": account, "annotator": who} for account, who in annotators.items()]
+        print_json({"accounts": accounts, "problems": problems})
+    else:
+        for account, who in annotators.items():
+            typer.echo(f"{account}: {who or 'no longer invited'}")
     if problems:
         stop("\n".join(problems), code=1)
 

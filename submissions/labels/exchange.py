@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
-from xml.etree import ElementTree
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.annotation import Annotation
 from arb.core.suites.questions import Question
@@ -36,6 +37,7 @@ LONGEST_OBSERVATION: Final = 20_000
 IMAGES: Final = "images"
 LOCAL_FILES: Final = "/data/local-files/?d="
 """Where Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""
+TEMPLATES: Final = Path(__file__).parent / "templates"
 _LONGEST_NAME: Final = 200
 _STEP_COLUMNS: Final = ("num", "url", "reasoning", "action", "last_action_error", "text", "screenshot")
 _STEP_LINES: Final = (
@@ -127,38 +129,19 @@ def write_label_studio(
 
 
 def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -> str:
-    """The labelling configuration of Label Studio for the questions of a suite.
+    """Return the labelling configuration of Label Studio for the questions of a suite.
 
     A choice is shown by its title and exported as its value (its alias). What stands in the trajectory is
     plain text: nothing an agent wrote is read as markup.
     """
-    view = ElementTree.Element("View")
-
-    def add(tag: str, within: ElementTree.Element = view, **attributes: str) -> ElementTree.Element:
-        return ElementTree.SubElement(within, tag, attributes)
-
-    add("Header", value="Goal")
-    add("Text", name="trajectory_goal", value="$goal")
-    add("Header", value="What happened")
-    add("Text", name="trajectory_steps", value="$steps")
-    if has_pictures:
-        add("Image", name="trajectory_screenshots", valueList="$screenshots")
-    for question in questions:
-        add("Header", value=_literal(question.text))
-        choices = add(
-            "Choices", name=question.name, toName="trajectory_goal", choice="single", required="true",
-            requiredMessage=_literal(f"{question.title}: choose an answer, or Unsure"), showInline="true",
-        )  # fmt: skip
-        for answer in question.choices:
-            add("Choice", choices, value=_literal(answer.title), alias=answer.value)
-    add("TextArea", name="comment", toName="trajectory_goal", placeholder="A comment for others", rows="3")
-    ElementTree.indent(view)
-    return ElementTree.tostring(view, encoding="unicode") + "\n"
-
-
-def _literal(text: str) -> str:
-    """A text that Label Studio does not take for the name of a variable."""
-    return f" {text}" if text.startswith("$") else text
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    # Label Studio takes a text that begins with $ for the name of a variable.
+    environment.filters["literal"] = lambda text: f" {text}" if text.startswith("$") else text
+    template = environment.get_template("label_studio.xml.j2")
+    return template.render(questions=questions, has_pictures=has_pictures)
 
 
 def write_argilla(
@@ -176,8 +159,9 @@ def write_argilla(
             pictures = "\n\n".join(
                 f"![{Path(file).stem}]({at})" for (file, _), at in zip(item.pictures, addresses, strict=True)
             )
-            fields = {"goal": item.goal or "–", "steps": item.steps or "–", "screenshots": pictures or "–"}
-            records.append({"id": item.token, "fields": _named(fields), "metadata": {}, "suggestions": {},
+            texts = {"goal": item.goal, "steps": item.steps, "screenshots": pictures}
+            fields = {f"trajectory_{name}": text or "–" for name, text in texts.items()}
+            records.append({"id": item.token, "fields": fields, "metadata": {}, "suggestions": {},
                             "responses": {}, "vectors": {}, "status": "pending"})  # fmt: skip
         settings = _argilla_settings(questions, _guide(questions, guidelines))
         (folder / ".argilla").mkdir()
@@ -188,36 +172,16 @@ def write_argilla(
     return len(records)
 
 
-def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields under names that no question has."""
-    return {f"trajectory_{name}": value for name, value in fields.items()}
-
-
 def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[str, Any]:
-    titles = _named({"goal": "Goal", "steps": "What happened", "screenshots": "Screenshots"})
-    fields = [
-        {"name": name, "title": title, "required": True,
-         "settings": {"type": "text", "use_markdown": name == "trajectory_screenshots"}}
-        for name, title in titles.items()
-    ]  # fmt: skip
+    """Return the settings of a dataset: the fields of ours have names that no question has."""
+    settings = json.loads((TEMPLATES / "argilla_settings.json").read_text(encoding="utf-8"))
     asked = [
         {"name": question.name, "title": question.title, "description": question.text, "required": True,
          "settings": {"type": "label_selection",
                       "options": [{"value": a.value, "text": a.title} for a in question.choices]}}
         for question in questions
     ]  # fmt: skip
-    comment = {"name": "comment", "title": "Comment", "description": "A comment for others.",
-               "required": False, "settings": {"type": "text", "use_markdown": False}}  # fmt: skip
-    return {
-        "guidelines": guidelines,
-        "fields": fields,
-        "questions": [*asked, comment],
-        "vectors": [],
-        "metadata": [],
-        "allow_extra_metadata": False,
-        "distribution": {"strategy": "overlap", "min_submitted": 1},
-        "mapping": None,
-    }
+    return {**settings, "guidelines": guidelines, "questions": [*asked, *settings["questions"]]}
 
 
 def _guide(questions: Sequence[Question], guidelines: str) -> str:

@@ -40,6 +40,12 @@ SOURCE: Final = "records"
 """What ARB_LABELS says, before a colon and a version, where the labels are those published here."""
 
 
+_AS_RECORDED: Final = (
+    "version", "file_sha256", "why", "labelled", "replaces", "base", "guidelines_sha256",
+)  # fmt: skip
+"""Fields of a version that its event holds as they are."""
+
+
 @dataclass(frozen=True)
 class LabelVersion:
     """A published label set. ``changes`` counts trajectories of test by question: no label, no id is in it.
@@ -88,20 +94,14 @@ def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
     asked = [event.body["guidelines_sha256"] for event in own]
     return [
         LabelVersion(
-            version=event.body["version"],
-            file_sha256=event.body["file_sha256"],
+            **{name: event.body[name] for name in _AS_RECORDED if name in event.body},
             at=event.at,
             by=event.actor,
-            why=event.body["why"],
-            labelled=event.body["labelled"],
             changes=MappingProxyType(event.body["changes"]),
             sequence=event.sequence,
-            replaces=event.body.get("replaces"),
-            base=event.body.get("base"),
             corrections=tuple(
                 recorded_correction(each, event.at) for each in event.body.get("corrections", ())
             ),
-            guidelines_sha256=now,
             questions_changed=before not in (None, now),
         )
         for event, before, now in zip(own, [None, *asked], asked, strict=False)

@@ -14,8 +14,7 @@ from arb.core.suites.profile import OPTIONAL_PAGES
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from leaderboard.board.export import every_eval_ever
 from space.app import create_app
-from space.deploy.deployer import Deployment
-from space.deploy.deployer import render_card as render_space_card
+from space.deploy.deployer import Deployment, render_file
 from submissions.app import SubmissionsApp
 from submissions.hub.board_copy import board_files
 from tests.space.test_permissions import routes_of
@@ -168,7 +167,7 @@ def test_what_goes_to_the_hub_names_the_suite(ours):
     deployment = Deployment(
         "lab/board", "lab/ours", "lab/records", None, suite.name, "none", ("ada",), suite.profile
     )
-    space = render_space_card(deployment)
+    space = render_file("README.md", deployment)
     counts = {"dev": {"shop": 1}, "test": {"shop": 2}}
     rows = {"trajectories": {"dev": 1, "test": 2}}
     card = render_card(CardFacts(suite.name, counts, rows, profile=suite.profile))

@@ -22,7 +22,7 @@ def settings(suite_folder, tmp_path_factory):
     """Settings of the running application, with one submission recorded before it starts."""
     settings = settings_for(suite_folder, tmp_path_factory.mktemp("app") / "state", max_upload_bytes=100_000)
     service = SubmissionsApp(settings)
-    send(service, verdicts(service.suite), judge="<b>Recorded</b>")
+    send(service, verdicts(service.suite))
     return settings
 
 
@@ -60,11 +60,6 @@ def dropped(path: str) -> dict:
 
 
 # Starting
-
-
-def test_the_app_serves_its_pages_and_the_board(client):
-    for path in ("/", "/submit", "/about", "/healthz", "/api/board.json", "/api/board.csv"):
-        assert client.get(path).status_code == 200, path
 
 
 def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, monkeypatch):
@@ -184,15 +179,6 @@ def test_an_upload_over_the_limit_is_refused_and_not_stored(client, settings, up
     ] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["../../../escape.jsonl", "/etc/escape.jsonl", "<img src=x>.jsonl", "a\x00b.jsonl"]
-)
-def test_an_uploaded_file_stays_in_the_folder_for_uploads(client, uploads, name):
-    answer = client.post("/gradio_api/upload", files={"files": (name, b"{}\n")})
-    if answer.status_code == 200:
-        assert Path(answer.json()[0]).resolve().is_relative_to(uploads.resolve())
-
-
 # What answers give away
 
 
@@ -222,12 +208,6 @@ def test_no_page_gives_away_labels_tasks_or_paths(client, settings, tmp_path):
         ]
         hidden += [task for _, task in TASKS]
         assert [word for word in hidden if word in text] == [], path
-
-
-def test_hostile_names_are_text_in_the_page_that_is_sent(client):
-    page = client.get("/").text
-    assert "Recorded" in page
-    assert "<b>Recorded</b>" not in page
 
 
 def test_nothing_is_fetched_from_elsewhere(client):

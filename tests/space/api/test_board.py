@@ -171,8 +171,9 @@ def test_the_board_is_served_again_without_making_or_waiting_and_anew_after_a_su
         patched.setattr(filled.records, "board", lambda: pytest.fail("the records were read"))
         assert plain(rest_client, "/api/board.json").content == first.content
     send(filled, verdicts(filled.suite, misses=3), judge="Gamma")
-    found = plain(rest_client, "/api/board.json").json()["rows"]
-    assert {row["judge"] for row in found} == {"Alpha", "Beta", "Gamma"}
+    again = plain(rest_client, "/api/board.json", **{"if-none-match": first.headers["etag"]})
+    assert again.headers["etag"] != first.headers["etag"]
+    assert {row["judge"] for row in again.json()["rows"]} == {"Alpha", "Beta", "Gamma"}
 
 
 @pytest.mark.parametrize("sent", ["W/{}", '"other", {}', "*", '"a" ,{}'])
@@ -185,15 +186,6 @@ def test_a_tag_is_known_in_every_way_that_clients_send_it(rest_client, sent):
 @pytest.mark.parametrize("sent", ['"other"', "", '""', "rubbish,,", '"'])
 def test_another_tag_gets_the_board(rest_client, sent):
     assert plain(rest_client, "/api/board.json", **{"if-none-match": sent}).status_code == 200
-
-
-def test_a_new_submission_changes_the_tag_and_the_board(rest_client, filled):
-    first = plain(rest_client, "/api/board.json")
-    send(filled, verdicts(filled.suite), judge="Gamma")
-    again = plain(rest_client, "/api/board.json", **{"if-none-match": first.headers["etag"]})
-    assert again.status_code == 200
-    assert again.headers["etag"] != first.headers["etag"]
-    assert len(again.json()["rows"]) == 3
 
 
 def test_a_client_that_takes_gzip_gets_it_with_a_tag_of_its_own(rest_client):
@@ -301,16 +293,6 @@ def test_other_texts_are_in_the_csv_as_they_are(harmless):
 def test_a_number_below_zero_stays_a_number():
     table = read_csv(board_to_csv(board(row("x", label(cell(1, 9, 9, 1))))))
     assert table["kappa"].tolist() == pytest.approx([-0.8])
-
-
-def test_formulas_are_defused_in_the_csv_and_left_alone_in_the_json(service):
-    name = "=HYPERLINK(1)"
-    send(service, verdicts(service.suite), judge=name, account="@ada")
-    rest_client = client_of(service)
-    (line,) = csv.DictReader(io.StringIO(rest_client.get("/api/board.csv").text))
-    assert (line["judge"], line["account"]) == (f"'{name}", "'@ada")
-    (found,) = rest_client.get("/api/board.json").json()["rows"]
-    assert (found["judge"], found["account"]) == (name, "@ada")
 
 
 # Health

@@ -13,8 +13,11 @@ import uvicorn
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from space.app import create_app
+from tests.support.hub_server.answers import Account
+from tests.support.hub_server.server import running_hub
 from tests.support.submissions import settings_for, verdicts
 
+HOST = "ada-board.hf.space"
 DECLARED = {"judge": "My judge", "kind": "LLM judge", "inputs": "caption", "test_labels_used": "no"}
 
 
@@ -62,3 +65,16 @@ def space(suite_folder, tmp_path_factory) -> Iterator[Running]:
     settings = settings_for(suite_folder, folder / "state", max_upload_bytes=100_000)
     with running(settings, folder / "files") as found:
         yield found
+
+
+@pytest.fixture
+def space_on_the_hub(suite_folder, tmp_path) -> Iterator[Running]:
+    """A running Space whose readers have accounts on the Hub; Ada has a token."""
+    settings = settings_for(
+        suite_folder, tmp_path / "state", secret="eab69819ef1c1cd52f14e04168d8698e", space_id="ada/board",
+        space_host=HOST, state_lasts=True,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
+        hub.api.accounts["hf_token_of_ada"] = Account("ada")
+        with running(settings, tmp_path / "files") as found:
+            yield found

@@ -10,8 +10,6 @@ from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
 from tests.space.gradio_app.conftest import DECLARED, running
-from tests.support.hub_server.answers import Account
-from tests.support.hub_server.server import running_hub
 from tests.support.submissions import SECRET_ANNOTATOR, TASKS, settings_for
 
 
@@ -148,19 +146,13 @@ def test_checks_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
         assert httpx.post(space.url + "/api/check", files={"file": b"{}"}).status_code == 429
 
 
-def test_on_a_space_a_token_says_who_submits(suite_folder, tmp_path):
-    settings = settings_for(
-        suite_folder, tmp_path / "state", secret="eab69819ef1c1cd52f14e04168d8698e", space_id="ada/board",
-        space_host="ada-board.hf.space", state_lasts=True,
-    )  # fmt: skip
-    with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
-        hub.api.accounts["hf_token_of_ada"] = Account("ada")
-        with running(settings, tmp_path / "files") as space:
-            path = space.file(space.valid())
-            known = Client(space.url, token="hf_token_of_ada", verbose=False)
-            found = known.predict(handle_file(path), **DECLARED, api_name="/submit")
-            assert found["account"] == "ada"
-            for token in (None, "hf_nobody_knows_it"):
-                stranger = Client(space.url, token=token or False, verbose=False)
-                with pytest.raises(AppError, match=r"sign in|token"):
-                    stranger.predict(handle_file(path), **DECLARED, account="ada", api_name="/submit")
+def test_on_a_space_a_token_says_who_submits(space_on_the_hub):
+    space = space_on_the_hub
+    path = space.file(space.valid())
+    known = Client(space.url, token="hf_token_of_ada", verbose=False)
+    found = known.predict(handle_file(path), **DECLARED, api_name="/submit")
+    assert found["account"] == "ada"
+    for token in (None, "hf_nobody_knows_it"):
+        stranger = Client(space.url, token=token or False, verbose=False)
+        with pytest.raises(AppError, match=r"sign in|token"):
+            stranger.predict(handle_file(path), **DECLARED, account="ada", api_name="/submit")

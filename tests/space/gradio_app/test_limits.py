@@ -152,7 +152,7 @@ def test_a_small_file_counts_for_what_it_takes_of_a_disk(store):
     for number in range(most):
         store._holdings.add(Path(str(number)), "a", uploads.SMALLEST)
     store._forget_deleted = lambda sender: None
-    with pytest.raises(HTTPException, match="429"):
+    with pytest.raises(HTTPException, match="uploads of one address"):
         store.require_room("a")
 
 
@@ -318,7 +318,7 @@ def test_a_result_is_dropped_after_its_time_and_so_is_a_session_that_waits_for_n
 @pytest.fixture
 def space(suite_folder, tmp_path, monkeypatch) -> Iterator[Running]:
     monkeypatch.setattr(limits, "MOST_STREAMS_EACH", 3)
-    monkeypatch.setattr(limits, "SWEEP_SECONDS", 3600)  # it would end the streams
+    monkeypatch.setattr("space.app.TIDY_EVERY_SECONDS", 3600)  # it would end the streams
     with running(settings_for(suite_folder, tmp_path / "state"), tmp_path / "files") as found:
         yield found
 

@@ -13,9 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from space.gradio_app.mcp_body import NOT_A_CALL
 from space.gradio_app.mcp_server import MCP_BODY_BYTES
 from space.web.body_limits import JSON_BYTES
-from tests.space.gradio_app.conftest import DECLARED, running
-from tests.support.hub_server.answers import Account
-from tests.support.hub_server.server import running_hub
+from tests.space.gradio_app.conftest import DECLARED, HOST, running
 from tests.support.submissions import SECRET_ANNOTATOR, settings_for
 
 INITIALIZE = {
@@ -140,22 +138,14 @@ def test_checks_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
         assert httpx.post(space.url + "/api/check", files={"file": b"{}"}).status_code == 429
 
 
-def test_on_a_space_a_token_says_who_submits(suite_folder, tmp_path):
-    host = "ada-board.hf.space"
-    settings = settings_for(
-        suite_folder, tmp_path / "state", secret="eab69819ef1c1cd52f14e04168d8698e", space_id="ada/board",
-        space_host=host, state_lasts=True,
-    )  # fmt: skip
-    with pytest.MonkeyPatch.context() as patched, running_hub(patched) as hub:
-        hub.api.accounts["hf_token_of_ada"] = Account("ada")
-        with running(settings, tmp_path / "files") as space:
-            content = space.valid().decode()
-            headers = {"host": host, "authorization": "Bearer hf_token_of_ada"}
-            found = value_of(tool(space, "submit", headers, content=content, **DECLARED))
-            assert found["account"] == "ada"
-            refused = tool(space, "submit", {"host": host}, content=content, **DECLARED, account="ada")
-            assert refused.is_error
-            assert "nobody is signed in" in text_of(refused)
+def test_on_a_space_a_token_says_who_submits(space_on_the_hub):
+    content = space_on_the_hub.valid().decode()
+    headers = {"host": HOST, "authorization": "Bearer hf_token_of_ada"}
+    found = value_of(tool(space_on_the_hub, "submit", headers, content=content, **DECLARED))
+    assert found["account"] == "ada"
+    refused = tool(space_on_the_hub, "submit", {"host": HOST}, content=content, **DECLARED, account="ada")
+    assert refused.is_error
+    assert "nobody is signed in" in text_of(refused)
 
 
 LONG = "x" * 9_000

@@ -9,6 +9,8 @@ import pytest
 from space.operations.admission import BODY_IN_MEMORY, Admission
 from space.operations.limits import QueueFull, UploadQueue, held_slot
 
+pytestmark = pytest.mark.anyio
+
 
 class Door:
     """An application behind the queue that waits for ``go_on``; ``reached`` names the senders in turn."""
@@ -61,141 +63,112 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def run(scene) -> None:
-    asyncio.run(asyncio.wait_for(scene, 60))
+async def test_a_request_waits_for_a_slot_and_its_body_arrives_whole():
+    door = Door(at_once=1, at_once_each=1)
+    large = [b"a" * BODY_IN_MEMORY, b"b" * BODY_IN_MEMORY, b"c"]
+    tasks = [door.ask("ada", body(*large)), door.ask("bob", body(b""))]
+    await settle()
+    assert (door.reached, door.queue.waiting) == (["ada"], 1)
+    door.go_on.set()
+    await asyncio.gather(*tasks)
+    assert (door.reached, door.bodies) == (["ada", "bob"], [b"".join(large), b""])
 
 
-def test_a_request_waits_for_a_slot_and_its_body_arrives_whole():
-    async def scene():
-        door = Door(at_once=1, at_once_each=1)
-        large = [b"a" * BODY_IN_MEMORY, b"b" * BODY_IN_MEMORY, b"c"]
-        tasks = [door.ask("ada", body(*large)), door.ask("bob", body(b""))]
-        await settle()
-        assert (door.reached, door.queue.waiting) == (["ada"], 1)
-        door.go_on.set()
-        await asyncio.gather(*tasks)
-        assert (door.reached, door.bodies) == (["ada", "bob"], [b"".join(large), b""])
-
-    run(scene())
-
-
-def test_a_body_that_does_not_end_holds_no_slot():
-    async def scene():
-        door = Door(at_once=1, at_once_each=1)
-        parts = body(b"x", ends=False)
-        slow = door.ask("slow", parts)
-        await settle()
-        quick = door.ask("ada", body(b"y"))
-        await settle()
-        assert door.reached == ["ada"]
-        door.go_on.set()
-        parts.put_nowait({"type": "http.disconnect"})
-        await asyncio.gather(slow, quick)
-        assert door.reached == ["ada"]
-
-    run(scene())
+async def test_a_body_that_does_not_end_holds_no_slot():
+    door = Door(at_once=1, at_once_each=1)
+    parts = body(b"x", ends=False)
+    slow = door.ask("slow", parts)
+    await settle()
+    quick = door.ask("ada", body(b"y"))
+    await settle()
+    assert door.reached == ["ada"]
+    door.go_on.set()
+    parts.put_nowait({"type": "http.disconnect"})
+    await asyncio.gather(slow, quick)
+    assert door.reached == ["ada"]
 
 
-def test_an_answer_that_nobody_reads_holds_no_slot():
-    async def scene():
-        door, read = Door(at_once=1, at_once_each=1), asyncio.Event()
-        door.go_on.set()
-        unread = door.ask("flood", body(b""), read=read)
-        await settle()
-        await door.ask("ada", body(b""))
-        assert (door.reached, unread.done()) == (["flood", "ada"], False)
-        read.set()
-        await unread
-
-    run(scene())
+async def test_an_answer_that_nobody_reads_holds_no_slot():
+    door, read = Door(at_once=1, at_once_each=1), asyncio.Event()
+    door.go_on.set()
+    unread = door.ask("flood", body(b""), read=read)
+    await settle()
+    await door.ask("ada", body(b""))
+    assert (door.reached, unread.done()) == (["flood", "ada"], False)
+    read.set()
+    await unread
 
 
 @pytest.mark.parametrize(("path", "method"), [("/page", "POST"), ("/file", "GET")])
-def test_other_requests_do_not_wait(path, method):
-    async def scene():
-        door = Door(at_once=1, at_once_each=1)
-        first = door.ask("ada", body(b""))
-        await settle()
-        other = door.ask("bob", body(b""), path, method)
-        await settle()
-        assert door.reached == ["ada", "bob"]
-        door.go_on.set()
-        await asyncio.gather(first, other)
-
-    run(scene())
+async def test_other_requests_do_not_wait(path, method):
+    door = Door(at_once=1, at_once_each=1)
+    first = door.ask("ada", body(b""))
+    await settle()
+    other = door.ask("bob", body(b""), path, method)
+    await settle()
+    assert door.reached == ["ada", "bob"]
+    door.go_on.set()
+    await asyncio.gather(first, other)
 
 
-def test_without_a_place_in_the_queue_the_body_is_not_read():
-    async def scene():
-        door = Door(at_once=1, at_once_each=1, most_waiting_each=1)
-        tasks = [door.ask("flood", body(b"")) for _ in range(2)]
-        await settle()
-        unread = body(b"x")
-        with pytest.raises(QueueFull):
-            await door.ask("flood", unread)
-        assert unread.qsize() == 1
-        door.go_on.set()
-        await asyncio.gather(*tasks)
-
-    run(scene())
+async def test_without_a_place_in_the_queue_the_body_is_not_read():
+    door = Door(at_once=1, at_once_each=1, most_waiting_each=1)
+    tasks = [door.ask("flood", body(b"")) for _ in range(2)]
+    await settle()
+    unread = body(b"x")
+    with pytest.raises(QueueFull):
+        await door.ask("flood", unread)
+    assert unread.qsize() == 1
+    door.go_on.set()
+    await asyncio.gather(*tasks)
 
 
-def test_what_handles_a_request_uses_its_slot_and_waits_for_no_second_one():
-    async def scene():
-        queue, seen = UploadQueue(at_once=1, at_once_each=1), []
-        async with queue.slot("ada") as outer:
-            assert await queue.run("another name of ada", lambda: held_slot()) is outer
-            outer.release()
-            seen.append(held_slot())
-        assert seen == [None]
-        async with queue.slot("bob") as slot:  # it is free
-            assert slot is not outer
-
-    run(scene())
+async def test_what_handles_a_request_uses_its_slot_and_waits_for_no_second_one():
+    queue, seen = UploadQueue(at_once=1, at_once_each=1), []
+    async with queue.slot("ada") as outer:
+        assert await queue.run("another name of ada", lambda: held_slot()) is outer
+        outer.release()
+        seen.append(held_slot())
+    assert seen == [None]
+    async with queue.slot("bob") as slot:  # it is free
+        assert slot is not outer
 
 
-def test_a_task_that_outlives_its_request_waits_for_a_slot_of_its_own():
+async def test_a_task_that_outlives_its_request_waits_for_a_slot_of_its_own():
     """Gradio may start its queue while it handles the first request."""
+    queue, begin, ended = UploadQueue(at_once=1, at_once_each=1), asyncio.Event(), []
 
-    async def scene():
-        queue, begin, ended = UploadQueue(at_once=1, at_once_each=1), asyncio.Event(), []
+    async def later() -> None:
+        await begin.wait()
+        async with queue.slot("gradio"):
+            ended.append("gradio")
 
-        async def later() -> None:
-            await begin.wait()
-            async with queue.slot("gradio"):
-                ended.append("gradio")
-
-        async with queue.slot("ada"):
-            task = asyncio.create_task(later())
-        async with queue.slot("bob"):
-            begin.set()
-            await settle()
-            assert ended == []
-        await task
-
-    run(scene())
+    async with queue.slot("ada"):
+        task = asyncio.create_task(later())
+    async with queue.slot("bob"):
+        begin.set()
+        await settle()
+        assert ended == []
+    await task
 
 
-def test_a_heavy_sender_that_goes_on_waits_for_each_refusal():
-    async def scene():
-        now = [0.0]
-        queue = UploadQueue(at_once=1, at_once_each=1, most_waiting_each=1, clock=lambda: now[0])
-        delays = []
-        for seconds in (0.0, 9.0):  # a heavy sender's files take more than 0.1 s
-            async with queue.slot("junk"):
-                now[0] += seconds
-        async with queue.slot("other"):
-            waiting, light = (
-                asyncio.create_task(queue.run(sender, threading.get_ident), context=Context())
-                for sender in ("junk", "ada")
-            )
-            await settle()
-            for sender in ("junk", "ada"):
-                with pytest.raises(QueueFull) as refused:
-                    queue.require_room(sender)
-                delays.append(refused.value.delay_s)
-        waiting.cancel()
-        await light
-        assert delays == [1.0, 0.0]
-
-    run(scene())
+async def test_a_heavy_sender_that_goes_on_waits_for_each_refusal():
+    now = [0.0]
+    queue = UploadQueue(at_once=1, at_once_each=1, most_waiting_each=1, clock=lambda: now[0])
+    delays = []
+    for seconds in (0.0, 9.0):  # a heavy sender's files take more than 0.1 s
+        async with queue.slot("junk"):
+            now[0] += seconds
+    async with queue.slot("other"):
+        waiting, light = (
+            asyncio.create_task(queue.run(sender, threading.get_ident), context=Context())
+            for sender in ("junk", "ada")
+        )
+        await settle()
+        for sender in ("junk", "ada"):
+            with pytest.raises(QueueFull) as refused:
+                queue.require_room(sender)
+            delays.append(refused.value.delay_s)
+    waiting.cancel()
+    await light
+    assert delays == [1.0, 0.0]

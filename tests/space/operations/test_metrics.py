@@ -57,7 +57,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 def watched(settings, metrics) -> SubmissionsApp:
     service = SubmissionsApp(settings)
-    metrics.watch_service(service)
+    metrics.watch(service)
     return service
 
 
@@ -89,9 +89,10 @@ def test_a_fault_of_ours_is_counted_as_one(watched, metrics, monkeypatch):
     assert counted(metrics, 'arb_failures_total{where="submission"} 1.0')
 
 
-def test_the_queue_is_asked_when_metrics_are_read(metrics):
-    waiting = [3, 1]
-    metrics.watch_queue(lambda: waiting.pop())
+def test_the_queue_is_asked_when_metrics_are_read(settings, metrics, monkeypatch):
+    service, waiting = SubmissionsApp(settings), [3, 1]
+    monkeypatch.setattr(service.durability, "waiting", waiting.pop)
+    metrics.watch(service)
     assert counted(metrics, "arb_waiting_records 1.0")
     assert counted(metrics, "arb_waiting_records 3.0")
 

@@ -8,6 +8,8 @@ import pytest
 
 from space.operations.limits import QueueFull, UploadQueue
 
+pytestmark = pytest.mark.anyio
+
 
 class Reading:
     """Files that hold their slot until the test ends them; ``order`` says who got one, in turn."""
@@ -46,167 +48,136 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_so_many_are_read_at_once_and_of_one_sender_fewer():
-    async def scene():
-        reading = Reading(at_once=3, at_once_each=2)
-        await reading.send("junk", 4)
-        assert reading.order == ["junk"] * 2
-        await reading.send("ada", 2)
-        assert reading.order == ["junk", "junk", "ada"]
-        assert reading.queue.waiting == 3
-
-    asyncio.run(scene())
+async def test_so_many_are_read_at_once_and_of_one_sender_fewer():
+    reading = Reading(at_once=3, at_once_each=2)
+    await reading.send("junk", 4)
+    assert reading.order == ["junk"] * 2
+    await reading.send("ada", 2)
+    assert reading.order == ["junk", "junk", "ada"]
+    assert reading.queue.waiting == 3
 
 
-def test_one_file_passes_the_many_of_another_sender():
-    async def scene():
-        reading = Reading(at_once=2, at_once_each=2)
-        await reading.send("junk", 8)
-        await reading.send("ada")
-        await reading.end("junk")
-        assert reading.order == ["junk", "junk", "ada"]
-
-    asyncio.run(scene())
+async def test_one_file_passes_the_many_of_another_sender():
+    reading = Reading(at_once=2, at_once_each=2)
+    await reading.send("junk", 8)
+    await reading.send("ada")
+    await reading.end("junk")
+    assert reading.order == ["junk", "junk", "ada"]
 
 
-def test_one_file_passes_those_of_many_senders_that_sent_before():
+async def test_one_file_passes_those_of_many_senders_that_sent_before():
     """Thirty addresses of one attacker: each has had a file read, and waits with the next."""
-
-    async def scene():
-        reading = Reading(at_once=1, at_once_each=1)
-        for number in range(30):
-            await reading.send(f"junk {number}")
-            await reading.end(f"junk {number}")
-        for number in range(30):
-            await reading.send(f"junk {number}")
-        await reading.send("ada")
-        await reading.end("junk 0")
-        assert reading.order[-1] == "ada"
-
-    asyncio.run(scene())
+    reading = Reading(at_once=1, at_once_each=1)
+    for number in range(30):
+        await reading.send(f"junk {number}")
+        await reading.end(f"junk {number}")
+    for number in range(30):
+        await reading.send(f"junk {number}")
+    await reading.send("ada")
+    await reading.end("junk 0")
+    assert reading.order[-1] == "ada"
 
 
-def test_the_sender_with_the_least_time_is_next():
-    async def scene():
-        reading = Reading(at_once=1, at_once_each=1)
-        for sender, seconds in (("slow", 9.0), ("quick", 1.0)):
-            await reading.send(sender)
-            await reading.end(sender, seconds)
-        await reading.send("other")
-        await reading.send("slow")
-        await reading.send("quick")
-        await reading.end("other")
-        assert reading.order[-1] == "quick"
-
-    asyncio.run(scene())
+async def test_the_sender_with_the_least_time_is_next():
+    reading = Reading(at_once=1, at_once_each=1)
+    for sender, seconds in (("slow", 9.0), ("quick", 1.0)):
+        await reading.send(sender)
+        await reading.end(sender, seconds)
+    await reading.send("other")
+    await reading.send("slow")
+    await reading.send("quick")
+    await reading.end("other")
+    assert reading.order[-1] == "quick"
 
 
-def test_heavy_senders_share_one_slot_and_leave_two_thirds_of_the_time_to_others():
-    async def scene():
-        reading = Reading(at_once=3, at_once_each=2)
-        for sender in ("junk", "spam"):
-            await reading.send(sender)
-            await reading.end(sender, 0.2)  # more than a light sender takes
-            assert reading.queue.is_heavy(sender)
-        await reading.send("junk", 2)
-        await reading.send("spam", 2)
-        assert reading.order[2:] == ["junk"]
-        await reading.send("ada", 2)
-        assert reading.order[3:] == ["ada", "ada"]
-        await reading.end("ada", 0.01)
-        await reading.end("junk", 0.01)  # 0.02 s after it began
-        assert reading.order[5:] == []
-        reading.now += 0.039  # a pause of 2 * 0.02 s
-        await asyncio.sleep(0.1)
-        assert reading.order[5:] == []
-        reading.now += 0.002
-        await asyncio.sleep(0.05)  # the loop's own clock: it is due by now
-        assert reading.order[5:] == ["spam"]
-        reading.now += 61  # who sends nothing for a minute is as any other
-        assert not reading.queue.is_heavy("junk")
-
-    asyncio.run(scene())
+async def test_heavy_senders_share_one_slot_and_leave_two_thirds_of_the_time_to_others():
+    reading = Reading(at_once=3, at_once_each=2)
+    for sender in ("junk", "spam"):
+        await reading.send(sender)
+        await reading.end(sender, 0.2)  # more than a light sender takes
+        assert reading.queue.is_heavy(sender)
+    await reading.send("junk", 2)
+    await reading.send("spam", 2)
+    assert reading.order[2:] == ["junk"]
+    await reading.send("ada", 2)
+    assert reading.order[3:] == ["ada", "ada"]
+    await reading.end("ada", 0.01)
+    await reading.end("junk", 0.01)  # 0.02 s after it began
+    assert reading.order[5:] == []
+    reading.now += 0.039  # a pause of 2 * 0.02 s
+    await asyncio.sleep(0.1)
+    assert reading.order[5:] == []
+    reading.now += 0.002
+    await asyncio.sleep(0.05)  # the loop's own clock: it is due by now
+    assert reading.order[5:] == ["spam"]
+    reading.now += 61  # who sends nothing for a minute is as any other
+    assert not reading.queue.is_heavy("junk")
 
 
-def test_a_sender_waits_with_few_files_and_is_told_when_to_come_back():
-    async def scene():
-        reading = Reading(at_once=1, at_once_each=1, most_waiting_each=2)
-        await reading.send("junk", 5)
-        assert (reading.queue.waiting, reading.refused) == (2, {"junk": 2})
-
-    asyncio.run(scene())
+async def test_a_sender_waits_with_few_files_and_is_told_when_to_come_back():
+    reading = Reading(at_once=1, at_once_each=1, most_waiting_each=2)
+    await reading.send("junk", 5)
+    assert (reading.queue.waiting, reading.refused) == (2, {"junk": 2})
     refused = QueueFull()
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
     assert "try again in 5 s" in str(refused)
 
 
-def test_in_a_full_queue_the_last_of_the_most_gives_way_to_who_has_none():
-    async def scene():
-        reading = Reading(at_once=1, at_once_each=1, most_waiting=4, most_waiting_each=3)
-        await reading.send("junk", 4)
-        await reading.send("spam", 2)
-        assert (reading.queue.waiting, reading.refused) == (4, {"junk": 1})  # 2 of each
-        await reading.send("ada")
-        assert (reading.queue.waiting, reading.refused) == (4, {"junk": 2})  # 1 of junk, 2 of spam, 1 of Ada
-        await reading.send("spam")
-        assert reading.refused == {"junk": 2, "spam": 1}
-
-    asyncio.run(scene())
+async def test_in_a_full_queue_the_last_of_the_most_gives_way_to_who_has_none():
+    reading = Reading(at_once=1, at_once_each=1, most_waiting=4, most_waiting_each=3)
+    await reading.send("junk", 4)
+    await reading.send("spam", 2)
+    assert (reading.queue.waiting, reading.refused) == (4, {"junk": 1})  # 2 of each
+    await reading.send("ada")
+    assert (reading.queue.waiting, reading.refused) == (4, {"junk": 2})  # 1 of junk, 2 of spam, 1 of Ada
+    await reading.send("spam")
+    assert reading.refused == {"junk": 2, "spam": 1}
 
 
-def test_a_file_whose_client_left_gives_its_place_away():
-    async def scene():
-        reading = Reading(at_once=1, at_once_each=1)
-        await reading.send("junk")
-        (task,) = await reading.send("gone")
-        await reading.send("ada")
-        task.cancel()
-        await settle()
-        assert reading.queue.waiting == 1
-        await reading.end("junk")
-        assert reading.order == ["junk", "ada"]
-        (task,) = await reading.send("late")
-        await reading.end("ada")
-        task.cancel()  # it has its slot
-        await settle()
-        await reading.send("next")
-        assert reading.order == ["junk", "ada", "late", "next"]
-
-    asyncio.run(scene())
+async def test_a_file_whose_client_left_gives_its_place_away():
+    reading = Reading(at_once=1, at_once_each=1)
+    await reading.send("junk")
+    (task,) = await reading.send("gone")
+    await reading.send("ada")
+    task.cancel()
+    await settle()
+    assert reading.queue.waiting == 1
+    await reading.end("junk")
+    assert reading.order == ["junk", "ada"]
+    (task,) = await reading.send("late")
+    await reading.end("ada")
+    task.cancel()  # it has its slot
+    await settle()
+    await reading.send("next")
+    assert reading.order == ["junk", "ada", "late", "next"]
 
 
-def test_a_slot_is_free_again_after_a_failure():
-    async def scene():
-        queue = UploadQueue(at_once=1, at_once_each=1)
-        for _ in range(3):
-            with pytest.raises(ZeroDivisionError):
-                await queue.run("ada", lambda: 1 / 0)
-        assert await queue.run("ada", int, "7") == 7
-        assert queue.waiting == 0
-
-    asyncio.run(scene())
+async def test_a_slot_is_free_again_after_a_failure():
+    queue = UploadQueue(at_once=1, at_once_each=1)
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            await queue.run("ada", lambda: 1 / 0)
+    assert await queue.run("ada", int, "7") == 7
+    assert queue.waiting == 0
 
 
-def test_what_waits_holds_no_thread_of_those_for_pages():
+async def test_what_waits_holds_no_thread_of_those_for_pages():
     from anyio import to_thread
 
-    async def scene():
-        pages = to_thread.current_default_thread_limiter()
-        queue, ended = UploadQueue(), asyncio.Event()
+    pages = to_thread.current_default_thread_limiter()
+    queue, ended = UploadQueue(), asyncio.Event()
 
-        async def hold() -> None:
-            async with queue.slot("junk"):
-                await ended.wait()
+    async def hold() -> None:
+        async with queue.slot("junk"):
+            await ended.wait()
 
-        holders = [asyncio.create_task(hold()) for _ in range(2)]
-        waiting = [asyncio.create_task(queue.run("junk", int)) for _ in range(5)]
-        await settle()
-        assert (queue.waiting, pages.borrowed_tokens) == (5, 0)
-        ended.set()
-        assert await asyncio.gather(*waiting) == [0] * 5
-        await asyncio.gather(*holders)
-
-    asyncio.run(scene())
+    holders = [asyncio.create_task(hold()) for _ in range(2)]
+    waiting = [asyncio.create_task(queue.run("junk", int)) for _ in range(5)]
+    await settle()
+    assert (queue.waiting, pages.borrowed_tokens) == (5, 0)
+    ended.set()
+    assert await asyncio.gather(*waiting) == [0] * 5
+    await asyncio.gather(*holders)
 
 
 def test_the_pause_after_a_heavy_file_ends_also_on_another_event_loop():

@@ -148,12 +148,6 @@ def test_a_form_of_just_the_size_is_taken(client):
     assert Path(answer.json()[0]).stat().st_size == MOST
 
 
-def test_what_is_no_form_is_not_bounded_here(client):
-    assert client.get("/healthz").status_code == 200
-    answer = client.post("/api/check", content=b"{}", headers={"content-type": "text/plain"})
-    assert answer.status_code == 422
-
-
 def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
     with TestClient(create_app(settings)) as client:
