@@ -20,15 +20,7 @@ from arb.judges.prompting import (
     with_bounded_texts,
 )
 from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Call,
-    Image,
-    JudgeSession,
-    Message,
-    View,
-    Wants,
-)
+from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
 
 PAPER = "arXiv 2504.08942"
 
