@@ -12,7 +12,6 @@ from arb.judges.__main__ import app
 from arb.judges.ensembles.threshold import (
     NoThresholdError,
     Objective,
-    parse_aim,
     read_aim,
     read_threshold,
     recommend_threshold,
@@ -80,23 +79,21 @@ def test_without_enough_tasks_to_hold_some_out_nothing_is_recommended():
     ],
 )
 def test_an_aim_is_a_figure_or_a_figure_at_a_bound_on_another(aim, as_before):
-    assert read_aim(aim, None, None) == read_aim(None, *as_before) == parse_aim(*as_before)
+    assert read_aim(aim, None, None) == read_aim(None, *as_before)
+
+
+@pytest.mark.parametrize("aim", ["precision", "recall", "beauty", "f1@recall", "f1@", "f1@recall>0.5"])
+def test_an_aim_that_cannot_be_meant_is_refused(aim):
+    with pytest.raises(ValueError, match="--aim"):
+        read_aim(aim)
 
 
 @pytest.mark.parametrize(
-    ("aim", "maximise"),
-    [
-        ("precision", None),
-        ("beauty", None),
-        ("f1@recall", None),
-        ("f1@", None),
-        ("f1@recall>0.5", None),
-        ("f1", "f1"),
-    ],
+    ("aim", "maximise", "at_least"), [("f1", "f1", None), (None, "f1", "f1=0.5"), (None, None, "recall=70")]
 )
-def test_an_aim_that_cannot_be_meant_is_refused(aim, maximise):
+def test_older_options_that_cannot_be_meant_are_refused(aim, maximise, at_least):
     with pytest.raises(ValueError, match="--aim"):
-        read_aim(aim, maximise, None)
+        read_aim(aim, maximise, at_least)
 
 
 def run_folder(folder, success_of, score_of):
