@@ -44,51 +44,22 @@ from arb.core.suites.questions import (
 from arb.core.vocabulary import LABELS, SPLITS
 
 
-def _rule(default: Any, comment: str) -> Any:
-    """Return the field of a rule; the comment stands above it in a new suite's file."""
-    return field(default=default, metadata={"comment": comment})
-
-
 @dataclass(frozen=True)
 class SuiteRules:
-    """The numbers of a suite's rules; noise in true positives, ages and rounds in days."""
+    """The numbers of a suite's rules; ``suites/suite.toml.j2`` says what each means."""
 
-    files_a_day: int = _rule(2, "Test files of an account that are scored in 24 hours, over all its judges.")
-    files_a_year: int = _rule(
-        20,
-        "The same in 365 days, over all versions of the labels.",
-    )
-    accounts_a_year: int = _rule(
-        20,
-        "What all accounts together are shown in 365 days: at most what so many may at\n"
-        "their limits; beyond it files are refused, with the day from which they are taken again.",
-    )
-    reserved_share: float = _rule(
-        0.5,
-        "The share of it, from 0 to 1, that is kept for accounts which a maintainer\n"
-        "confirmed: other accounts, however many, cannot use it up.",
-    )
-    account_age_days: int = _rule(0, "How many days old an account has to be before it submits to test.")
-    age_exempt: tuple[str, ...] = _rule((), 'Accounts that need not be that old, such as ["ada", "bob"].')
-    private_noise: float = _rule(
-        6.0,
-        "Noise on the true positives that a submitter sees: its standard deviation.\n"
-        "With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
-        "and with them whoever submits often enough can work test labels out.",
-    )
-    public_noise: float = _rule(3.0, "The same on the overall figures of public rows.")
-    public_rows_a_year: int = _rule(2, "Rows that an account may make public in 365 days.")
-    round_days: int = _rule(30, "Public rows appear together, every so many days.")
-    fewest_positives: int = _rule(
-        30,
-        "A file that calls fewer test trajectories successful waits for a maintainer:\n"
-        "a tenth of them, and 30 where they are many.",
-    )
-    ranking_half: bool = _rule(
-        True,
-        "true: rank by a fixed hidden half of the tasks and show figures of the other half,\n"
-        "so that no figure helps anybody to a better rank; intervals widen by a factor of 1.4.",
-    )
+    files_a_day: int = 2
+    files_a_year: int = 20
+    accounts_a_year: int = 20
+    reserved_share: float = 0.5
+    account_age_days: int = 0
+    age_exempt: tuple[str, ...] = ()
+    private_noise: float = 6.0
+    public_noise: float = 3.0
+    public_rows_a_year: int = 2
+    round_days: int = 30
+    fewest_positives: int = 30
+    ranking_half: bool = True
 
 
 def read_rules(table: Any) -> SuiteRules:
@@ -116,6 +87,8 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
+    """Return what is wrong with the value of a rule of the default's type, or None."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
             return None if isinstance(value, bool) else "write true or false"
@@ -123,11 +96,9 @@ def _problem(value: Any, default: Any) -> str | None:
             is_names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
             return None if is_names else 'write a list of names, ["ada", "bob"]'
         case float():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
             return None if is_number else "write a number from 0"
         case _:
-            is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000
-            return None if is_count else "write a whole number from 0"
+            return None if is_number and isinstance(value, int) else "write a whole number from 0"
 
 
 SHIPPED = Path(__file__).parent / "suites"
