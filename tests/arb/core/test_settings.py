@@ -58,6 +58,12 @@ def test_the_environment_sets_them(monkeypatch):
     assert (settings.suite, settings.port, settings.records_url()) == ("sample", 8000, "postgresql://records")
 
 
+def test_a_variable_without_the_prefix_is_another_programs(monkeypatch):
+    for name in ("HOST", "PORT", "LABELS"):
+        monkeypatch.setenv(name, "99")
+    assert (Settings().host, Settings().port, Settings().labels) == ("127.0.0.1", 7860, "wheel")
+
+
 def test_a_dotenv_file_sets_them(tmp_path):
     (tmp_path / ".env").write_text("ARB_LABELS=none\n")
     assert Settings().labels == "none"
