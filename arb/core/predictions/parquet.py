@@ -54,11 +54,10 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
     if file.metadata.num_rows > limits.max_rows:
         return None, [too_many_rows(limits)]
     names = file.schema_arrow.names
-    header = settle_header(names, limits)
-    doubled = {finding.column for finding in header.findings if finding.code == "duplicate_column"}
+    known, findings = settle_header(names, limits)
+    doubled = {finding.column for finding in findings if finding.code == "duplicate_column"}
     wanted: dict[str, str] = {}
-    findings = list(header.findings)
-    for column, position in header.known.items():
+    for column, position in known.items():
         arrow_type = file.schema_arrow.field(position).type
         if not _is_any_of(arrow_type, _READ_TYPES):
             name = quoted(str(arrow_type))[1:-1]

@@ -15,7 +15,6 @@ from typing import Final
 from arb.core.predictions.findings import Finding, error, quoted, row_finding
 from arb.core.predictions.raw import (
     MISSING,
-    Header,
     RawTable,
     ReadingLimits,
     blank_rows,
@@ -39,8 +38,9 @@ class BrokenQuotesError(ValueError):
 def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
     """Read text without a byte order mark. None when there is no row, or too many, or quotes are broken."""
     _allow_long_cells(limits.max_cell_chars)
-    header: Header | None = None
-    width = 0
+    known: dict[str, int] = {}
+    findings: list[Finding] = []
+    width = 0  # of the header, once it was read
     kept: list[list[str]] = []  # of the known columns only: the others may be many
     numbers: list[int] = []
     blank: list[int] = []
@@ -51,19 +51,19 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
                 return None, [too_many_rows(limits)]
             if not any(map(str.strip, record)):
                 blank.append(number)
-            elif header is None:
-                header, width = settle_header(record, limits), len(record)
+            elif not width:
+                (known, findings), width = settle_header(record, limits), len(record)
             elif len(record) != width:
                 uneven.append((number, len(record)))
             else:
-                kept.append([record[position] for position in header.known.values()])
+                kept.append([record[position] for position in known.values()])
                 numbers.append(number)
     except BrokenQuotesError as problem:
         return None, [problem.finding]
     # Spreadsheets leave empty records at the end; only those between rows may have lost something.
     last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
-    header = header or settle_header([], limits)
-    findings = list(header.findings)
+    if not width:
+        _, findings = settle_header([], limits)
     if uneven:
         problem = f"another number of fields than the header's {width}"
         advice = "Quote cells that hold the delimiter, and write every field."
@@ -74,7 +74,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     findings += blank_rows([number for number in blank if number < last])
     if not kept:
         return None, without_rows(findings)
-    columns = dict(zip(header.known, zip(*kept, strict=True), strict=True))
+    columns = dict(zip(known, zip(*kept, strict=True), strict=True))
     return RawTable(numbers, columns), findings
 
 
@@ -203,9 +203,9 @@ def _to_columns(
 ) -> tuple[RawTable, list[Finding]]:
     # Rows of one file share few sets of keys, so names are collected over the distinct ones.
     names = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
-    header = settle_header(names, limits)
+    known, found = settle_header(names, limits)
     columns: dict[str, Sequence[object]] = {}
-    for column, position in header.known.items():
+    for column, position in known.items():
         name = names[position]
         columns[column] = [row.get(name, MISSING) for row in rows]
-    return RawTable(numbers, columns), findings + header.findings
+    return RawTable(numbers, columns), findings + found
