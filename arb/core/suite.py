@@ -296,11 +296,10 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
     asked = [question.name for question in suite.questions if not question.is_own]
     found: dict[tuple[str, int], Annotation] = {}
     for number, row in enumerate(read_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
-        row_problems = _problems_of_dev_labels(suite, row)
-        problems += [f"row {number}, {problem}" for problem in row_problems]
-        if row_problems:
+        label = _read_dev_label(suite, row)
+        if not isinstance(label, Annotation):
+            problems += [f"row {number}, {problem}" for problem in label]
             continue
-        label = _dev_labels(suite, row)
         key = label.trajectory_id, label.annotation
         if found.setdefault(key, label) is not label:
             problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
@@ -312,42 +311,35 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _problems_of_dev_labels(suite: Suite, row: Mapping[str, str | None]) -> list[str]:
-    spelled = row["trajectory_id"] or ""
+def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation | list[str]:
+    """Return the annotation in a row of dev labels, or everything that is wrong with the row."""
+    spelled, number = row["trajectory_id"] or "", row["annotation"]
     trajectory = suite.find(spelled)
     problems: list[str] = []
     if trajectory is None:
         problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
     elif trajectory.split != "dev":
         problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
-    if row["annotation"] not in _NUMBERS:
+    if number not in _NUMBERS:
         problems.append("annotation: write 1 (primary), 2, … 9")
-    for name, values in _dev_label_values(suite).items():
-        if row.get(name, "") not in ("", *values):
-            problems.append(f"{name}: write {', '.join(values)} or nothing")
+    released = {
+        name: tuple(_WORDS) if name in LABELS else values for name, values in RELEASED_ANSWERS.items()
+    }
+    answers = {}
+    for name, words in (released | {each.name: each.values for each in suite.own_questions}).items():
+        word = row.get(name, "")
+        if word not in ("", *words):
+            problems.append(f"{name}: write {', '.join(words)} or nothing")
+        elif word:
+            answers[name] = _WORDS[word] if name in LABELS else word
+        elif name in RELEASED_ANSWERS:
+            answers[name] = UNSURE
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
         problems.append("annotator: write annotator-1, annotator-2, …, or nothing; names are not published")
-    return problems
-
-
-def _dev_label_values(suite: Suite) -> dict[str, tuple[str, ...]]:
-    """Return the words that each column of answers may hold."""
-    words = tuple(_WORDS)
-    released = {name: words if name in LABELS else values for name, values in RELEASED_ANSWERS.items()}
-    return released | {question.name: question.values for question in suite.own_questions}
-
-
-def _dev_labels(suite: Suite, row: Mapping[str, str | None]) -> Annotation:
-    trajectory = suite.find(row["trajectory_id"] or "")
-    assert trajectory is not None  # checked before
-    answers = {}
-    for name in _dev_label_values(suite):
-        word = row.get(name, "") or (UNSURE if name in RELEASED_ANSWERS else "")
-        if word:
-            answers[name] = _WORDS.get(word, word) if name in LABELS else word
-    annotator, number = row.get("annotator") or None, int(row["annotation"] or 0)
-    return Annotation(trajectory.trajectory_id, annotator, answers, annotation=number)
+    if problems or trajectory is None or number is None:
+        return problems
+    return Annotation(trajectory.trajectory_id, annotator, answers, annotation=int(number))
 
 
 def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:

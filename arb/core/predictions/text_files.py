@@ -52,7 +52,8 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
             if not any(map(str.strip, record)):
                 blank.append(number)
             elif not width:
-                (known, findings), width = settle_header(record, limits), len(record)
+                width = len(record)
+                known, findings = settle_header(record, limits)
             elif len(record) != width:
                 uneven.append((number, len(record)))
             else:
