@@ -143,12 +143,12 @@ def read_settings() -> Settings:
     """The settings of the environment; a bad one ends the command with a line that names it."""
     from pydantic import ValidationError
 
-    from arb.core.settings import Settings, variable_of
+    from arb.core.settings import Settings
 
     try:
         return Settings()
     except ValidationError as problem:
-        problems = "; ".join(f"{variable_of(str(e['loc'][0]))}: {e['msg']}" for e in problem.errors())
+        problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in problem.errors())
         stop(f"a setting in the environment cannot be used: {problems}")
 
 

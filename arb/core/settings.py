@@ -3,22 +3,25 @@
 import ipaddress
 from pathlib import Path
 
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from arb.core.memory import container_memory
 
+_OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
+"""The beginnings of fields whose variables have no prefix: the Hub or other programs name these."""
 
-def _alias(variable: str) -> AliasChoices:
-    """For a setting whose variable does not begin with ARB_."""
-    return AliasChoices(variable.lower(), variable)
+
+def variable_of(field: str) -> str:
+    """Return the environment variable that sets a field of Settings."""
+    return field.upper() if field.startswith(_OWN_NAMES) else f"ARB_{field.upper()}"
 
 
 class Settings(BaseSettings):
     """Settings from the environment. The documentation's page of settings is made of the descriptions."""
 
     model_config = SettingsConfigDict(
-        env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
+        alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
     )
 
     suite: str = Field(
@@ -46,7 +49,6 @@ class Settings(BaseSettings):
     )
     database_url: str | None = Field(
         None,
-        validation_alias=_alias("DATABASE_URL"),
         description="database of records and uploaded files, as a SQLAlchemy URL; left out, a file of SQLite",
     )
     max_upload_bytes: int = Field(5_000_000, gt=0, description="the largest prediction file accepted")
@@ -83,33 +85,23 @@ class Settings(BaseSettings):
         None, gt=0, description="memory that the Space may use, in MB; left out, the limit of its container"
     )
     metrics_token: SecretStr | None = Field(None, description="bearer token that opens `/metrics`")
-    space_id: str | None = Field(
-        None, validation_alias=_alias("SPACE_ID"), description="set by the Hub: that this is a Space"
-    )
-    space_host: str | None = Field(
-        None, validation_alias=_alias("SPACE_HOST"), description="set by the Hub: the Space's address"
-    )
-    oauth_client_id: str | None = Field(
-        None, validation_alias=_alias("OAUTH_CLIENT_ID"), description="set by the Hub: sign-in on a Space"
-    )
+    space_id: str | None = Field(None, description="set by the Hub: that this is a Space")
+    space_host: str | None = Field(None, description="set by the Hub: the Space's address")
+    oauth_client_id: str | None = Field(None, description="set by the Hub: sign-in on a Space")
     oauth_client_secret: SecretStr | None = Field(
         None,
-        validation_alias=_alias("OAUTH_CLIENT_SECRET"),
         description="set by the Hub, with the one before",
     )
     oauth_scopes: str = Field(
         "openid profile",
-        validation_alias=_alias("OAUTH_SCOPES"),
         description="set by the Hub: what sign-in asks for",
     )
     openid_provider_url: str = Field(
         "https://huggingface.co",
-        validation_alias=_alias("OPENID_PROVIDER_URL"),
         description="set by the Hub: who is asked who somebody is",
     )
     hf_token: SecretStr | None = Field(
         None,
-        validation_alias=_alias("HF_TOKEN"),
         description="token for the private repositories of labels and records",
     )
 
@@ -155,9 +147,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-def variable_of(field: str) -> str:
-    """The environment variable that sets a field of Settings, for messages."""
-    has_own_name = field.startswith(("database_", "hf_", "space_", "oauth_", "openid_"))
-    return field.upper() if has_own_name else f"ARB_{field.upper()}"

@@ -44,51 +44,22 @@ from arb.core.suites.questions import (
 from arb.core.vocabulary import LABELS, SPLITS
 
 
-def _rule(default: Any, comment: str) -> Any:
-    """Return the field of a rule; the comment stands above it in a new suite's file."""
-    return field(default=default, metadata={"comment": comment})
-
-
 @dataclass(frozen=True)
 class SuiteRules:
-    """The numbers of a suite's rules; noise in true positives, ages and rounds in days."""
+    """The numbers of a suite's rules; ``suites/suite.toml.j2`` says what each means."""
 
-    files_a_day: int = _rule(2, "Test files of an account that are scored in 24 hours, over all its judges.")
-    files_a_year: int = _rule(
-        20,
-        "The same in 365 days, over all versions of the labels.",
-    )
-    accounts_a_year: int = _rule(
-        20,
-        "What all accounts together are shown in 365 days: at most what so many may at\n"
-        "their limits; beyond it files are refused, with the day from which they are taken again.",
-    )
-    reserved_share: float = _rule(
-        0.5,
-        "The share of it, from 0 to 1, that is kept for accounts which a maintainer\n"
-        "confirmed: other accounts, however many, cannot use it up.",
-    )
-    account_age_days: int = _rule(0, "How many days old an account has to be before it submits to test.")
-    age_exempt: tuple[str, ...] = _rule((), 'Accounts that need not be that old, such as ["ada", "bob"].')
-    private_noise: float = _rule(
-        6.0,
-        "Noise on the true positives that a submitter sees: its standard deviation.\n"
-        "With few test trajectories it hides the differences between judges; 0 shows exact figures,\n"
-        "and with them whoever submits often enough can work test labels out.",
-    )
-    public_noise: float = _rule(3.0, "The same on the overall figures of public rows.")
-    public_rows_a_year: int = _rule(2, "Rows that an account may make public in 365 days.")
-    round_days: int = _rule(30, "Public rows appear together, every so many days.")
-    fewest_positives: int = _rule(
-        30,
-        "A file that calls fewer test trajectories successful waits for a maintainer:\n"
-        "a tenth of them, and 30 where they are many.",
-    )
-    ranking_half: bool = _rule(
-        True,
-        "true: rank by a fixed hidden half of the tasks and show figures of the other half,\n"
-        "so that no figure helps anybody to a better rank; intervals widen by a factor of 1.4.",
-    )
+    files_a_day: int = 2
+    files_a_year: int = 20
+    accounts_a_year: int = 20
+    reserved_share: float = 0.5
+    account_age_days: int = 0
+    age_exempt: tuple[str, ...] = ()
+    private_noise: float = 6.0
+    public_noise: float = 3.0
+    public_rows_a_year: int = 2
+    round_days: int = 30
+    fewest_positives: int = 30
+    ranking_half: bool = True
 
 
 def read_rules(table: Any) -> SuiteRules:
@@ -116,6 +87,8 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
+    """Return what is wrong with the value of a rule of the default's type, or None."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
             return None if isinstance(value, bool) else "write true or false"
@@ -123,11 +96,9 @@ def _problem(value: Any, default: Any) -> str | None:
             is_names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
             return None if is_names else 'write a list of names, ["ada", "bob"]'
         case float():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6
             return None if is_number else "write a number from 0"
         case _:
-            is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000
-            return None if is_count else "write a whole number from 0"
+            return None if is_number and isinstance(value, int) else "write a whole number from 0"
 
 
 SHIPPED = Path(__file__).parent / "suites"
@@ -325,11 +296,10 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
     asked = [question.name for question in suite.questions if not question.is_own]
     found: dict[tuple[str, int], Annotation] = {}
     for number, row in enumerate(read_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
-        row_problems = _problems_of_dev_labels(suite, row)
-        problems += [f"row {number}, {problem}" for problem in row_problems]
-        if row_problems:
+        label = _read_dev_label(suite, row)
+        if not isinstance(label, Annotation):
+            problems += [f"row {number}, {problem}" for problem in label]
             continue
-        label = _dev_labels(suite, row)
         key = label.trajectory_id, label.annotation
         if found.setdefault(key, label) is not label:
             problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
@@ -341,42 +311,35 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _problems_of_dev_labels(suite: Suite, row: Mapping[str, str | None]) -> list[str]:
-    spelled = row["trajectory_id"] or ""
+def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation | list[str]:
+    """Return the annotation in a row of dev labels, or everything that is wrong with the row."""
+    spelled, number = row["trajectory_id"] or "", row["annotation"]
     trajectory = suite.find(spelled)
     problems: list[str] = []
     if trajectory is None:
         problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
     elif trajectory.split != "dev":
         problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
-    if row["annotation"] not in _NUMBERS:
+    if number not in _NUMBERS:
         problems.append("annotation: write 1 (primary), 2, … 9")
-    for name, values in _dev_label_values(suite).items():
-        if row.get(name, "") not in ("", *values):
-            problems.append(f"{name}: write {', '.join(values)} or nothing")
+    released = {
+        name: tuple(_WORDS) if name in LABELS else values for name, values in RELEASED_ANSWERS.items()
+    }
+    answers = {}
+    for name, words in (released | {each.name: each.values for each in suite.own_questions}).items():
+        word = row.get(name, "")
+        if word not in ("", *words):
+            problems.append(f"{name}: write {', '.join(words)} or nothing")
+        elif word:
+            answers[name] = _WORDS[word] if name in LABELS else word
+        elif name in RELEASED_ANSWERS:
+            answers[name] = UNSURE
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
         problems.append("annotator: write annotator-1, annotator-2, …, or nothing; names are not published")
-    return problems
-
-
-def _dev_label_values(suite: Suite) -> dict[str, tuple[str, ...]]:
-    """Return the words that each column of answers may hold."""
-    words = tuple(_WORDS)
-    released = {name: words if name in LABELS else values for name, values in RELEASED_ANSWERS.items()}
-    return released | {question.name: question.values for question in suite.own_questions}
-
-
-def _dev_labels(suite: Suite, row: Mapping[str, str | None]) -> Annotation:
-    trajectory = suite.find(row["trajectory_id"] or "")
-    assert trajectory is not None  # checked before
-    answers = {}
-    for name in _dev_label_values(suite):
-        word = row.get(name, "") or (UNSURE if name in RELEASED_ANSWERS else "")
-        if word:
-            answers[name] = _WORDS.get(word, word) if name in LABELS else word
-    annotator, number = row.get("annotator") or None, int(row["annotation"] or 0)
-    return Annotation(trajectory.trajectory_id, annotator, answers, annotation=number)
+    if problems or trajectory is None or number is None:
+        return problems
+    return Annotation(trajectory.trajectory_id, annotator, answers, annotation=int(number))
 
 
 def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:

@@ -59,16 +59,7 @@ NAMES = (
     "x" * 300 + ".jsonl", "日本.jsonl",
 )  # fmt: skip
 
-HOSTILE_TABLES_COLUMNS = (
-    "trajectory_id",
-    "success",
-    "side_effect",
-    "optimality",
-    "score",
-    "state",
-    "reasoning",
-    "cost_usd",
-)
+PARQUET_COLUMNS = (*COLUMNS[:3], "optimality", "score", "state", "reasoning", "cost_usd")
 VALUES: tuple[tuple[object, pa.DataType], ...] = (
     ([1, 2], pa.list_(pa.int64())),
     ([[["x"]]], pa.list_(pa.list_(pa.list_(pa.string())))),
@@ -106,7 +97,7 @@ def parquet_files(draw: DrawFn, rows: Sequence[Mapping[str, object]]) -> bytes:
     columns = {name: pa.array([row.get(name) for row in rows]) for name in rows[0]}
     for _ in range(draw(st.integers(0, 2))):
         value, kind = draw(st.sampled_from(VALUES))
-        columns[draw(st.sampled_from(HOSTILE_TABLES_COLUMNS))] = pa.array([value] * len(rows), kind)
+        columns[draw(st.sampled_from(PARQUET_COLUMNS))] = pa.array([value] * len(rows), kind)
     compression = draw(st.sampled_from(("none", "zstd", "snappy")))
     return draw(st.sampled_from(_DAMAGES))(written(pa.table(columns), compression=compression), draw)
 

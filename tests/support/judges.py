@@ -1,15 +1,18 @@
 """Made-up trajectories to show to judges, and judges driven with made-up replies."""
 
 import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image as pictures
 
+from arb.core.suite import load_dev_labels, load_suite
 from arb.judges.registry import entries
 from arb.judges.run.folder import open_prompts, read_judgments
 from arb.judges.types import Answer, Call, Image, Judge, Message, Reply, View, ViewStep
+from tests.support.annotations import success_of
 
 GOAL = "Order two blue teapots."
 
@@ -102,6 +105,31 @@ def assert_prompts_are_there(run_folder: Path) -> None:
             shown = [each for content in contents if isinstance(content, list) for each in content]
             assert contents
             assert [each["sha256"] for each in shown if isinstance(each, dict)] == call["images"]
+
+
+def scored_run(
+    folder: Path, says_yes: Callable[[str], bool] = lambda answer: True, **configuration: object
+) -> list[str]:
+    """Write a finished run over the sample's dev, with the score 0.8 for every success and 0.4 for the rest.
+
+    ``says_yes`` gives the verdict from the experts' answer. Returns their answers.
+    """
+    folder.mkdir()
+    told = {"suite": "sample", "split": "dev", "judge": "judge", "models": {}, **configuration}
+    (folder / "run.json").write_text(json.dumps({"format": 1, "configuration": told}))
+    labels = [each for each in load_dev_labels(load_suite("sample")) if each.is_primary]
+    answers = [success_of(each) for each in labels]
+    lines = [
+        {
+            "trajectory_id": each.trajectory_id,
+            "state": "ok",
+            "calls": [],
+            "answer": {"success": says_yes(answer), "score": 0.8 if answer == "yes" else 0.4},
+        }
+        for each, answer in zip(labels, answers, strict=True)
+    ]
+    (folder / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return answers
 
 
 def by_purpose(**replies: Reply) -> Callable[[Call], Reply]:

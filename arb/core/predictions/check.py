@@ -30,7 +30,7 @@ from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
 from arb.core.suite import Suite, Trajectory
-from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT
+from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
 
 _SUGGESTIONS: Final = 3
 _LONGEST_SUGGESTED_FOR: Final = 200
@@ -61,9 +61,20 @@ def id_findings(
             is_known = suite.find(spelled) is not None
             kinds[spelled] = elsewhere if is_known else malformed if _is_malformed(spelled) else unknown
         kinds[spelled].append(row)
-    findings = _malformed(table, malformed) + _unknown(table, unknown, suite, split, expected)
-    findings += _elsewhere(table, elsewhere, suite, split) + _duplicates(table, positions, len(expected))
-    return findings + _missing(positions, expected, split, earlier)
+    other = next(name for name in SPLITS if name != split)
+    return [
+        *_malformed(table, malformed),
+        *_unknown(table, unknown, suite, split),
+        *_id_error(
+            table,
+            elsewhere,
+            "wrong_split",
+            f"a trajectory of the {other} split, not of {split},",
+            f"Remove these rows, or check the file with --split {other}.",
+        ),
+        *_duplicates(table, positions, len(expected)),
+        *_missing(positions, expected, split, earlier),
+    ]
 
 
 def _is_malformed(spelled: str) -> bool:
@@ -118,32 +129,18 @@ def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
     return _id_error(table, rows, "malformed_id", problem, "Write the id as released.")
 
 
-def _unknown(
-    table: Predictions, rows: Sequence[int], suite: Suite, split: str, expected: Sequence[Trajectory]
-) -> list[Finding]:
-    ids = [t.trajectory_id for t in expected]
+def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
+    ids = [t.trajectory_id for t in suite.split(split)]
 
     def hint(i: int, spelled: str) -> str:
-        close = _closest(spelled, ids) if i < _SUGGESTIONS else None
-        return f" (did you mean {quoted_id(close)}?)" if close else ""
+        if i >= _SUGGESTIONS or len(spelled) > _LONGEST_SUGGESTED_FOR:
+            return ""
+        close = difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)
+        return f" (did you mean {quoted_id(close[0])}?)" if close else ""
 
     problem = f"an id that the suite {quoted(suite.name)} does not have"
     advice = f"Correct the id or remove the row; `python -m submissions template --split {split}` lists them."
     return _id_error(table, rows, "unknown_id", problem, advice, hint)
-
-
-def _closest(spelled: str, ids: Sequence[str]) -> str | None:
-    if len(spelled) > _LONGEST_SUGGESTED_FOR:
-        return None
-    close = difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)
-    return close[0] if close else None
-
-
-def _elsewhere(table: Predictions, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
-    other = suite.find(table.trajectory_ids[rows[0]]).split if rows else ""
-    problem = f"a trajectory of the {other} split, not of {split},"
-    advice = f"Remove these rows, or check the file with --split {other}."
-    return _id_error(table, rows, "wrong_split", problem, advice)
 
 
 def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
@@ -238,7 +235,9 @@ def check(
     Raises SuiteError for a split that does not exist.
     """
     trajectories = suite.split(split)
-    success, positions = _verdicts(table, trajectories)
+    success, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
+    if table is not None:
+        success, positions = table.codes("success"), positions_in(table, trajectories)
     found = list(findings)
     if not trajectories:
         found.append(error("empty_split", f"the suite {quoted(suite.name)} has no trajectory in {split}."))
@@ -260,15 +259,6 @@ def check(
         aligned=table.align(positions, trajectories) if acceptable else None,
         file_name=file_name,
     )
-
-
-def _verdicts(
-    table: Predictions | None, trajectories: Sequence[Trajectory]
-) -> tuple[Codes, NDArray[np.int64]]:
-    if table is None:
-        return np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
-    positions = positions_in(table, trajectories)
-    return table.codes("success"), positions
 
 
 def _by_benchmark(

@@ -88,8 +88,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def quoted(value: object) -> str:
-    """A user's value, cut to 80 characters and safe to print.
+def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
+    """Return a user's value, cut to some characters and safe to print.
 
     `repr` spells control characters, terminal escapes, line ends, direction marks and lone surrogates as
     escapes, so what is left prints as itself.
@@ -102,20 +102,19 @@ def quoted(value: object) -> str:
         case list() | tuple():
             return "a list"
         case str() | bytes():
-            cut = repr(value[:MAX_QUOTED_CHARS])
-            return cut if len(value) <= MAX_QUOTED_CHARS else f"{cut}…"
+            cut = repr(value[:most_chars])
+            return cut if len(value) <= most_chars else f"{cut}…"
         case bool():
             return "true" if value else "false"
         case int() if value.bit_length() > 256:
             return "an enormous whole number"
         case _:
-            return repr(value)[:MAX_QUOTED_CHARS]
+            return repr(value)[:most_chars]
 
 
 def quoted_id(trajectory_id: str) -> str:
-    """An id, safe to print and long enough to show its task: released ones have up to 130 characters."""
-    cut = repr(trajectory_id[: 2 * MAX_QUOTED_CHARS])
-    return cut if len(trajectory_id) <= 2 * MAX_QUOTED_CHARS else f"{cut}…"
+    """Return an id, long enough to show its task: released ones have up to 130 characters."""
+    return quoted(trajectory_id, 2 * MAX_QUOTED_CHARS)
 
 
 def quoted_names(names: Sequence[str]) -> str:

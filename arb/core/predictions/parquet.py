@@ -7,7 +7,7 @@ Parquet makes the library's C++ code abort the whole process (pyarrow 26: one ch
 enough), and a few kB can unpack to gigabytes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -33,7 +33,8 @@ _TEXT_TYPES: Final = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
     pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
 )  # fmt: skip
-_VALUE_TYPES: Final = (
+_READ_TYPES: Final = (
+    *_TEXT_TYPES,
     pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null,
 )  # fmt: skip
 
@@ -53,14 +54,15 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
     if file.metadata.num_rows > limits.max_rows:
         return None, [too_many_rows(limits)]
     names = file.schema_arrow.names
-    header = settle_header(names, limits)
-    doubled = {finding.column for finding in header.findings if finding.code == "duplicate_column"}
+    known, findings = settle_header(names, limits)
+    doubled = {finding.column for finding in findings if finding.code == "duplicate_column"}
     wanted: dict[str, str] = {}
-    findings = list(header.findings)
-    for column, position in header.known.items():
+    for column, position in known.items():
         arrow_type = file.schema_arrow.field(position).type
-        if not _is_read(arrow_type):
-            findings.append(_wrong_type(column, arrow_type))
+        if not _is_any_of(arrow_type, _READ_TYPES):
+            name = quoted(str(arrow_type))[1:-1]
+            message = f"{column}: the column has the type {name}. Write booleans, numbers or text."
+            findings.append(error("wrong_type", message, column=column))
         elif column not in doubled and (column != _NOT_KEPT or limits.keep_reasoning):
             wanted[column] = names[position]
     refusal = _refusal(file.metadata, wanted, limits)
@@ -70,7 +72,8 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
         return None, without_rows(findings)
     if not wanted:
         return None, findings
-    text = [name for name in wanted.values() if _is_text(file.schema_arrow.field(name).type)]
+    schema = file.schema_arrow
+    text = [name for name in wanted.values() if _is_any_of(schema.field(name).type, _TEXT_TYPES)]
     columns = _columns(_open(content, text), wanted, limits)
     if columns is None:
         return None, [*findings, too_many_rows(limits)]
@@ -127,7 +130,7 @@ def _columns(
 
 def _values(array: pa.Array) -> list[object]:
     """Python values of a batch's column; text that is not UTF-8 comes as bytes, decimals as floats."""
-    if pa.types.is_dictionary(array.type) and _is_text(array.type.value_type):
+    if pa.types.is_dictionary(array.type) and _is_any_of(array.type, _TEXT_TYPES):
         words = [_decoded(word) for word in array.dictionary.cast(pa.binary()).to_pylist()]
         return [None if index is None else words[index] for index in array.indices.to_pylist()]
     if pa.types.is_dictionary(array.type):
@@ -146,20 +149,8 @@ def _decoded(word: bytes | None) -> str | bytes | None:
         return word
 
 
-def _is_text(arrow_type: pa.DataType) -> bool:
+def _is_any_of(arrow_type: pa.DataType, tests: Sequence[Callable[[pa.DataType], bool]]) -> bool:
+    """Return whether the type, or that of a dictionary's values, passes one of the tests."""
     if pa.types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
-    return any(is_type(arrow_type) for is_type in _TEXT_TYPES)
-
-
-def _is_read(arrow_type: pa.DataType) -> bool:
-    if pa.types.is_dictionary(arrow_type):
-        arrow_type = arrow_type.value_type
-    return any(is_type(arrow_type) for is_type in (*_TEXT_TYPES, *_VALUE_TYPES))
-
-
-def _wrong_type(column: str, arrow_type: pa.DataType) -> Finding:
-    message = (
-        f"{column}: the column has the type {quoted(str(arrow_type))[1:-1]}. Write booleans, numbers or text."
-    )
-    return error("wrong_type", message, column=column)
+    return any(is_type(arrow_type) for is_type in tests)

@@ -131,21 +131,16 @@ class ParserPool:
         """
         with self._room:
             try:
-                return self._ask_and_unpack(content, limits, reader)
+                return _unpack(json.loads(self._ask(content, limits, reader)))
             except TimeoutError:
                 return _unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")
             except OSError as problem:
                 logger.error("no process to read files in: %s", problem)
                 return _unreadable(content, "the server has no room to read it now; try again later")
-
-    def _ask_and_unpack(self, content: bytes, limits: ReadingLimits, reader: str) -> ReadResult:
-        answer = self._ask(content, limits, reader)
-        try:
-            return _unpack(json.loads(answer))
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            # The answer may quote the file, so it is not logged.
-            logger.warning("the process that reads a file broke down")
-            return _unreadable(content, "the reader broke down over it")
+            except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+                # The answer may quote the file, so it is not logged.
+                logger.warning("the process that reads a file broke down")
+                return _unreadable(content, "the reader broke down over it")
 
     def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
         """Return a worker's answer, empty if it broke down. Raises TimeoutError, OSError."""

@@ -7,7 +7,7 @@ columns of untyped values under their settled names, and row numbers.
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from arb.core.predictions.findings import Finding, counted, error, quoted, quoted_names, row_finding, warning
@@ -47,18 +47,11 @@ class RawTable:
     columns: Mapping[str, Sequence[object]]
 
 
-@dataclass(frozen=True)
-class Header:
-    """The file's names settled: known column -> position among the names, and what is to say about them."""
+def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str, int], list[Finding]]:
+    """Return the known columns by their position among a file's names, and the findings about the names.
 
-    known: Mapping[str, int]
-    findings: list[Finding] = field(default_factory=list)
-
-
-def settle_header(names: Sequence[str], limits: ReadingLimits) -> Header:
-    """Find the known columns among a file's names; aliases count, surrounding space does not.
-
-    A column named twice (also once under its alias) is an error, and its first occurrence is read on.
+    Aliases count, surrounding space does not. A column named twice (also once under its alias) is an error,
+    and its first occurrence is read on.
     """
     stripped = [name.strip() for name in names]
     known: dict[str, int] = {}
@@ -85,7 +78,7 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> Header:
         )
     if unknown:
         findings.append(_unknown(unknown))
-    return Header(known, findings)
+    return known, findings
 
 
 def too_many_rows(limits: ReadingLimits) -> Finding:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -246,43 +247,23 @@ def _number_of(word: str, otherwise: Problem) -> float | Problem:
     return _NOT_FINITE.get(word, otherwise)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """How a column is read: what a cell means, what an empty one is, and the numpy type.
-
-    Without a type the values stay Python's.
-    """
-
-    meaning: Callable[[object], Any]
-    empty: Any
-    dtype: type | None
-
-
-_READINGS: Final[Mapping[ColumnKind, _Reading]] = MappingProxyType(
+_MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = MappingProxyType(
     {
-        "id": _Reading(trajectory_id, "", None),
-        "probability": _Reading(probability, NO_NUMBER, np.float64),
-        "state": _Reading(state, None, None),
-        "text": _Reading(free_text, None, None),
-        "amount": _Reading(amount, NO_NUMBER, np.float64),
-        "tokens": _Reading(tokens, NO_NUMBER, np.float64),
+        "id": (trajectory_id, ""),
+        "probability": (probability, NO_NUMBER),
+        "state": (state, None),
+        "text": (free_text, None),
+        "amount": (amount, NO_NUMBER),
+        "tokens": (tokens, NO_NUMBER),
     }
 )
+"""By kind of a column other than a target's: what a cell means, and what an empty one is."""
 
 
-def _reading(name: str) -> _Reading:
-    """Return how a prediction file's column is read."""
-    column = PREDICTION_COLUMNS[name]
-    if column.kind != "target":
-        return _READINGS[column.kind]
-    target = TARGETS[name]
-
-    def code(value: object) -> int | Problem:
-        if column.required and isinstance(value, Missing):
-            return ABSENT
-        return target_code(value, target)
-
-    return _Reading(code, target.no_answer, np.int8)
+def _answer(value: object, name: str) -> int | Problem:
+    """Return the answer in a cell of a target's column."""
+    is_required = PREDICTION_COLUMNS[name].required
+    return ABSENT if is_required and isinstance(value, Missing) else target_code(value, TARGETS[name])
 
 
 _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
@@ -308,15 +289,20 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 
 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
+    """Return the column's meanings and its findings: an array of answers or numbers, else a tuple."""
     column, values = PREDICTION_COLUMNS[name], raw.columns[name]
-    reading = _reading(name)
-    meanings = _meanings(values, reading.meaning)
+    if column.kind == "target":
+        meaning, empty = partial(_answer, name=name), TARGETS[name].no_answer
+    else:
+        meaning, empty = _MEANINGS[column.kind]
+    meanings = _meanings(values, meaning)
     bad: dict[Problem, list[int]] = {}
-    for position, meaning in enumerate(meanings):
-        if meaning.__class__ is Problem:
-            bad.setdefault(meaning, []).append(position)
-            meanings[position] = reading.empty
-    if reading.dtype is None:  # in the others a long text is no word anyway
+    for position, found in enumerate(meanings):
+        if found.__class__ is Problem:
+            bad.setdefault(found, []).append(position)
+            meanings[position] = empty
+    is_text = name in TEXT_COLUMNS or column.kind == "id"
+    if is_text:  # in the others a long text is no word anyway
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
@@ -332,7 +318,9 @@ def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, 
         )
         for problem, positions in bad.items()
     ]
-    return (tuple(meanings) if reading.dtype is None else np.array(meanings, dtype=reading.dtype)), findings
+    if is_text:
+        return tuple(meanings), findings
+    return np.array(meanings, dtype=NUMBER_COLUMNS.get(name, np.int8)), findings
 
 
 def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> list[Any]:

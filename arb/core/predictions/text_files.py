@@ -15,7 +15,6 @@ from typing import Final
 from arb.core.predictions.findings import Finding, error, quoted, row_finding
 from arb.core.predictions.raw import (
     MISSING,
-    Header,
     RawTable,
     ReadingLimits,
     blank_rows,
@@ -39,8 +38,9 @@ class BrokenQuotesError(ValueError):
 def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
     """Read text without a byte order mark. None when there is no row, or too many, or quotes are broken."""
     _allow_long_cells(limits.max_cell_chars)
-    header: Header | None = None
-    width = 0
+    known: dict[str, int] = {}
+    findings: list[Finding] = []
+    width = 0  # of the header, once it was read
     kept: list[list[str]] = []  # of the known columns only: the others may be many
     numbers: list[int] = []
     blank: list[int] = []
@@ -51,23 +51,32 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
                 return None, [too_many_rows(limits)]
             if not any(map(str.strip, record)):
                 blank.append(number)
-            elif header is None:
-                header, width = settle_header(record, limits), len(record)
+            elif not width:
+                width = len(record)
+                known, findings = settle_header(record, limits)
             elif len(record) != width:
                 uneven.append((number, len(record)))
             else:
-                kept.append([record[position] for position in header.known.values()])
+                kept.append([record[position] for position in known.values()])
                 numbers.append(number)
     except BrokenQuotesError as problem:
         return None, [problem.finding]
     # Spreadsheets leave empty records at the end; only those between rows may have lost something.
     last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
-    findings = _uneven(uneven, width) + blank_rows([number for number in blank if number < last])
-    header = header or settle_header([], limits)
+    if not width:
+        _, findings = settle_header([], limits)
+    if uneven:
+        problem = f"another number of fields than the header's {width}"
+        advice = "Quote cells that hold the delimiter, and write every field."
+        rows = [number for number, _ in uneven]
+        findings.append(
+            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[i][1]:,}")
+        )
+    findings += blank_rows([number for number in blank if number < last])
     if not kept:
-        return None, without_rows(header.findings + findings)
-    columns = dict(zip(header.known, zip(*kept, strict=True), strict=True))
-    return RawTable(numbers, columns), header.findings + findings
+        return None, without_rows(findings)
+    columns = dict(zip(known, zip(*kept, strict=True), strict=True))
+    return RawTable(numbers, columns), findings
 
 
 def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -117,21 +126,6 @@ def _broken(number: int, line: int, problem: csv.Error) -> Finding:
     return Finding("error", "broken_quotes", message, (number,), 1)
 
 
-def _uneven(uneven: Sequence[tuple[int, int]], expected: int) -> list[Finding]:
-    if not uneven:
-        return []
-    return [
-        row_finding(
-            "error",
-            "field_count",
-            f"another number of fields than the header's {expected}",
-            [number for number, _ in uneven],
-            "Quote cells that hold the delimiter, and write every field.",
-            show=lambda i: f"{uneven[i][1]:,}",
-        )
-    ]
-
-
 _BAD_LINES = {
     "invalid_json": ("not valid JSON", "Write one complete JSON object on each line."),
     "not_an_object": (
@@ -140,6 +134,10 @@ _BAD_LINES = {
     "duplicate_key": ("a key written twice", "Keep one of them."),
 }  # fmt: skip
 """By code: the problem, and what to do."""
+_JSON_ARRAY: Final = (
+    "the file is one JSON array. Write JSON Lines: one object on each line, without brackets around them "
+    'or commas between them (pandas: to_json(path, orient="records", lines=True)).'
+)
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
@@ -148,7 +146,7 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     None when there is nothing to read row by row: a JSON array, no row, too many rows.
     """
     if text.lstrip()[:1] == "[":
-        return None, [_array()]
+        return None, [error("json_array", _JSON_ARRAY)]
     body = text.rstrip()
     if body.count("\n") >= limits.max_rows:
         return None, [too_many_rows(limits)]
@@ -206,17 +204,9 @@ def _to_columns(
 ) -> tuple[RawTable, list[Finding]]:
     # Rows of one file share few sets of keys, so names are collected over the distinct ones.
     names = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
-    header = settle_header(names, limits)
+    known, found = settle_header(names, limits)
     columns: dict[str, Sequence[object]] = {}
-    for column, position in header.known.items():
+    for column, position in known.items():
         name = names[position]
         columns[column] = [row.get(name, MISSING) for row in rows]
-    return RawTable(numbers, columns), findings + header.findings
-
-
-def _array() -> Finding:
-    return error(
-        "json_array",
-        "the file is one JSON array. Write JSON Lines: one object on each line, without brackets around them "
-        'or commas between them (pandas: to_json(path, orient="records", lines=True)).',
-    )
+    return RawTable(numbers, columns), findings + found

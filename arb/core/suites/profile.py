@@ -17,7 +17,8 @@ All of it is in ``suite.toml``, and any of it may be left out::
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -131,67 +132,16 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
                 yield f"pages.{name}: leads to the page {page}; write {name} = false too"
 
 
-PAGE_COMMENTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "compare": "Two or more judges side by side.",
-        "rates": "How often agents succeed, by experts and by judges.",
-        "trajectories": "Goals, steps and screenshots; errors and disputes need it.",
-        "errors": "A judge's errors, read and tagged.",
-        "labels": "The label versions; disputes need it.",
-        "disputes": "Where readers report a wrong label.",
-        "paper": "The result tables of the paper behind this software: not about your suite.",
-        "submit": "The page that takes files; the REST API and the MCP server take them without it too.",
-    }
-)
-"""What each page that can be switched is for, as comments of TOML."""
-
-_PROFILE: Final = """# What the suite is called on every page, card and answer.
-title = {title}
-
-# A paragraph for the About page and the cards, and BibTeX that says how to cite the suite.
-# description = "Runs of four agents on the sites of our lab."
-# citation = '''
-# @misc{{ours2026, title = {{...}}, author = {{...}}, year = {{2026}}}}
-# '''
-
-"""
-
-_LINKS: Final = """
-# Links at the foot of every page: names of your choice, addresses with https:// or mailto:.
-[links]
-# data = "https://huggingface.co/datasets/OWNER/NAME"
-# code = "https://github.com/OWNER/NAME"
-# contact = "mailto:ada@example.org"
-
-# Pages of the Space: one that is false is not served, and nothing leads to it.
-[pages]
-"""
-
-_HEAD: Final = """# "private": the test labels are hidden; figures are shown with noise,
-# and public rows appear in rounds.
-# "public": anyone can have them anyway, and every figure is shown as it is.
-labels = "private"
-"""
-
-_RULES: Final = """
-# Every rule there is, as suggested for this suite.
-[rules]
-"""
-
-
 def render_suite_toml(made: str, title: str, rules: Any) -> str:
-    """A new suite's file, with its `SuiteRules`; ``made`` is a line that says how it came about."""
-    pages = [f"# {PAGE_COMMENTS[name]}\n{name} = {_toml(is_on)}\n" for name, is_on in OPTIONAL_PAGES.items()]
-    parts = [
-        f"{_comment(field.metadata['comment'])}{field.name} = {_toml(getattr(rules, field.name))}\n"
-        for field in fields(rules)
-    ]
-    profile = _PROFILE.format(title=_toml(title))
-    return "".join([f"# {made}\n\n", profile, _HEAD, _LINKS, *pages, _RULES, *parts])
+    """Return a new suite's file, with its `SuiteRules`; ``made`` is a line that says how it came about."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-
-def _comment(text: str) -> str:
-    return "".join(f"# {line}\n" for line in text.split("\n"))
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    environment.filters["toml"] = _toml
+    template = environment.get_template("suite.toml.j2")
+    return template.render(made=made, title=title, rules=rules, pages=OPTIONAL_PAGES)
 
 
 def _toml(value: Any) -> str:

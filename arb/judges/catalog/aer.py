@@ -19,15 +19,7 @@ from arb.judges.prompting import (
     with_bounded_texts,
 )
 from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Call,
-    Image,
-    JudgeSession,
-    Message,
-    View,
-    Wants,
-)
+from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
 
 CAPTIONER = "captioner"
 """The role of the model that describes the final screenshot to the judge of AER-C."""

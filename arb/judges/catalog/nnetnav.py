@@ -23,17 +23,7 @@ from arb.judges.prompting import (
     with_bounded_texts,
 )
 from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Answer,
-    Call,
-    JudgeSession,
-    Message,
-    Reply,
-    View,
-    ViewStep,
-    Wants,
-)
+from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, Reply, View, ViewStep, Wants
 
 DESCRIBER = "describer"
 """The role of the model that describes changes."""

@@ -18,9 +18,9 @@ import importlib.util
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from arb.core.settings import Settings
 from arb.judges.catalog.aer import AerJudge
@@ -39,99 +39,110 @@ DEFAULTS, SCREENSHOT, AER, NNETNAV = (
     "judge/existing/aer.py",
     "judge/existing/nnetnav.py",
 )
+CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
+    DEFAULTS: {
+        "system": "SYSTEM_PROMPT",
+        "inverted_system": "INVERTED_SYSTEM_PROMPT",
+        "step": "STEP_TEMPLATE",
+        "goal": "GOAL_TEMPLATE",
+        "action": "ACTION_TEMPLATE",
+        "axtree": "AXTREE_TEMPLATE",
+        "final": "FINAL_MSG",
+    },
+    AER: {
+        "aer_system": "sys_prompt",
+        "aer_user": "user_prompt_template",
+        "aer_user_vision": "user_prompt_template_vis",
+    },
+    NNETNAV: {
+        "nnetnav_judge": "JUDGE_SYS_PROMPT",
+        "nnetnav_judge_user": "JUDGE_USER_PROMPT_TEMPLATE",
+        "nnetnav_describer": "DELTA_LM_SYS_PROMPT",
+        "nnetnav_describer_user": "DELTA_LM_USER_PROMPT",
+        "nnetnav_actions": "webarena_action_str",
+    },
+}
+"""By file of the package: our names of templates, and the constants that hold them."""
 
 ONLINE_MIND2WEB = "OSU-NLP-Group/Online-Mind2Web"
 WEBJUDGE = "src/methods/webjudge_online_mind2web.py"
 WEBJUDGE_SHA256 = "3b5869d47443bcb8d425770b57047a36e60ff28b1f1e7d649fa0778af1422fb2"
-"""Over WebJudge's templates (`prompts_hash`, in the order of `WebJudgeTemplates`)."""
+"""Over WebJudge's templates (`prompts_hash`, in the order of `WEBJUDGE_TEMPLATES`)."""
+WEBJUDGE_TEMPLATES: Final = (
+    "max_images",  # a constant, in digits
+    "key_points_system",
+    "key_points",
+    "rating_system",
+    "rating",
+    "system",
+    "verdict",
+    "verdict_without_pictures",
+)
+"""The templates in the authors' file, in its order."""
+
+Templates = Mapping[str, str]
+"""The authors' templates by name, as their code uses them: stripped where it strips them."""
 
 
 class OfficialPromptsError(ValueError):
     """The official templates cannot be had; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
-class Templates:
-    """The package's templates, as its code uses them: stripped where it strips them."""
-
-    system: str
-    inverted_system: str
-    step: str
-    goal: str
-    action: str
-    axtree: str
-    final: str
-    screenshot: str
-    captioner: str
-    aer_system: str
-    aer_user: str
-    aer_user_vision: str
-    nnetnav_judge: str
-    nnetnav_judge_user: str
-    nnetnav_describer: str
-    nnetnav_describer_user: str
-    nnetnav_actions: str
-
-
 def read_templates(settings: Settings | None = None) -> Templates:
-    """The templates of the installed package, else of the wheel in the cache, fetched when it is not there.
+    """Return the templates of the installed package, else of the wheel in the cache, fetched if need be.
 
     Raises OfficialPromptsError.
     """
-    return templates_in(_reader(settings))
+    files: dict[str, str] = {}
+    for name in (DEFAULTS, SCREENSHOT, AER, NNETNAV):
+        try:
+            files[name] = (_package(settings) / name).read_text(encoding="utf-8")
+        except (OSError, KeyError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+            raise OfficialPromptsError(
+                f"agent-reward-bench's {name} cannot be read; reinstall agent-reward-bench==0.1.2"
+            ) from error
+    return templates_in(files)
 
 
-def templates_in(read: Callable[[str], str]) -> Templates:
-    """The templates in the package's source; ``read`` gives a file by its path inside the package.
+def _package(settings: Settings | None) -> Path | zipfile.Path:
+    """Return the package's folder, or its place in the wheel."""
+    package = importlib.util.find_spec(PACKAGE)
+    if package is not None and package.origin is not None:
+        return Path(package.origin).parent
+    try:
+        wheel = locate_labels((settings or Settings()).model_copy(update={"labels": "wheel"}))
+    except LabelsUnavailable as problem:
+        raise OfficialPromptsError(f"the official prompts cannot be loaded: {problem}") from problem
+    return zipfile.Path(wheel, f"{PACKAGE}/")
+
+
+def templates_in(files: Mapping[str, str]) -> Templates:
+    """Return the templates in the package's source files.
 
     Raises OfficialPromptsError naming every template that is not where version 0.1.2 has it.
     """
-    defaults, aer, nnetnav = (_constants(ast.parse(read(name))) for name in (DEFAULTS, AER, NNETNAV))
-    screenshot = _inside(ast.parse(read(SCREENSHOT)), "format_content_for_image", _text_of_part)
-    captioner = _inside(ast.parse(read(AER)), "format_msg_for_captioning", _assigned_text)
-    found = {
-        "system": defaults.get("SYSTEM_PROMPT"),
-        "inverted_system": defaults.get("INVERTED_SYSTEM_PROMPT"),
-        "step": defaults.get("STEP_TEMPLATE"),
-        "goal": defaults.get("GOAL_TEMPLATE"),
-        "action": defaults.get("ACTION_TEMPLATE"),
-        "axtree": defaults.get("AXTREE_TEMPLATE"),
-        "final": defaults.get("FINAL_MSG"),
-        "screenshot": screenshot,
-        "captioner": captioner,
-        "aer_system": _stripped(aer.get("sys_prompt")),
-        "aer_user": _stripped(aer.get("user_prompt_template")),
-        "aer_user_vision": _stripped(aer.get("user_prompt_template_vis")),
-        "nnetnav_judge": nnetnav.get("JUDGE_SYS_PROMPT"),
-        "nnetnav_judge_user": nnetnav.get("JUDGE_USER_PROMPT_TEMPLATE"),
-        "nnetnav_describer": nnetnav.get("DELTA_LM_SYS_PROMPT"),
-        "nnetnav_describer_user": nnetnav.get("DELTA_LM_USER_PROMPT"),
-        "nnetnav_actions": nnetnav.get("webarena_action_str"),
-    }
+    modules = {name: ast.parse(text) for name, text in files.items()}
+    constants = {name: _constants(modules[name]) for name in CONSTANTS}
+    found = {ours: constants[DEFAULTS].get(theirs) for ours, theirs in CONSTANTS[DEFAULTS].items()}
+    found["screenshot"] = _inside(modules[SCREENSHOT], "format_content_for_image", _text_of_part)
+    found["captioner"] = _inside(modules[AER], "format_msg_for_captioning", _assigned_text)
+    for ours, theirs in CONSTANTS[AER].items():
+        text = constants[AER].get(theirs)
+        found[ours] = text and text.strip()
+    found |= {ours: constants[NNETNAV].get(theirs) for ours, theirs in CONSTANTS[NNETNAV].items()}
     if absent := [name for name, text in found.items() if text is None]:
         raise OfficialPromptsError(
             f"this agent-reward-bench has no template for {', '.join(absent)} where version 0.1.2 has it; "
             "install agent-reward-bench==0.1.2, or leave out --prompts official"
         )
-    return Templates(**{field.name: found[field.name] or "" for field in fields(Templates)})
+    return {name: text or "" for name, text in found.items()}
 
 
-@dataclass(frozen=True)
-class WebJudgeTemplates:
-    """The templates in the authors' file, in its order. ``max_images`` is its constant, in digits."""
+def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) -> Templates:
+    """Return WebJudge's templates in a checkout of Online-Mind2Web.
 
-    max_images: str
-    key_points_system: str
-    key_points: str
-    rating_system: str
-    rating: str
-    system: str
-    verdict: str
-    verdict_without_pictures: str
-
-
-def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) -> WebJudgeTemplates:
-    """WebJudge's templates in a checkout of Online-Mind2Web. Raises OfficialPromptsError for another text."""
+    Raises OfficialPromptsError for another text.
+    """
     if checkout is None:
         raise OfficialPromptsError(
             "WebJudge's prompts are its authors': name a checkout of "
@@ -157,7 +168,7 @@ def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) ->
             f"the messages made here (SHA-256 {prompts_hash(*texts)[:12]}, not {wanted[:12]}); check out "
             "another commit, or leave out --prompts official"
         )
-    return WebJudgeTemplates(*texts)
+    return dict(zip(WEBJUDGE_TEMPLATES, texts, strict=True))
 
 
 def version_of_templates() -> str:
@@ -165,32 +176,6 @@ def version_of_templates() -> str:
         return importlib.metadata.version("agent-reward-bench")
     except importlib.metadata.PackageNotFoundError:
         return "0.1.2"
-
-
-def _reader(settings: Settings | None) -> Callable[[str], str]:
-    package = importlib.util.find_spec(PACKAGE)
-    if package is not None and package.origin is not None:
-        folder = Path(package.origin).parent
-        return lambda name: _read(lambda: (folder / name).read_text(encoding="utf-8"), name)
-    try:
-        wheel = locate_labels((settings or Settings()).model_copy(update={"labels": "wheel"}))
-    except LabelsUnavailable as problem:
-        raise OfficialPromptsError(f"the official prompts cannot be loaded: {problem}") from problem
-
-    def read_member(name: str) -> str:
-        with zipfile.ZipFile(wheel) as opened:
-            return opened.read(f"{PACKAGE}/{name}").decode("utf-8")
-
-    return lambda name: _read(lambda: read_member(name), name)
-
-
-def _read(read: Callable[[], str], name: str) -> str:
-    try:
-        return read()
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise OfficialPromptsError(
-            f"agent-reward-bench's {name} cannot be read; reinstall agent-reward-bench==0.1.2"
-        ) from error
 
 
 def _constants(module: ast.Module) -> Mapping[str, str]:
@@ -229,12 +214,15 @@ def _assigned_text(node: ast.AST) -> str | None:
     return str(node.value.value) if is_text else None
 
 
-def _stripped(text: str | None) -> str | None:
-    return text.strip() if text is not None else None
-
-
+@dataclass(frozen=True, kw_only=True)
 class _Official(DescribedJudge):
     """A judge that sends the prompts of its authors."""
+
+    templates: Templates = field(hash=False)
+
+    @property
+    def prompts_hash(self) -> str:
+        return prompts_hash(*self.templates.values())
 
     def describe(self) -> JudgeTraits:
         return replace(super().describe(), is_official=True)
@@ -244,29 +232,23 @@ class _Official(DescribedJudge):
 class OfficialSimplified(_Official, SimplifiedJudge):
     """The simplified judge in the package's words."""
 
-    templates: Templates
-
-    @property
-    def prompts_hash(self) -> str:
-        return _hash(self.templates)
-
     @property
     def system(self) -> str:
-        return self.templates.inverted_system if self.is_inverted else self.templates.system
+        return self.templates["inverted_system"] if self.is_inverted else self.templates["system"]
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
         templates = self.templates
         parts: list[str | Image] = [
-            templates.goal.format(goal=format_goal(view)),
-            templates.action.format(steps=format_steps(templates, view.steps)),
+            templates["goal"].format(goal=format_goal(view)),
+            templates["action"].format(steps=format_steps(templates, view.steps)),
         ]
         if self.has_axtree:
-            parts.append(templates.axtree.format(axtree=_last_text(view) if axtree is None else axtree))
+            parts.append(templates["axtree"].format(axtree=_last_text(view) if axtree is None else axtree))
         if self.has_screenshot:
             screenshot = last_step(view).screenshot
             missing = read_prompts("simplified")["no screenshot"]
-            parts += [templates.screenshot, screenshot] if screenshot else [missing]
-        parts.append(templates.final)
+            parts += [templates["screenshot"], screenshot] if screenshot else [missing]
+        parts.append(templates["final"])
         return (Message("system", self.system), Message("user", tuple(parts)))
 
 
@@ -276,25 +258,19 @@ class OfficialAer(_Official, AerJudge):
 
     wants: ClassVar[Wants] = Wants(screenshots="last")
 
-    templates: Templates
-
-    @property
-    def prompts_hash(self) -> str:
-        return _hash(self.templates)
-
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
-        return (Message("user", (self.templates.captioner, screenshot)),)
+        return (Message("user", (self.templates["captioner"], screenshot)),)
 
     def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
         steps = format_steps(self.templates, view.steps)
-        system = Message("system", self.templates.aer_system)
+        system = Message("system", self.templates["aer_system"])
         missing = read_prompts("aer")["no screenshot"]
         if self.captioner:
-            text = self.templates.aer_user.format(
+            text = self.templates["aer_user"].format(
                 intent=format_goal(view), last_actions=steps, cap=caption or _last_text(view) or missing
             )
             return (system, Message("user", text))
-        text = self.templates.aer_user_vision.format(intent=format_goal(view), last_actions=steps)
+        text = self.templates["aer_user_vision"].format(intent=format_goal(view), last_actions=steps)
         return (system, Message("user", (text, last_step(view).screenshot or missing)))
 
 
@@ -302,15 +278,9 @@ class OfficialAer(_Official, AerJudge):
 class OfficialNNetNav(_Official, NNetNavJudge):
     """NNetNav in the package's words. A change that could not be described is left out, as there."""
 
-    templates: Templates
-
-    @property
-    def prompts_hash(self) -> str:
-        return _hash(self.templates)
-
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
-        system = self.templates.nnetnav_describer.format(action_str=self.templates.nnetnav_actions)
-        user = self.templates.nnetnav_describer_user.format(
+        system = self.templates["nnetnav_describer"].format(action_str=self.templates["nnetnav_actions"])
+        user = self.templates["nnetnav_describer_user"].format(
             prev_axtree=before, curr_axtree=after, action=action
         )
         return (Message("system", system), Message("user", user))
@@ -319,10 +289,10 @@ class OfficialNNetNav(_Official, NNetNavJudge):
         return description
 
     def messages(self, view: View, changes: Sequence[str]) -> tuple[Message, ...]:
-        user = self.templates.nnetnav_judge_user.format(
+        user = self.templates["nnetnav_judge_user"].format(
             goal=format_goal(view), descriptions="\n".join(changes)
         )
-        return (Message("system", self.templates.nnetnav_judge), Message("user", user))
+        return (Message("system", self.templates["nnetnav_judge"]), Message("user", user))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,12 +304,6 @@ class OfficialWebJudge(_Official, WebJudge):
     """
 
     wants: ClassVar[Wants] = Wants(screenshots="all")
-
-    templates: WebJudgeTemplates
-
-    @property
-    def prompts_hash(self) -> str:
-        return _hash(self.templates)
 
     def describe(self) -> JudgeTraits:
         return replace(super().describe(), method="webjudge")
@@ -357,26 +321,26 @@ class OfficialWebJudge(_Official, WebJudge):
         return (int(score[0]) if score else None), note
 
     def key_points_messages(self, view: View) -> tuple[Message, ...]:
-        asked = self.templates.key_points.format(task=view.goal.strip())
-        return (Message("system", self.templates.key_points_system), Message("user", (asked,)))
+        asked = self.templates["key_points"].format(task=view.goal.strip())
+        return (Message("system", self.templates["key_points_system"]), Message("user", (asked,)))
 
     def rating_messages(self, view: View, points: str, screenshot: Image) -> tuple[Message, ...]:
-        asked = self.templates.rating.format(task=view.goal.strip(), key_points=points)
-        return (Message("system", self.templates.rating_system), Message("user", (asked, screenshot)))
+        asked = self.templates["rating"].format(task=view.goal.strip(), key_points=points)
+        return (Message("system", self.templates["rating_system"]), Message("user", (asked, screenshot)))
 
     def messages(
         self, view: View, points: str, chosen: Sequence[tuple[ViewStep, str]], has_screenshots: bool
     ) -> tuple[Message, ...]:
         templates = self.templates
         is_over = bool(view.steps) and view.steps[-1].action is None
-        asked = (templates.verdict if chosen else templates.verdict_without_pictures).format(
+        asked = (templates["verdict"] if chosen else templates["verdict_without_pictures"]).format(
             task=view.goal.strip(),
             key_points=points,
             last_actions=_numbered([step.action for step in view.steps[: -1 if is_over else None]]),
             thoughts=_numbered([note for _, note in chosen if note][: self.max_images]),
         )
         pictures = (_called_png(step.screenshot) for step, _ in chosen[: self.max_images])
-        return (Message("system", templates.system), Message("user", (asked, *pictures)))
+        return (Message("system", templates["system"]), Message("user", (asked, *pictures)))
 
 
 def _called_png(picture: Image) -> Image:
@@ -406,14 +370,14 @@ def official_judge(judge: Judge, settings: Settings | None = None, checkout: Pat
     return with_official_prompts(judge, read_templates(settings), made_by)
 
 
-def with_official_prompts(judge: Judge, templates: Templates | WebJudgeTemplates, made_by: str) -> Judge:
+def with_official_prompts(judge: Judge, templates: Templates, made_by: str) -> Judge:
     """The judge with these prompts. Raises OfficialPromptsError for one that has none."""
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
         raise OfficialPromptsError(
             f"{judge.name}: agent-reward-bench has no prompts for it; leave out --prompts official"
         )
-    same = {field.name: getattr(judge, field.name) for field in fields(judge)}
+    same = {each.name: getattr(judge, each.name) for each in fields(judge)}
     if isinstance(judge, SimplifiedJudge):
         same["shows_goal_images"] = False
     official = kind(**same, templates=templates)
@@ -433,11 +397,8 @@ def _last_text(view: View) -> str | None:
 
 def format_steps(templates: Templates, steps: Sequence[ViewStep]) -> str:
     """All steps as the package writes them, one after the other with nothing in between."""
+    template = templates["step"]
     return "".join(
-        templates.step.format(step_number=number, url=step.url, action=step.action, reasoning=step.reasoning)
+        template.format(step_number=number, url=step.url, action=step.action, reasoning=step.reasoning)
         for number, step in enumerate(steps, start=1)
     )
-
-
-def _hash(templates: Templates) -> str:
-    return prompts_hash(*asdict(templates).values())

@@ -20,20 +20,19 @@ from arb.judges.prompting import (
     with_bounded_texts,
 )
 from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Call,
-    Image,
-    JudgeSession,
-    Message,
-    View,
-    Wants,
-)
+from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
 
 PAPER = "arXiv 2504.08942"
 
 _ORDER = ("success", "side", "optimal", "loop")
 _INVERTED = ("loop", "side", "optimal", "success")
+_KINDS = {
+    (True, False): "axtree",
+    (False, True): "screenshot",
+    (True, True): "both",
+    (False, False): "neither",
+}
+"""What is seen of the last page, tree and screenshot."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,7 @@ class SimplifiedJudge(DescribedJudge):
         return response_format(self.system) if self.is_structured else None
 
     def describe(self) -> JudgeTraits:
-        kinds = {(True, False): "axtree", (False, True): "screenshot", (True, True): "both"}
-        kind = kinds.get((self.has_axtree, self.has_screenshot), "neither")
+        kind = _KINDS[self.has_axtree, self.has_screenshot]
         return JudgeTraits(
             method=f"simplified-{kind}{'-inverted' if self.is_inverted else ''}",
             is_structured=self.is_structured,
@@ -152,11 +150,10 @@ def response_format(system: str) -> dict[str, Any]:
 def _system(has_axtree: bool, has_screenshot: bool, is_inverted: bool) -> str:
     prompts = read_prompts("simplified")
     order = _INVERTED if is_inverted else _ORDER
-    both = {(True, True): "both", (True, False): "axtree", (False, True): "screenshot"}
-    kind = both.get((has_axtree, has_screenshot))
+    kind = _KINDS[has_axtree, has_screenshot]
     return prompts["system"].format(
-        evidence=prompts[f"evidence {kind}"] if kind else "",
-        in_evidence=prompts[f"in evidence {kind}"] if kind else "",
+        evidence=prompts.get(f"evidence {kind}", ""),
+        in_evidence=prompts.get(f"in evidence {kind}", ""),
         questions="\n\n".join(
             f"Question {number}: {prompts[f'question {tag}']}" for number, tag in enumerate(order, start=1)
         ),

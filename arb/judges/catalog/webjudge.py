@@ -22,17 +22,7 @@ from arb.judges.prompting import (
     text_of,
 )
 from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Call,
-    Image,
-    JudgeSession,
-    Message,
-    Reply,
-    View,
-    ViewStep,
-    Wants,
-)
+from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, Reply, View, ViewStep, Wants
 
 _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)

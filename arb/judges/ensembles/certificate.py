@@ -115,6 +115,10 @@ def make_certificate(
     versions = {json.dumps(session["versions"]): session["versions"] for session in sessions}
     hidden = None if labels is not None else HIDDEN.format(split=configuration["split"])
     repeats = [each for name, each in runs.items() if name.startswith("repeat-")]
+    calls = CallSums()
+    for record in first.records:
+        calls.add(record)
+    trajectory_ids = "\n".join(sorted(each["trajectory_id"] for each in first.records))
     return {
         "format": FORMAT,
         "judge": {"name": first.run["judge"]["name"], **judge_facts},
@@ -137,8 +141,8 @@ def make_certificate(
         "measured": {
             **{name: configuration.get(name) for name in _DIGESTS},
             "label_version": None if labels is None else labels.version,
-            **_calls(first.records),
-            "trajectories_sha256": _digest(sorted(each["trajectory_id"] for each in first.records)),
+            **calls.facts(),
+            "trajectories_sha256": hashlib.sha256(trajectory_ids.encode()).hexdigest(),
             "predictions_sha256": {name: each.predictions_sha256 for name, each in runs.items()},
             "models": configuration["models"],
             "images": configuration["images"],
@@ -155,14 +159,6 @@ def make_certificate(
 _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_file_sha256")
 
 
-def _calls(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """What was sent and what answered, as run.json has it under ``totals``."""
-    sums = CallSums()
-    for record in records:
-        sums.add(record)
-    return sums.facts()
-
-
 def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:
     """The sessions that paid calls, killed ones too; the first where all replies came out of the cache.
 
@@ -170,10 +166,6 @@ def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:
     """
     sessions = measured.run["sessions"]
     return [each for each in sessions if each.get("calls_paid", 1)] or sessions[:1]
-
-
-def _digest(lines: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _coverage(first: MeasuredRun) -> dict[str, int]:
@@ -277,7 +269,7 @@ def _probe(
         success = score_answers(changed.records, labels, has_intervals=False)["labels"]["success"]
     fpr = None if success is None else success["overall"]["fpr"]
     report = report_probe(probe, first.records, changed.records, [each.records for each in repeats])
-    return {**asdict(report), "fpr": fpr}
+    return {**report, "fpr": fpr}
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
@@ -294,8 +286,8 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
     again = Probe("repeat", "asked again", "stands", lambda view, goals: view)
     return {
         "runs": len(runs),
-        "unanimous": asdict(share_of(unanimous, len(everywhere))),
-        "repeats": [asdict(report_probe(again, runs[0].records, each.records)) for each in runs[1:]],
+        "unanimous": share_of(unanimous, len(everywhere)),
+        "repeats": [report_probe(again, runs[0].records, each.records) for each in runs[1:]],
         "figures": None
         if labels is None
         else [

@@ -28,7 +28,6 @@ def to_markdown(certificate: Mapping[str, Any]) -> str:
         certificate,
         worst=max(flips, key=lambda probe: probe["flipped"]["value"] or 0.0, default=None),
         ended=[state for state in STATES if any(found.get(state) for found in states.values())],
-        facts=_measured(certificate),
     )
 
 
@@ -45,33 +44,6 @@ def to_html(certificate: Mapping[str, Any]) -> str:
         content=parser.render(to_markdown(certificate)),
         style=(BOARD / "site.css").read_text(encoding="utf-8"),
     )
-
-
-def _measured(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the last table of the certificate says; what is empty is left out there."""
-    judge, measured = certificate["judge"], certificate["measured"]
-    return {
-        "judge": judge["name"],
-        "sees": judge["inputs"],
-        "source": judge["source"],
-        "calls": judge["calls"],
-        "the judge's file, SHA-256": measured["judge_file_sha256"],
-        "prompts": measured["prompts"],
-        "prompts, SHA-256": measured["prompts_hash"],
-        "view, SHA-256": measured["view_hash"],
-        "recorded runs, SHA-256": measured["data_hash"],
-        "trajectory ids, SHA-256": measured["trajectories_sha256"],
-        "labels' version": measured["label_version"],
-        "samples": f"{measured['samples']}, {measured['vote']}" if measured["vote"] else None,
-        **{f"model of {role}": _settings(model) for role, model in measured["models"].items()},
-        **{f"answered for {role}": _counts(each) for role, each in measured["served_models"].items()},
-        **{f"not sent for {role}": _counts(each) for role, each in measured["dropped_params"].items()},
-        "sent prompts, SHA-256": measured["prompts_sha256"],
-        "pictures": _settings(measured["images"]),
-        **{f"predictions of {name}, SHA-256": each for name, each in measured["predictions_sha256"].items()},
-        "versions": "; ".join(map(_settings, measured["versions"])),
-        "measured": f"{measured['from']} to {measured['to']}",
-    }
 
 
 def _settings(facts: Mapping[str, Any]) -> str:
@@ -103,8 +75,10 @@ def _templates() -> Any:
     environment.filters |= {
         "coefficient": coefficient,
         "count": "{:,}".format,
+        "counts": _counts,
         "interval": interval,
         "percent": percent,
+        "settings": _settings,
         "text": _escape,
     }
     environment.globals |= {

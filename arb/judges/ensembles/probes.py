@@ -9,7 +9,7 @@ reasoning alone deceives judges: Khalifa et al. 2026, arXiv 2601.14691.
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -196,45 +196,20 @@ def _with_banner(screenshot: Image | None) -> Image | None:
 JudgmentRecord = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Proportion:
-    """``count`` of ``n``, as a fraction with Wilson's 95 % interval; None over nothing."""
+def share_of(count: int, n: int) -> dict[str, Any]:
+    """Return ``count`` of ``n`` as a fraction with Wilson's 95 % interval (runs taken as independent).
 
-    count: int
-    n: int
-    value: float | None
-    interval: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeReport:
-    """One probe. ``changed`` runs were asked about in other words than before; the shares are of those.
-
-    ``flipped`` of the runs with a verdict both times changed it, ``to_yes`` and ``to_no`` of them; ``lost``
-    verdicts there were before and not now. ``said_yes`` is the share of successes after the change: for a
-    probe that must fail, the share that was missed. ``flipped_again`` is how often the verdicts on the same
-    runs flip when the unchanged question is asked again; None if it was not.
+    Value and interval are None over nothing.
     """
-
-    probe: str
-    title: str
-    expected: str
-    changed: int
-    unchanged: int
-    flipped: Proportion
-    to_yes: int
-    to_no: int
-    lost: int
-    said_yes: Proportion
-    flipped_again: Proportion | None = None
-
-
-def share_of(count: int, n: int) -> Proportion:
-    """A share with its interval (Wilson; runs taken as independent)."""
     from leaderboard.judge_precision.intervals import approximate_interval
 
     found = approximate_interval(count, n, 1.0)
-    return Proportion(count, n, count / n if n else None, tuple(found) if found else None)
+    return {
+        "count": count,
+        "n": n,
+        "value": count / n if n else None,
+        "interval": tuple(found) if found else None,
+    }
 
 
 def report_probe(
@@ -242,39 +217,47 @@ def report_probe(
     before: Iterable[JudgmentRecord],
     after: Iterable[JudgmentRecord],
     repeats: Sequence[Iterable[JudgmentRecord]] = (),
-) -> ProbeReport:
+) -> dict[str, Any]:
     """Compare the judgments of a run with those under a probe; all are lines of judgments.jsonl.
 
     ``repeats`` has the judgments of runs in which the same was asked again.
+
+    Returns:
+        A JSON object. ``changed`` runs were asked about in other words than before; the shares are of those.
+        ``flipped`` of the runs with a verdict both times changed it, ``to_yes`` and ``to_no`` of them;
+        ``lost`` verdicts there were before and not now. ``said_yes`` is the share of successes after the
+        change: for a probe that must fail, the share that was missed. ``flipped_again`` is how often the
+        verdicts on the same runs flip when the unchanged question is asked again; None if it was not.
     """
     first = {record["trajectory_id"]: record for record in before}
     pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]
     changed = [pair for pair in pairs if _asked(pair[0]) != _asked(pair[1])]
     verdicts = [(_verdict(one), _verdict(other)) for one, other in changed]
+    verdicts_after = [other for _, other in verdicts if other is not None]
     both = [pair for pair in verdicts if None not in pair]
     to_yes, to_no = both.count((False, True)), both.count((True, False))
-    verdicts_after = [other for _, other in verdicts if other is not None]
-    return ProbeReport(
-        probe=probe.name,
-        title=probe.title,
-        expected=probe.expected,
-        changed=len(changed),
-        unchanged=len(pairs) - len(changed),
-        flipped=share_of(to_yes + to_no, len(both)),
-        to_yes=to_yes,
-        to_no=to_no,
-        lost=sum(one is not None and other is None for one, other in verdicts),
-        said_yes=share_of(verdicts_after.count(True), len(verdicts_after)),
-        flipped_again=_flips_of({one["trajectory_id"]: one for one, _ in changed}, repeats)
-        if repeats
-        else None,
-    )
+    return {
+        "probe": probe.name,
+        "title": probe.title,
+        "expected": probe.expected,
+        "changed": len(changed),
+        "unchanged": len(pairs) - len(changed),
+        "flipped": share_of(to_yes + to_no, len(both)),
+        "to_yes": to_yes,
+        "to_no": to_no,
+        "lost": sum(one is not None and other is None for one, other in verdicts),
+        "said_yes": share_of(verdicts_after.count(True), len(verdicts_after)),
+        "flipped_again": _flips_of(changed, repeats) if repeats else None,
+    }
 
 
-def _flips_of(first: Mapping[str, JudgmentRecord], repeats: Iterable[Iterable[JudgmentRecord]]) -> Proportion:
-    """Return how many verdicts differ from the first ones, over all repeats together."""
+def _flips_of(
+    changed: Iterable[tuple[JudgmentRecord, JudgmentRecord]], repeats: Iterable[Iterable[JudgmentRecord]]
+) -> dict[str, Any]:
+    """Return how many verdicts on the changed runs differ from the first ones, over all repeats together."""
+    first = {one["trajectory_id"]: _verdict(one) for one, _ in changed}
     verdicts = [
-        (_verdict(first[record["trajectory_id"]]), _verdict(record))
+        (first[record["trajectory_id"]], _verdict(record))
         for records in repeats
         for record in records
         if record["trajectory_id"] in first
@@ -283,7 +266,7 @@ def _flips_of(first: Mapping[str, JudgmentRecord], repeats: Iterable[Iterable[Ju
     return share_of(sum(one != other for one, other in both), len(both))
 
 
-def probe_table(reports: Iterable[ProbeReport], judge: str):
+def probe_table(reports: Iterable[Mapping[str, Any]], judge: str):
     """The reports as a table for a terminal."""
     table = text_table(
         "probe",
@@ -304,24 +287,23 @@ def probe_table(reports: Iterable[ProbeReport], judge: str):
         title_justify="left",
     )
     for report in reports:
-        must_fail = report.expected == "fails"
         table.add_row(
-            report.title,
-            "says no" if must_fail else {"stands": "stands", "open": "–"}[report.expected],
-            f"{report.changed:,}",
-            *_cells(report.flipped),
-            *(("", "") if report.flipped_again is None else _cells(report.flipped_again)),
-            f"{report.to_yes:,}",
-            f"{report.to_no:,}",
-            f"{report.lost:,}",
-            *_cells(report.said_yes),
+            report["title"],
+            {"fails": "says no", "stands": "stands", "open": "–"}[report["expected"]],
+            f"{report['changed']:,}",
+            *_cells(report["flipped"]),
+            *_cells(report["flipped_again"]),
+            f"{report['to_yes']:,}",
+            f"{report['to_no']:,}",
+            f"{report['lost']:,}",
+            *_cells(report["said_yes"]),
         )
     return table
 
 
-def to_json(reports: Iterable[ProbeReport], judge: str, split: str) -> dict[str, Any]:
+def to_json(reports: Iterable[Mapping[str, Any]], judge: str, split: str) -> dict[str, Any]:
     """The reports as one object; fractions, None where there is nothing to take a share of."""
-    return {"judge": judge, "split": split, "probes": [asdict(report) for report in reports]}
+    return {"judge": judge, "split": split, "probes": list(reports)}
 
 
 def _asked(record: JudgmentRecord) -> list[str | None]:
@@ -333,5 +315,6 @@ def _verdict(record: JudgmentRecord) -> bool | None:
     return record["answer"].get("success") if record["state"] == "ok" else None
 
 
-def _cells(share: Proportion) -> tuple[str, str]:
-    return percent(share.value), interval(list(share.interval)) if share.interval else ""
+def _cells(share: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Return a share and its interval; empty if nothing was measured."""
+    return ("", "") if share is None else (percent(share["value"]), interval(share["interval"]))

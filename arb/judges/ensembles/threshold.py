@@ -164,38 +164,35 @@ class ChosenThreshold:
     plain: dict[str, Any] | None = None
 
 
-def read_aim(aim: str | None, maximise: str | None, at_least: str | None) -> Objective:
-    """Return the aim of ``--aim``, or of the older ``--maximise`` and ``--at-least``. Raises ValueError."""
-    if aim is None:
-        return parse_aim(maximise or "f1", at_least)
-    if maximise is not None or at_least is not None:
-        raise ValueError("--aim: replaces --maximise and --at-least; leave these out")
-    figure, at, kept = aim.replace(" ", "").partition("@")
-    return parse_aim(figure, kept.replace(">=", "=", 1) if at else None)
-
-
-def parse_aim(maximise: str, at_least: str | None) -> Objective:
-    """Return the aim to maximise a figure, given what to keep as ``FIGURE=NUMBER``.
+def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None = None) -> Objective:
+    """Return the aim of ``--aim``, or of the older ``--maximise`` and ``--at-least FIGURE=NUMBER``.
 
     Raises ValueError with what to write instead.
     """
-    if maximise not in FIGURES:
-        raise ValueError(f"--aim {maximise}: use one of {', '.join(FIGURES)}")
-    other = "precision" if maximise == "recall" else "recall"
-    if at_least is None:
-        if maximise != "f1":
-            raise ValueError(
-                f"--aim {maximise}: alone it would cost all of the other; say what to keep, such as --aim "
-                f'"{maximise}@{other}>=0.5"'
-            )
-        return Objective(maximise)
-    found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", at_least)
-    if found is None or found[1] == maximise:
+    if aim is None:
+        figure, kept = maximise or "f1", at_least
+    elif maximise is not None or at_least is not None:
+        raise ValueError("--aim: replaces --maximise and --at-least; leave these out")
+    else:
+        figure, at, bound = aim.replace(" ", "").partition("@")
+        kept = bound.replace(">=", "=", 1) if at else None
+    if figure not in FIGURES:
+        raise ValueError(f"--aim {figure}: use one of {', '.join(FIGURES)}")
+    other = "precision" if figure == "recall" else "recall"
+    if kept is None and figure == "f1":
+        return Objective(figure)
+    if kept is None:
         raise ValueError(
-            f"--aim: {at_least!r} is not what can be kept; write another figure and a fraction, such as "
-            f'"{maximise}@{other}>=0.5"'
+            f"--aim {figure}: alone it would cost all of the other; say what to keep, such as --aim "
+            f'"{figure}@{other}>=0.5"'
         )
-    return Objective(maximise, found[1], float(found[2]))
+    found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", kept)
+    if found is None or found[1] == figure:
+        raise ValueError(
+            f"--aim: {kept!r} is not what can be kept; write another figure and a fraction, such as "
+            f'"{figure}@{other}>=0.5"'
+        )
+    return Objective(figure, found[1], float(found[2]))
 
 
 def recommend_threshold(

@@ -47,6 +47,15 @@ def test_the_place_of_a_verdict_is_where_its_word_begins(case):
     assert first.startswith(words), first[:20]
 
 
+BITS = (
+    "<", ">", "</", "**", ":", "\n", '"', "{", "\\", "\x00", "\ud83d", "&lt;", "think>", "0", " not ",
+)  # fmt: skip
+UNITS = (
+    "<success>", "<think>", "</think>", "[", "\n", "-", "1.", '"status": "', "Status:\n", "no ",
+    "the rating ",
+)  # fmt: skip
+
+
 def _mutated(seed: int) -> tuple[str, str, str | None]:
     """A reply of the corpus after one to six accidents: cut, doubled, shuffled, sprinkled, other case."""
     draw = random.Random(seed)
@@ -56,30 +65,13 @@ def _mutated(seed: int) -> tuple[str, str, str | None]:
         end = min(end, begin + draw.choice((1, 3, 20, 200)))
         piece = text[begin:end]
         other = draw.choice(CORPUS)["text"]
-        bits = (
-            "<",
-            ">",
-            "</",
-            "**",
-            ":",
-            "\n",
-            '"',
-            "{",
-            "\\",
-            "\x00",
-            "\ud83d",
-            "&lt;",
-            "think>",
-            "0",
-            " not ",
-        )
         text = draw.choice(
             (
                 text[:begin] + text[end:],
                 text[:end] + piece + text[end:],
                 text[:begin] + piece.swapcase() + text[end:],
                 text[:begin] + piece[::-1] + text[end:],
-                text[:begin] + draw.choice(bits) + text[begin:],
+                text[:begin] + draw.choice(BITS) + text[begin:],
                 text[:begin] + other[: draw.randint(0, len(other))] + text[end:],
             )
         )
@@ -127,22 +119,7 @@ def test_what_a_model_says_to_itself_does_not_decide(thoughts):
     assert read_verdict("tags", reply).success is False
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "<success>",
-        "<think>",
-        "</think>",
-        "[",
-        "\n",
-        "-",
-        "1.",
-        '"status": "',
-        "Status:\n",
-        "no ",
-        "the rating ",
-    ],
-)
+@pytest.mark.parametrize("unit", UNITS)
 def test_a_reply_of_fifty_thousand_characters_of_one_kind_is_read_too(unit):
     # With a search that takes the square of the length, this would take minutes.
     reply = unit * (50_000 // len(unit))

@@ -16,11 +16,8 @@ def bare_environment(monkeypatch, tmp_path):
 
 def test_defaults_are_those_of_the_documentation():
     settings = Settings()
-    assert (settings.suite, settings.labels, settings.labels_revision) == (
-        "agent-reward-bench",
-        "wheel",
-        "main",
-    )
+    assert (settings.suite, settings.labels_revision) == ("agent-reward-bench", "main")
+    assert settings.labels == "wheel"
     assert (settings.host, settings.port, settings.max_upload_bytes) == ("127.0.0.1", 7860, 5_000_000)
     assert settings.state_dir == Path("state")
     assert settings.hf_token is None
@@ -33,14 +30,8 @@ def test_every_setting_says_what_it_sets():
 
 def test_every_variable_is_read_by_its_own_name(monkeypatch):
     # One that is text, to see by its value that it is this variable that is read.
-    for field in (
-        "space_id",
-        "space_host",
-        "oauth_client_id",
-        "oauth_scopes",
-        "openid_provider_url",
-        "maintainers",
-    ):
+    names = "space_id space_host oauth_client_id oauth_scopes openid_provider_url maintainers"
+    for field in names.split():
         monkeypatch.setenv(module.variable_of(field), f"value of {field}")
         assert getattr(Settings(), field) == f"value of {field}"
 
@@ -56,6 +47,12 @@ def test_the_environment_sets_them(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://records")
     settings = Settings()
     assert (settings.suite, settings.port, settings.records_url()) == ("sample", 8000, "postgresql://records")
+
+
+def test_a_variable_without_the_prefix_is_another_programs(monkeypatch):
+    for name in ("HOST", "PORT", "LABELS"):
+        monkeypatch.setenv(name, "99")
+    assert (Settings().host, Settings().port, Settings().labels) == ("127.0.0.1", 7860, "wheel")
 
 
 def test_a_dotenv_file_sets_them(tmp_path):

@@ -83,19 +83,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-COLUMN = st.sampled_from(
-    [
-        "trajectory_id",
-        "success",
-        "looping",
-        "repetition",
-        "optimality",
-        "score",
-        "state",
-        "reasoning",
-        "input_tokens",
-    ]
-)
+COLUMNS = (
+    "trajectory_id", "success", "looping", "repetition", "optimality", "score", "state", "reasoning",
+    "input_tokens",
+)  # fmt: skip
+COLUMN = st.sampled_from(COLUMNS)
 
 
 @FAST

@@ -12,6 +12,11 @@ import pytest
 from arb.core.settings import Settings
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.official import (
+    AER,
+    CONSTANTS,
+    DEFAULTS,
+    NNETNAV,
+    SCREENSHOT,
     OfficialPromptsError,
     read_templates,
     templates_in,
@@ -210,7 +215,7 @@ def test_without_the_package_and_without_a_network_the_message_says_what_to_do(t
 
 def test_a_package_without_its_templates_is_refused_with_their_names():
     with pytest.raises(OfficialPromptsError, match="no template for system, inverted_system, step"):
-        templates_in(lambda name: "SYSTEM = 1")
+        templates_in(dict.fromkeys((DEFAULTS, SCREENSHOT, AER, NNETNAV), "SYSTEM = 1"))
 
 
 def test_a_template_is_stripped_only_where_the_package_strips_it():
@@ -222,19 +227,15 @@ def test_a_template_is_stripped_only_where_the_package_strips_it():
         "judge/__init__.py": "def format_content_for_image(u):\n    c = [{'type': 'text', 'text': ' s '}]\n",
         "judge/existing/aer.py": "def format_msg_for_captioning(u):\n    prompt = 'c'\n"
         "sys_prompt = ' a '\nuser_prompt_template = 'b'\nuser_prompt_template_vis = 'b'\n",
-        "judge/existing/nnetnav.py": "".join(
-            f"{name} = 'z'\n"
-            for name in (
-                "JUDGE_SYS_PROMPT",
-                "JUDGE_USER_PROMPT_TEMPLATE",
-                "DELTA_LM_SYS_PROMPT",
-                "DELTA_LM_USER_PROMPT",
-                "webarena_action_str",
-            )
-        ),
+        NNETNAV: "".join(f"{name} = 'z'\n" for name in CONSTANTS[NNETNAV].values()),
     }
-    found = templates_in(files.__getitem__)
-    assert (found.goal, found.step, found.screenshot, found.aer_system) == (" kept ", "x", " s ", "a")
+    found = templates_in(files)
+    assert [found[name] for name in ("goal", "step", "screenshot", "aer_system")] == [
+        " kept ",
+        "x",
+        " s ",
+        "a",
+    ]
     judge = with_official_prompts(find_judge("nnetnav"), found, "9.9")
     assert isinstance(judge, NNetNavJudge) and replace(judge, is_compat=True).is_compat
 

@@ -51,7 +51,7 @@ TEXTS = (
     "{task}|{key_points}|{last_actions}|{thoughts}",
     "{task}|{key_points}|{last_actions}",
 )
-"""In place of the authors', in the order of `WebJudgeTemplates`."""
+"""In place of the authors', in the order of `WEBJUDGE_TEMPLATES`."""
 
 RATED = "1. **Reasoning**: it shows\n{}\n\nand more\n\n2. **Score**: {}"
 CASES = {

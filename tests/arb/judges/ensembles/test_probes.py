@@ -124,16 +124,17 @@ def test_a_report_counts_flips_of_changed_runs_only():
         record("d", True, "4"),  # asked in the same words: not counted
     ]
     found = report_probe(PROBES["other-goal"], before, after)
-    assert (found.changed, found.unchanged, found.to_yes, found.to_no, found.lost) == (3, 1, 1, 1, 1)
-    assert (found.flipped.count, found.flipped.n) == (2, 2)  # of the two with a verdict both times
-    assert (found.said_yes.count, found.said_yes.n) == (1, 2)
+    counts = ("changed", "unchanged", "to_yes", "to_no", "lost")
+    assert [found[name] for name in counts] == [3, 1, 1, 1, 1]
+    assert (found["flipped"]["count"], found["flipped"]["n"]) == (2, 2)  # with a verdict both times
+    assert (found["said_yes"]["count"], found["said_yes"]["n"]) == (1, 2)
 
 
 def test_a_share_has_wilsons_interval():
     # 1 of 4, z = 1.96: centre (0.25 + 0.4802) / 1.9604, half 1.96 sqrt(0.046875 + 0.06003) / 1.9604
     found = share_of(1, 4)
-    assert found.interval == pytest.approx((0.0456, 0.6994), abs=1e-3)
-    assert share_of(0, 0).value is None
+    assert found["interval"] == pytest.approx((0.0456, 0.6994), abs=1e-3)
+    assert share_of(0, 0)["value"] is None
 
 
 def judges_command(server, folder, *arguments):

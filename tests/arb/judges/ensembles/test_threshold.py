@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from arb.core.suite import load_dev_labels, load_suite
 from arb.judges.__main__ import app
 from arb.judges.ensembles.threshold import (
     NoThresholdError,
@@ -17,7 +16,7 @@ from arb.judges.ensembles.threshold import (
     Threshold,
     candidates,
     choose_threshold,
-    parse_aim,
+    read_aim,
     read_threshold,
     score_settings,
     with_threshold,
@@ -25,7 +24,7 @@ from arb.judges.ensembles.threshold import (
 )
 from arb.judges.run.config import check_score_settings
 from arb.judges.types import Answer, OptionsError, View
-from tests.support.annotations import success_of
+from tests.support.judges import scored_run
 
 # Successes have 0.9, 0.6, 0.3, failures 0.7, 0.2; one success has no verdict.
 SCORES = np.array([0.9, 0.7, 0.6, 0.3, 0.2, np.nan])
@@ -124,23 +123,7 @@ def test_held_out_figures_are_of_tasks_that_the_choice_did_not_see():
     ],
 )
 def test_an_aim_says_what_it_is(maximise, at_least, aim):
-    assert str(parse_aim(maximise, at_least)) == aim
-
-
-@pytest.mark.parametrize(
-    ("maximise", "at_least"),
-    [
-        ("beauty", None),
-        ("precision", None),
-        ("recall", None),
-        ("f1", "f1=0.5"),
-        ("f1", "recall=70"),
-        ("f1", "recall"),
-    ],
-)
-def test_an_aim_that_cannot_be_meant_is_refused(maximise, at_least):
-    with pytest.raises(ValueError, match=r"--aim"):
-        parse_aim(maximise, at_least)
+    assert str(read_aim(None, maximise, at_least)) == aim
 
 
 @pytest.mark.parametrize(
@@ -205,23 +188,10 @@ def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_pa
             check_score_settings(path, {**run, **changed})
 
 
-def run_folder(folder, split="dev", **configuration):
+def run_folder(folder, **configuration):
     """A run over the sample's dev in which every success has the score 0.8, every failure 0.4."""
-    folder.mkdir()
-    told = {"suite": "sample", "split": split, "judge": "judge", "models": {}, **configuration}
-    (folder / "run.json").write_text(json.dumps({"format": 1, "configuration": told}))
-    labels = [each for each in load_dev_labels(load_suite("sample")) if each.is_primary]
-    lines = [
-        {
-            "trajectory_id": each.trajectory_id,
-            "state": "ok",
-            "calls": [],
-            "answer": {"success": True, "score": 0.8 if success_of(each) == "yes" else 0.4},
-        }
-        for each in labels
-    ]
-    (folder / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return [success_of(each) == "yes" for each in labels if success_of(each) != "unsure"]
+    answers = scored_run(folder, **configuration)
+    return [answer == "yes" for answer in answers if answer != "unsure"]
 
 
 def test_the_command_chooses_on_the_labels_of_dev_and_says_what_it_froze(tmp_path):

@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from arb.core.suite import load_dev_labels, load_suite
 from arb.judges.__main__ import app
 from arb.judges.ensembles.threshold import (
     NoThresholdError,
     Objective,
-    parse_aim,
     read_aim,
     read_threshold,
     recommend_threshold,
 )
-from tests.support.annotations import success_of
+from tests.support.judges import scored_run
 from tests.support.llm_server.server import LLMServer
 
 # Score, successes, failures. Yes from 0.9 on: 7 of 9 are right; from 0.4 on: 9 of 16. There are 20 successes.
@@ -80,49 +78,25 @@ def test_without_enough_tasks_to_hold_some_out_nothing_is_recommended():
     ],
 )
 def test_an_aim_is_a_figure_or_a_figure_at_a_bound_on_another(aim, as_before):
-    assert read_aim(aim, None, None) == read_aim(None, *as_before) == parse_aim(*as_before)
+    assert read_aim(aim, None, None) == read_aim(None, *as_before)
+
+
+@pytest.mark.parametrize("aim", ["precision", "recall", "beauty", "f1@recall", "f1@", "f1@recall>0.5"])
+def test_an_aim_that_cannot_be_meant_is_refused(aim):
+    with pytest.raises(ValueError, match="--aim"):
+        read_aim(aim)
 
 
 @pytest.mark.parametrize(
-    ("aim", "maximise"),
-    [
-        ("precision", None),
-        ("beauty", None),
-        ("f1@recall", None),
-        ("f1@", None),
-        ("f1@recall>0.5", None),
-        ("f1", "f1"),
-    ],
+    ("aim", "maximise", "at_least"), [("f1", "f1", None), (None, "f1", "f1=0.5"), (None, None, "recall=70")]
 )
-def test_an_aim_that_cannot_be_meant_is_refused(aim, maximise):
+def test_older_options_that_cannot_be_meant_are_refused(aim, maximise, at_least):
     with pytest.raises(ValueError, match="--aim"):
-        read_aim(aim, maximise, None)
-
-
-def run_folder(folder, success_of, score_of):
-    """A finished run over the sample's dev."""
-    folder.mkdir()
-    told = {"suite": "sample", "split": "dev", "judge": "judge", "models": {}}
-    (folder / "run.json").write_text(json.dumps({"format": 1, "configuration": told}))
-    labels = [each for each in load_dev_labels(load_suite("sample")) if each.is_primary]
-    lines = [
-        {
-            "trajectory_id": each.trajectory_id,
-            "state": "ok",
-            "calls": [],
-            "answer": {"success": success_of(each), "score": score_of(each)},
-        }
-        for each in labels
-    ]
-    (folder / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        read_aim(aim, maximise, at_least)
 
 
 def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path):
-    run_folder(
-        tmp_path / "run",
-        lambda each: success_of(each) == "yes",
-        lambda each: 0.8 if success_of(each) == "yes" else 0.4,
-    )
+    scored_run(tmp_path / "run", lambda answer: answer == "yes")
     out = tmp_path / "threshold.json"
     done = CliRunner().invoke(app, ["threshold", str(tmp_path / "run"), "--out", str(out)])
     assert done.exit_code == 1 and not out.exists()
@@ -130,7 +104,7 @@ def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path
 
 
 def test_the_command_takes_an_aim_and_writes_the_plain_figures_next_to_those_held_out(tmp_path):
-    run_folder(tmp_path / "run", lambda each: True, lambda each: 0.8 if success_of(each) == "yes" else 0.4)
+    scored_run(tmp_path / "run")
     out = tmp_path / "threshold.json"
     command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--aim", "precision@recall>=0.5"]
     done = CliRunner().invoke(app, command)

@@ -321,7 +321,7 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
         assert server.counts.calls == 2 + 2  # no reply to our own words answers the official ones
         assert read_run(tmp_path / "run")["configuration"]["prompts"] == "own"
         assert read_run(tmp_path / "run-2")["configuration"]["prompts"] == "official"
-        changed = replace(read_templates(official_settings), final="Another end.")
+        changed = {**read_templates(official_settings), "final": "Another end."}
         monkeypatch.setattr("arb.judges.catalog.official.read_templates", lambda settings: changed)
         said = " ".join(run(server, tmp_path, *official).output.split())
         assert f"leaving it unchanged and starting a new run in {tmp_path}/run-3" in said
