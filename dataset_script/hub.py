@@ -309,13 +309,14 @@ def show(
 
 def _trajectory(reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool) -> dict | None:
     """Everything of a trajectory but its rewards; None where there is none of this id."""
-    from dataset_script.schema import COLUMNS, STEP_COLUMNS
+    from dataset_script.schema import CONFIGURATIONS, DEFAULT
 
     large = ("steps", "final_axtree", "final_axtree_pruned")  # the last step has the trees
-    rows = reader.rows("trajectories", trajectory_id, [c.name for c in COLUMNS if c.name not in large])
+    columns = [c.name for c in CONFIGURATIONS[DEFAULT].columns if c.name not in large]
+    rows = reader.rows(DEFAULT, trajectory_id, columns)
     if not rows:
         return None
-    columns = [c.name for c in STEP_COLUMNS if with_pictures or c.name != "screenshot"]
+    columns = [c.name for c in CONFIGURATIONS["steps"].columns if with_pictures or c.name != "screenshot"]
     of_id = {name: reader.rows(name, trajectory_id) for name in ("judgments", "annotations")}
     return {"trajectory": rows[0], "steps": reader.rows("steps", trajectory_id, columns), **of_id}
 

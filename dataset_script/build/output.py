@@ -55,8 +55,9 @@ def code_version() -> str:
     libraries = [version(name) for name in ("pyarrow", "pillow")]
     digest = hashlib.sha256(" ".join(libraries).encode())
     for package in ("arb/core", "dataset_script"):
-        for path in sorted((_ROOT / package).rglob("*.py")):
-            digest.update(path.read_bytes())
+        for pattern in ("*.py", "*.toml"):
+            for path in sorted((_ROOT / package).rglob(pattern)):
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -17,7 +17,7 @@ from arb.core.suites.questions import Question
 from arb.core.trajectory import Recording
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
-from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
+from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Note, RecordedJudgment
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 from dataset_script.task_selection import Task
@@ -102,7 +102,7 @@ def step_rows(run: Run) -> Iterator[Row]:
             "screenshot": image_cell(step.screenshot),
             "box": None if step.box is None else list(step.box),
         }
-        names = (column.name for column in STEP_COLUMNS)
+        names = (column.name for column in CONFIGURATIONS["steps"].columns)
         yield {name: more[name] if name in more else getattr(step, name) for name in names}
 
 
