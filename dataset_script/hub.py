@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from arb.core.cli import (
-    JsonOption,
-    print_json,
-    read_settings,
-    read_suite,
-    stop,
-    stopped_like_ctrl_c,
-)
+from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
 from arb.core.console import printable
 from arb.core.hub import (
     HubError,
@@ -38,7 +31,7 @@ from arb.core.hub import (
     patiently,
     published_files,
 )
-from dataset_script.commands import AcceptOption, AllowMissingOption
+from dataset_script.commands import AcceptOption, AllowMissingOption, one_line_errors
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
 from dataset_script.sources.hub import fetch as fetch_released
 
@@ -171,13 +164,9 @@ def fetch(
     """
     wanted = Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
-    try:
-        with stopped_like_ctrl_c(), _byte_progress() as progress:
-            done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
-    except (HubError, OSError) as error:
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop(f"interrupted; {out} holds whole files only: the same command goes on from there", 130)
+    interrupted = f"interrupted; {out} holds whole files only: the same command goes on from there"
+    with one_line_errors(interrupted), _byte_progress() as progress:
+        done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
     else:
@@ -226,24 +215,16 @@ def publish(
         labels = Path(path).expanduser()
     if not sys.stderr.isatty():
         disable_progress_bars()
-    try:
-        with stopped_like_ctrl_c():
-            done = Publisher(hub_of(settings), _say).publish(
-                folder,
-                repo,
-                private_labels,
-                labels,
-                verify=lambda built: verify(
-                    built,
-                    suite=expected,
-                    allow_missing=allow_missing or (),
-                    workers=default_workers(),
-                ),
-            )
-    except (PublishError, HubError, OSError, ValueError) as error:
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
+
+    def verified(built: Path) -> VerifyReport:
+        missing = allow_missing or ()
+        return verify(built, suite=expected, allow_missing=missing, workers=default_workers())
+
+    with one_line_errors(
+        "interrupted; a repository holds either all of a commit or none: run again to go on"
+    ):
+        publisher = Publisher(hub_of(settings), _say)
+        done = publisher.publish(folder, repo, private_labels, labels, verify=verified)
     if as_json:
         print_json([asdict(one) | {"committed": one.committed} for one in done])
         return done
