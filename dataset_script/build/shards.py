@@ -12,13 +12,14 @@ what is new follows in shards of its own, so that a republication uploads hardly
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import structs
 
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
@@ -203,7 +204,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
             rows += table.num_rows
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Shard(task.name, task.configuration, task.split, digest, path.stat().st_size, rows)
+    return Shard(task.configuration, task.split, digest, path.stat().st_size, rows, task.name)
 
 
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -221,7 +222,7 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shard]) -> str:
     """The manifest: the same shards give the same text. ``source`` says where the runs came from."""
-    described = [asdict(shard) for shard in shards]
+    described = [structs.asdict(shard) for shard in shards]
     files = {entry.pop("name"): entry for entry in described}
     content = {"format": FORMAT, "suite": suite, "source": dict(source), "files": files}
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

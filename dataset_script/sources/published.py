@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import msgspec
+from msgspec import structs
 
 from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS, SPLITS
@@ -40,26 +41,15 @@ FORMAT: Final = 1
 """The form of the folder that this code writes and reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A file of rows, as the manifest describes it."""
-
-    name: str
-    configuration: str
-    split: str
-    sha256: str
-    bytes: int
-    rows: int
-
-
-class ManifestFile(msgspec.Struct, frozen=True):
-    """A shard as the manifest describes it, which has its name as the key."""
+class Shard(msgspec.Struct, frozen=True):
+    """A file of rows, as the manifest describes it; its name is the key there."""
 
     configuration: str
     split: str
     sha256: str
     bytes: int
     rows: int
+    name: str = ""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -67,8 +57,11 @@ class Manifest(msgspec.Struct, frozen=True):
 
     format: Literal[1]
     suite: str
-    files: dict[str, ManifestFile]
+    files: dict[str, Shard]
     source: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        self.files.update({key: structs.replace(shard, name=key) for key, shard in self.files.items()})
 
     @property
     def is_blind(self) -> bool:

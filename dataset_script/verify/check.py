@@ -22,12 +22,7 @@ from dataset_script.build.parts import Workers
 from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, Manifest, Shard, read_manifest
-from dataset_script.verify.manifest import (
-    Findings,
-    VerifyReport,
-    check_bytes,
-    check_files,
-)
+from dataset_script.verify.manifest import Findings, VerifyReport, check_files
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import ShardFacts, check_agreement
 
@@ -39,14 +34,16 @@ CARD = "README.md"
 
 def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
     """Every configuration and split of the front matter has files with rows, and every shard is in it."""
+    from huggingface_hub import metadata_load
+    from yaml import YAMLError
+
     try:
-        configs = _front_matter(folder / CARD)["configs"]
         listed = {
             (config["config_name"], part["split"]): part["path"]
-            for config in configs
+            for config in metadata_load(folder / CARD)["configs"]
             for part in config["data_files"]
         }
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, YAMLError) as error:
         findings.add(
             "card", CARD, f"its front matter has no configs that can be read ({type(error).__name__})"
         )
@@ -94,19 +91,6 @@ def _patterns(path: Any) -> tuple[str, ...]:
     return (path,) if isinstance(path, str) else tuple(path)
 
 
-def _front_matter(path: Path) -> dict[str, Any]:
-    import yaml
-
-    text = path.read_text(encoding="utf-8")
-    parts = text.split("---\n", 2)
-    if len(parts) != 3 or parts[0]:
-        raise ValueError("no front matter")
-    try:
-        return yaml.safe_load(parts[1])
-    except yaml.YAMLError as error:
-        raise ValueError("the front matter is no YAML") from error
-
-
 def verify(
     folder: Path,
     *,
@@ -144,7 +128,6 @@ def verify(
     all_facts = []
     for facts, found in (checked[shard] for shard in shards):
         rows[facts.shard.configuration][facts.shard.split] += facts.rows
-        check_bytes(facts.shard, manifest.files[facts.shard.name], findings)
         findings.merge(found)
         all_facts.append(facts)
     check_index(folder, [facts.index_entry() for facts in all_facts], findings)
