@@ -12,55 +12,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.hub import BESIDE_THE_DATA, WRITTEN_LATER
 from arb.core.predictions.findings import Finding
+from dataset_script.build.report import CODES
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import MANIFEST, Manifest, Shard
 
-TITLES: Final = MappingProxyType(
-    {
-        "no_manifest": "manifest.json is missing or cannot be read",
-        "missing_file": "in the manifest, but not in the folder",
-        "unlisted_file": "in the folder, but not in the manifest: it may be anything",
-        "other_bytes": "is not the file that the manifest describes (SHA-256, size or rows)",
-        "bad_name": "not data/<configuration>/<split>-00000-of-00001.parquet as the manifest says",
-        "not_parquet": "cannot be read as Parquet",
-        "other_schema": "its columns are not those of the configuration",
-        "large_shard": "larger than readers that stream can take",
-        "row_groups": "a row group of `steps` is not one trajectory's",
-        "missing_configuration": "the dataset lacks a configuration",
-        "card": "README.md does not fit the files",
-        "index": "does not say in which files trajectories are",
-        "not_in_suite": "trajectories that the suite does not have",
-        "missing_trajectory": "trajectories of the suite that are not here",
-        "wrong_split": "in another split than the suite says",
-        "task_in_both_splits": "tasks in dev and in test",
-        "duplicate_id": "the same row twice",
-        "configurations_disagree": "configurations disagree about a trajectory",
-        "test_label": "labels of test trajectories",
-        "annotator_name": "an annotator is not named by an opaque id",
-        "reward": "speaks of rewards outside the configuration `rewards`",
-        "prompt": "holds prompts of an agent or a judge",
-        "canary": "holds a planted text",
-        "not_blind": "a blind dataset shows an agent by a name, a model or a copy of a site",
-        "machine_path": "holds a path of the machine that recorded or built",
-        "bad_image": "images that cannot be decoded",
-        "reward_words": "a page or a model speaks of rewards as a program does",
-        "prompt_words": "a page shows a program's name for prompts",
-        "path_words": "an error of the browser names a path, of a page or of a machine",
-        "allowed_missing": "trajectories of the suite that are not here, as was allowed",
-        "suite_unknown": "the suite is not available, so ids and counts were not compared (give --suite)",
-    }
-)
+TITLES: Final[dict[str, str]] = CODES["errors"] | CODES["warnings"]
 """What each code means."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
 """Warnings that name a trajectory, for somebody to look at."""
 
-WARNINGS: Final = frozenset({*WORDS, "suite_unknown", "allowed_missing"})
+WARNINGS: Final = frozenset(CODES["warnings"])
 NAMES_KEPT: Final = 10
 
 
