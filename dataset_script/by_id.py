@@ -79,14 +79,6 @@ def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
     )
 
 
-def read_index(file: IO[bytes]) -> tuple[IndexEntry, ...]:
-    """The entries of an index. Raises what pyarrow raises, and TypeError, for another file."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(file) as opened:
-        return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
-
-
 class TrajectoryReader:
     """Reads the rows of single trajectories, and of each file only the footer and the row groups it needs.
 
@@ -102,9 +94,11 @@ class TrajectoryReader:
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
         """The index; of a dataset that was built before there was one, the manifest's files without ids."""
+        import pyarrow.parquet as pq
+
         try:
-            with self._open(INDEX) as file:
-                return read_index(file)
+            with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
+                return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
         except FileNotFoundError:
             with self._open("manifest.json") as file:
                 files = json.loads(file.read())["files"]

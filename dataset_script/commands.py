@@ -365,8 +365,7 @@ def new_suite(
         try:
             if not found.runs:
                 raise SelectionError(f"{source}: no run in it can be used")
-            choice = suites.SplitChoice(dev_share, seed, always_dev)
-            texts = suites.suite_texts(found, choice, title, known)
+            texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known)
             suites.write_new(out, texts)
         except (ValueError, OSError):
             for finding in found.left_out:

@@ -306,7 +306,16 @@ def _trajectory(reader: TrajectoryReader, trajectory_id: str, *, with_pictures: 
 def _byte_progress() -> Iterator[Callable[[int, int], None]]:
     """Bytes there and wanted: a bar on a terminal, a line for each tenth elsewhere (a log)."""
     if not sys.stderr.isatty():
-        yield _tenths()
+        last = -1
+
+        def say_tenths(done: int, total: int) -> None:
+            nonlocal last
+            tenth = 10 * done // max(total, 1)
+            if tenth > last:
+                last = tenth
+                _say(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+
+        yield say_tenths
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -315,19 +324,6 @@ def _byte_progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _tenths() -> Callable[[int, int], None]:
-    last = -1
-
-    def progress(done: int, total: int) -> None:
-        nonlocal last
-        tenth = 10 * done // max(total, 1)
-        if tenth > last:
-            last = tenth
-            _say(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
-
-    return progress
 
 
 def _say(line: str) -> None:

@@ -136,7 +136,7 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
         "has_screenshot": judgment.has_screenshot,
         "has_axtree": judgment.has_axtree,
         "state": judgment.state,
-        **{name: _index(answer) for name, answer in answers.items()},
+        **{name: None if answer is None else int(answer) for name, answer in answers.items()},
         "optimality": judgment.optimality,
         "reply": judgment.reply,
     }
@@ -201,7 +201,3 @@ def _label_cells(labels: Annotation | None) -> dict[str, int | None]:
     indexes = {name: {"yes": 1, "no": 0}.get(labels.answers.get(name, "")) for name in LABELS}
     grade = labels.answers.get("optimality", "")
     return {**indexes, "optimality": int(grade) if grade.isdigit() else None}
-
-
-def _index(answer: bool | None) -> int | None:
-    return None if answer is None else int(answer)

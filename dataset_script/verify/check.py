@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from arb.core.console import Progress, no_progress
 from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
@@ -51,7 +51,9 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
     found: dict[tuple[str, str], int] = dict.fromkeys(listed, 0)
     for shard in shards:
         key = (shard.configuration, shard.split)
-        if key in listed and any(fnmatch(shard.name, pattern) for pattern in _patterns(listed[key])):
+        patterns = listed.get(key, ())
+        patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+        if any(fnmatch(shard.name, pattern) for pattern in patterns):
             found[key] += shard.rows
         elif shard.rows:
             findings.add("card", CARD, f"does not list {shard.name}")
@@ -85,10 +87,6 @@ def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> N
                 content, "content", may_hold_rewards=name in (CARD, CROISSANT), may_hold_labels=False
             ):
                 findings.add(code, name, what)
-
-
-def _patterns(path: Any) -> tuple[str, ...]:
-    return (path,) if isinstance(path, str) else tuple(path)
 
 
 def verify(
