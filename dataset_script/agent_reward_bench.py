@@ -23,12 +23,7 @@ from dataset_script.build.report import BuildReport
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
-from dataset_script.sources.base import JudgmentSource, SourceListing
-from dataset_script.sources.published import (
-    MANIFEST,
-    PublishedDataset,
-    PublishedSource,
-)
+from dataset_script.sources.published import MANIFEST, PublishedDataset, PublishedSource
 from dataset_script.task_selection import load_tasks
 
 logger = logging.getLogger(__name__)
@@ -137,7 +132,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     labels = load_dev_labels(suite)
     is_judgments = configuration == "judgments"
     if is_judgments:
-        listing = source.list_judgments() if isinstance(source, JudgmentSource) else SourceListing((), ())
+        listing = source.list_judgments()
     primary = {each.trajectory_id: each for each in labels if each.is_primary}
     tasks = [
         PartTask(Path(), source, trajectory, files, primary.get(trajectory.trajectory_id), None, is_judgments)

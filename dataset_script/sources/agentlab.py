@@ -22,10 +22,10 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     data_image,
     file_stamp,
@@ -68,7 +68,7 @@ _STEP_FILE: Final = re.compile(r"step_(\d{1,6})\.pkl\.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentLabSource(LogSource):
+class AgentLabSource(TrajectorySource):
     """The runs under a folder; ``also_allowed`` are classes of one's own agents, each ``module.class``."""
 
     also_allowed: tuple[str, ...] = ()

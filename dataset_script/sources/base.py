@@ -18,7 +18,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final
 
 from arb.core.replies import Verdict
 from arb.core.trajectory import Recording, Step
@@ -81,26 +81,6 @@ class SourceListing:
     links_out: tuple[str, ...] = ()
 
 
-class TrajectorySource(Protocol):
-    """Recorded runs. Small and picklable: worker processes get a copy with every file.
-
-    ``folder`` is what was named: a folder, or for logs that are one file that file.
-    """
-
-    folder: Path
-    kind: str
-    """One word for the manifest: ``released``, ``agentlab``, ``published``, ``inspect``, ``atif``, …"""
-
-    def list_runs(self) -> SourceListing:
-        """List the runs without reading them. Raises SourceError when the folder is no such source."""
-
-    def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one run. Raises UnusableFileError when it gives no trajectory."""
-
-    def identity(self, file: SourceFile) -> str:
-        """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedJudgment(Verdict):
     """A published judge's verdict on a run and the raw reply it was read from; no prompt and no reward.
@@ -113,17 +93,6 @@ class RecordedJudgment(Verdict):
     has_screenshot: bool | None
     has_axtree: bool | None
     reply: str | None
-
-
-@runtime_checkable
-class JudgmentSource(Protocol):
-    """A source that also holds what published judges said."""
-
-    def list_judgments(self) -> SourceListing:
-        """List the judgment files; several may speak of one trajectory."""
-
-    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment. Raises UnusableFileError when it gives none."""
 
 
 MOST_JSON_BYTES: Final = 1_000_000_000
@@ -259,10 +228,40 @@ def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSource:
-    """What the sources share whose runs are logs in a folder, or one log in a file."""
+class TrajectorySource:
+    """Recorded runs of one kind. Small and picklable: worker processes get a copy with every file.
+
+    ``folder`` is what was named: a folder, or for logs that are one file that file. ``kind`` is one word for
+    the manifest, such as ``released``. Subclasses have the first three methods, and those for judgments if
+    the source also holds what published judges said.
+    """
 
     folder: Path
+    kind: ClassVar[str]
+
+    def list_runs(self) -> SourceListing:
+        """List the runs without reading them. Raises SourceError when the folder is no such source."""
+        raise NotImplementedError
+
+    def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
+        """Read one run. Raises UnusableFileError when it gives no trajectory."""
+        raise NotImplementedError
+
+    def identity(self, file: SourceFile) -> str:
+        """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
+        raise NotImplementedError
+
+    def list_judgments(self) -> SourceListing:
+        """List the judgment files; several may speak of one trajectory."""
+        return SourceListing((), ())
+
+    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
+        """Read one judgment. Raises UnusableFileError when it gives none."""
+        raise NotImplementedError
+
+    def origin(self) -> dict[str, str]:
+        """Return what the manifest is to say of where the runs came from."""
+        return {}
 
     @property
     def root(self) -> Path:

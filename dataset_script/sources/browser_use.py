@@ -31,11 +31,11 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceError,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     call_text,
     content_of,
@@ -75,7 +75,7 @@ _FOLLOW_UP_TAGS: Final = re.compile(r"</?(?:initial|follow_up)_user_request>")
 
 
 @dataclass(frozen=True, slots=True)
-class BrowserUseSource(LogSource):
+class BrowserUseSource(TrajectorySource):
     """The histories under a folder, or the one of a file."""
 
     kind: ClassVar[str] = "browser-use"

@@ -27,6 +27,7 @@ from dataset_script.sources.base import (
     SourceError,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     file_stamp,
     find_links_out,
@@ -212,10 +213,9 @@ class PublishedRun(SourceFile):
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedSource:
+class PublishedSource(TrajectorySource):
     """A published folder as a source of runs."""
 
-    folder: Path
     kind: ClassVar[str] = "published"
 
     @staticmethod

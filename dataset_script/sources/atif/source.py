@@ -17,10 +17,10 @@ from dataset_script.sources.atif.trajectory import (
     references,
 )
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     content_of,
     file_stamp,
@@ -62,7 +62,7 @@ class _Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class AtifSource(LogSource):
+class AtifSource(TrajectorySource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "atif"
