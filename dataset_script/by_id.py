@@ -72,11 +72,7 @@ def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
     import pyarrow.parquet as pq
 
     found = ((*shard, *(first_and_last_id(folder / shard[2]) or (None, None))) for shard in shards)
-    pq.write_table(
-        index_table(IndexEntry(*each) for each in found),
-        folder / INDEX,
-        **INDEX_OPTIONS,
-    )
+    pq.write_table(index_table(IndexEntry(*each) for each in found), folder / INDEX, **INDEX_OPTIONS)
 
 
 class TrajectoryReader:

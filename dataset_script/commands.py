@@ -30,12 +30,10 @@ AllowOption = Annotated[
     ),
 ]
 RunsOption = Annotated[
-    Path,
-    typer.Option(help="Folder with runs, or one log, in any of the layouts that the README lists."),
+    Path, typer.Option(help="Folder with runs, or one log, in any of the layouts that the README lists.")
 ]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
+    int | None, typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4.")
 ]
 AllowMissingOption = Annotated[
     list[str] | None,

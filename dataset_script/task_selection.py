@@ -194,10 +194,7 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 
 
 def draw_dev_tasks(
-    tasks: Collection[tuple[str, str]],
-    share: float,
-    seed: int,
-    always_dev: Collection[tuple[str, str]] = (),
+    tasks: Collection[tuple[str, str]], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
     """The tasks, as (benchmark, task), that are for dev: a share of them, rounded, and about as much of each
     benchmark.

@@ -129,11 +129,7 @@ class _Build:
         primary = {each.trajectory_id: each for each in self.labels if each.is_primary}
         options = self.options
         task_of = partial(
-            PartTask,
-            self.work.parts,
-            self.source,
-            blinding=options.blinding,
-            for_judges=options.for_judges,
+            PartTask, self.work.parts, self.source, blinding=options.blinding, for_judges=options.for_judges
         )
         tasks = [task_of(each, own, primary.get(each.trajectory_id)) for each, own in files.items()]
         parts = self._make_parts(tasks, report)

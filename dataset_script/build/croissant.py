@@ -86,9 +86,7 @@ def _splits(facts: CardFacts) -> dict[str, Any]:
         "name": _SPLITS,
         "dataType": "cr:Split",
         "key": {"@id": f"{_SPLITS}/name"},
-        "field": [
-            {"@type": "cr:Field", "@id": f"{_SPLITS}/name", "name": "name", "dataType": "sc:Text"},
-        ],
+        "field": [{"@type": "cr:Field", "@id": f"{_SPLITS}/name", "name": "name", "dataType": "sc:Text"}],
         "data": [{f"{_SPLITS}/name": split} for split in named],
     }
 

@@ -248,11 +248,7 @@ class PublishedSource(TrajectorySource):
         return row["cum_reward"] if row else None
 
     def read_parts(
-        self,
-        file: SourceFile,
-        axtrees: Amount = "all",
-        screenshots: Amount = "all",
-        goal_images: bool = True,
+        self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
         """Read one trajectory without its reward and model, and of trees and pictures only those asked for.
 

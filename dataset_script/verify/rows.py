@@ -20,13 +20,7 @@ import pyarrow.parquet as pq
 from arb.core.ids import TrajectoryId
 from arb.core.suites.questions import Question
 from dataset_script.build.pictures import image_digest, why_undecodable
-from dataset_script.schema import (
-    ANNOTATIONS,
-    CONFIGURATIONS,
-    LABEL_COLUMNS,
-    Configuration,
-    arrow_schema,
-)
+from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, LABEL_COLUMNS, Configuration, arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import WORDS, Findings
 from dataset_script.verify.totals import ShardFacts

@@ -3,14 +3,7 @@ import json
 import pytest
 from datasets import ClassLabel, Features, Image, List, Value
 
-from dataset_script.schema import (
-    CONFIGURATIONS,
-    DEFAULT,
-    STEP_FIELDS,
-    arrow_schema,
-    complete_row,
-    features,
-)
+from dataset_script.schema import CONFIGURATIONS, DEFAULT, STEP_FIELDS, arrow_schema, complete_row, features
 
 ANSWERS = {
     "success": ClassLabel(names=["unsuccessful", "successful"]),

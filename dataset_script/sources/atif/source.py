@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording
-from dataset_script.sources.atif.trajectory import (
-    RunReader,
-    files_named,
-    read_document,
-    references,
-)
+from dataset_script.sources.atif.trajectory import RunReader, files_named, read_document, references
 from dataset_script.sources.base import (
     Note,
     SourceFile,

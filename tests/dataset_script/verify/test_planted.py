@@ -90,10 +90,7 @@ def test_a_reward_is_a_field_however_it_is_written(key, value, others, indent, e
 
 @pytest.mark.parametrize(
     ("configuration", "column", "text"),
-    [
-        *((*place, WORDS[0]) for place in PAGE_OR_MODEL),
-        *(("steps", "reasoning", text) for text in WORDS[1:]),
-    ],
+    [*((*place, WORDS[0]) for place in PAGE_OR_MODEL), *(("steps", "reasoning", text) for text in WORDS[1:])],
 )
 def test_words_of_a_page_or_a_model_are_a_warning_with_trajectory_and_step(
     published, own_suite, configuration, column, text
