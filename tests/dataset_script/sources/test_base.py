@@ -68,10 +68,12 @@ def test_a_file_that_holds_no_json_object_is_refused_by_code(tmp_path, content, 
     assert refused.value.code == code
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "log.json")
+@pytest.mark.parametrize("name", ["log.json", "log.eval", "result.json", "agent/task.json"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    (tmp_path / "agent").mkdir()
+    os.mkfifo(tmp_path / name)
     with pytest.raises(UnusableFileError, match="no regular file"):
-        read_json_object(tmp_path / "log.json")
+        read_json_object(tmp_path / name)
     with pytest.raises(SourceError, match="holds no runs that can be read"):
         open_source(tmp_path)
 
