@@ -16,7 +16,7 @@ from arb.core.cli import JsonOption, print_json, read_settings, stop, stopped_li
 from arb.core.console import printable, progress_bar
 from arb.core.files import atomic_write, csv_text
 from arb.core.hub import HubError, hub_of
-from arb.core.suite import OFFICIAL, load_suite
+from arb.core.suite import OFFICIAL, SuiteError, load_suite
 
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
@@ -349,7 +349,7 @@ def new_suite(
     from dataset_script.build.parts import default_workers
     from dataset_script.build.report import LEFT_OUT, finding_line, lines
     from dataset_script.sources import open_source
-    from dataset_script.task_selection import SelectionError, read_metadata
+    from dataset_script.task_selection import read_metadata
 
     with one_line_errors("interrupted; nothing was written"):
         suites.check_new(out)
@@ -362,7 +362,7 @@ def new_suite(
             found = suites.find_runs(runs, workers or default_workers(), progress)
         try:
             if not found.runs:
-                raise SelectionError(f"{source}: no run in it can be used")
+                raise SuiteError(f"{source}: no run in it can be used")
             texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known)
             suites.write_new(out, texts)
         except (ValueError, OSError):

@@ -132,7 +132,7 @@ def suite_texts(
     """Return the suite's files by name: trajectories.csv, suite.toml and, if something is known, tasks.csv.
 
     ``always_dev`` are tasks, as (benchmark, task), that have to be dev. The same values give the same texts.
-    Raises SelectionError when the runs cannot be split.
+    Raises SuiteError when the runs cannot be split.
     """
     goals: dict[tuple[str, str], str] = {}  # of each task, from its first run that has one
     for run in found.runs:
