@@ -11,6 +11,7 @@ what is new follows in shards of its own, so that a republication uploads hardly
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,7 +26,7 @@ from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row
-from dataset_script.schema import CONFIGURATIONS, Configuration, arrow_schema
+from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, PublishedDataset, Shard
 
@@ -82,42 +83,36 @@ class ShardTask:
         return f"data/{self.configuration}/{self.split}-{self.index:05d}-of-{self.total:05d}.parquet"
 
 
-def shard_bytes(configuration: Configuration) -> int:
-    return IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
-
-
 def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
     """Share the parts out, in order, to shards no larger than they may be; a larger part has one of its own.
 
     Those that are in a shard of an earlier build come first and stay together, and the others follow. Goes by
     the parts' own sizes, which are packed less well than a shard, so a shard keeps to its bound.
     """
-    groups = list(_groups(configuration, parts))
+    limit = IMAGE_SHARD_BYTES if CONFIGURATIONS[configuration].has_images else TEXT_SHARD_BYTES
+    most = MOST_TRAJECTORIES if CONFIGURATIONS[configuration].groups_by_trajectory else sys.maxsize
+    groups: list[list[Part]] = []
+    size = 0
+    for part in parts:
+        own = part.sizes[configuration]
+        before = groups[-1][-1] if groups else None
+        if before is None:
+            begins = True
+        elif part.earlier is not None or before.earlier is not None:
+            begins = part.earlier != before.earlier
+        elif size + own > limit or len(groups[-1]) >= most:
+            begins = True
+        else:
+            begins = size >= LEAST_FILLED * limit and _begins_shard(part, own / limit)
+        if begins:
+            groups.append([])
+            size = 0
+        groups[-1].append(part)
+        size += own
     return [
         ShardTask(folder, configuration, split, index, len(groups), tuple(group))
         for index, group in enumerate(groups)
     ]
-
-
-def _groups(configuration: str, parts: Iterable[Part]) -> Iterator[list[Part]]:
-    limit = shard_bytes(CONFIGURATIONS[configuration])
-    has_groups = CONFIGURATIONS[configuration].groups_by_trajectory
-    group: list[Part] = []
-    size = 0
-    for part in parts:
-        own = part.sizes[configuration]
-        if not group or part.earlier is not None or group[-1].earlier is not None:
-            ends = bool(group) and part.earlier != group[-1].earlier
-        else:
-            is_full = size + own > limit or (has_groups and len(group) >= MOST_TRAJECTORIES)
-            ends = is_full or (size >= LEAST_FILLED * limit and _begins_shard(part, own / limit))
-        if ends:
-            yield group
-            group, size = [], 0
-        group.append(part)
-        size += own
-    if group:
-        yield group
 
 
 def _begins_shard(part: Part, share: float) -> bool:
