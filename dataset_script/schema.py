@@ -60,6 +60,8 @@ class Configuration:
     name: str
     row: str
     purpose: str
+    key: tuple[str, ...]
+    """The columns that name a row."""
     columns: tuple[Column, ...]
     splits: tuple[str, ...] = SPLITS
     groups_by_trajectory: bool = False
@@ -126,8 +128,8 @@ def _columns(group: str, words: Mapping[str, str]) -> tuple[Column, ...]:
 def _configuration(declared: dict[str, Any]) -> Configuration:
     words = {name: declared.pop(name, "") for name in ("who", "null")}
     columns = [column for group in declared.pop("groups") for column in _columns(group, words)]
-    splits = tuple(declared.pop("splits", SPLITS))
-    return Configuration(**declared, columns=tuple(columns), splits=splits)
+    key, splits = tuple(declared.pop("key")), tuple(declared.pop("splits", SPLITS))
+    return Configuration(**declared, key=key, columns=tuple(columns), splits=splits)
 
 
 CONFIGURATIONS: Final = MappingProxyType(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
@@ -26,10 +25,8 @@ CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.or
 _STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text(encoding="utf-8"))
 """The context, which mlcroissant compares with its own name by name, and texts for every suite."""
 
-_TYPES: Final = MappingProxyType(
-    {"string": "Text", "class": "Integer", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-)
-"""By the schema's type; whole numbers of any width are Integer."""
+_TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
+"""By the schema's type; classes and whole numbers of any width are Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"

@@ -8,7 +8,6 @@ import struct
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from math import prod
-from types import MappingProxyType
 from typing import Any, Final
 
 
@@ -44,12 +43,10 @@ VALUE_MAKERS: Final = frozenset(
 )
 """What pickles build numbers, arrays, paths and times with."""
 
-_PLAIN_DTYPES: Final = MappingProxyType(
-    {
-        **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
-        **{"f2": "e", "f4": "f", "f8": "d"},
-    }
-)
+_PLAIN_DTYPES: Final = {
+    **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
+    **{"f2": "e", "f4": "f", "f8": "d"},
+}
 """numpy's short names of plain numbers, with the letter that `struct` has for each."""
 
 MAX_DIMENSIONS: Final = 8

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.annotation import DECISION
@@ -17,28 +16,18 @@ from arb.core.suite import Suite
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.pictures import image_digest
 from dataset_script.by_id import IndexEntry
+from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEYS: Final = MappingProxyType(
-    {
-        "trajectories": ("trajectory_id",),
-        "trajectories_with_screenshot": ("trajectory_id",),
-        "steps": ("trajectory_id", "num"),
-        "annotations": ("trajectory_id", "annotation"),
-        "judgments": ("trajectory_id", "judge"),
-        "rewards": ("trajectory_id",),
-        "tasks": ("benchmark", "task"),
-    }
-)
-"""The columns that name a row."""
-
-_ENDS: Final = MappingProxyType(
-    {"final_axtree": "axtree", "final_axtree_pruned": "axtree_pruned", "final_screenshot": "screenshot"}
-)
+_ENDS: Final = {
+    "final_axtree": "axtree",
+    "final_axtree_pruned": "axtree_pruned",
+    "final_screenshot": "screenshot",
+}
 """Columns of a trajectory that repeat its last step's, and that step's column."""
 
 _OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
@@ -68,7 +57,9 @@ class ShardFacts:
 
     def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
         """Add the rows of a batch."""
-        key_columns = [batch.column(name).to_pylist() for name in KEYS[self.shard.configuration]]
+        key_columns = [
+            batch.column(name).to_pylist() for name in CONFIGURATIONS[self.shard.configuration].key
+        ]
         self.keys += (" ".join(map(str, key)) for key in zip(*key_columns, strict=True))
         if self.shard.configuration == "tasks":
             self._take_tasks(batch, findings)
