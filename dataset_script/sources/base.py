@@ -172,16 +172,19 @@ def content_of(path: Path, size: int = -1) -> bytes:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a path leads into a source's folder once every link on it is followed, those to nowhere too."""
-    return _is_in(path, _boundary(folder))
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(_boundary(folder))
+    except (OSError, ValueError):  # too long a name, a null character
+        return False
 
 
 def find_links_out(folder: Path) -> frozenset[Path]:
     """Return the links under a source's folder that lead out of it."""
-    boundary, found = _boundary(folder), []
+    found = []
     for place, folders, names in os.walk(folder):
         paths = (Path(place, name) for name in (*folders, *names))
-        found += [path for path in paths if path.is_symlink()]
-    return frozenset(path for path in found if not _is_in(path, boundary))
+        found += [path for path in paths if path.is_symlink() and not is_inside(path, folder)]
+    return frozenset(found)
 
 
 def is_behind(path: Path, links: frozenset[Path]) -> bool:
@@ -205,13 +208,6 @@ def _boundary(folder: Path) -> Path:
     place = Path(os.path.realpath(folder))
     repository = place.parent.parent
     return repository if place.parent.name == "snapshots" and (repository / "blobs").is_dir() else place
-
-
-def _is_in(path: Path, boundary: Path) -> bool:
-    try:
-        return Path(os.path.realpath(path)).is_relative_to(boundary)
-    except (OSError, ValueError):  # too long a name, a null character
-        return False
 
 
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
