@@ -89,6 +89,10 @@ def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> N
                 findings.add(code, name, what)
 
 
+_ALONE_BYTES: Final = 30_000_000
+"""Up to this size, starting other processes takes longer than checking."""
+
+
 def verify(
     folder: Path,
     *,
@@ -119,9 +123,12 @@ def verify(
     shards = check_files(folder, manifest, findings)
     progress(0, len(shards), "")
     checked: dict[Shard, tuple[ShardFacts, Findings]] = {}
-    for shard, result in _check_shards(folder, shards, forbidden, manifest.is_blind, workers):
-        checked[shard] = result
-        progress(len(checked), len(shards), shard.name)
+    check = partial(check_shard, folder, forbidden=forbidden, is_blind=manifest.is_blind)
+    is_small = sum(shard.bytes for shard in shards) <= _ALONE_BYTES
+    with Workers(1 if is_small else workers) as pool:
+        for shard, result in pool.run_each(check, ((shard, 0) for shard in shards)):
+            checked[shard] = result
+            progress(len(checked), len(shards), shard.name)
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     all_facts = []
     for facts, found in (checked[shard] for shard in shards):
@@ -133,20 +140,6 @@ def verify(
     check_card(folder, shards, findings)
     check_own_texts(folder, forbidden, findings)
     return VerifyReport(len(shards), dict(rows), findings.listed())
-
-
-_ALONE_BYTES: Final = 30_000_000
-"""Up to this size, starting other processes takes longer than checking."""
-
-
-def _check_shards(
-    folder: Path, shards: Sequence[Shard], forbidden: Forbidden, is_blind: bool, workers: int
-) -> Iterator[tuple[Shard, tuple[ShardFacts, Findings]]]:
-    """Check every shard, as the processes end. Raises OSError if a process was killed."""
-    check = partial(check_shard, folder, forbidden=forbidden, is_blind=is_blind)
-    is_small = sum(shard.bytes for shard in shards) <= _ALONE_BYTES
-    with Workers(1 if is_small else workers) as pool:
-        yield from pool.run_each(check, ((shard, 0) for shard in shards))
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:
