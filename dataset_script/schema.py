@@ -47,11 +47,6 @@ class Column:
             return f"list of {self.item}"
         return f"list of {len(self.fields)} fields" if self.type == "structs" else self.type
 
-    @property
-    def is_text(self) -> bool:
-        """Whether it holds text that somebody wrote or a page showed."""
-        return self.type == "string"
-
 
 @dataclass(frozen=True, slots=True)
 class Configuration:

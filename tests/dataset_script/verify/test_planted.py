@@ -299,7 +299,7 @@ def test_a_canary_is_caught_in_every_text_column_and_named_by_its_number(publish
     expected = set()
     for (configuration, split), rows in published.rows.items():
         for column in CONFIGURATIONS[configuration].columns:
-            if column.is_text and column.name not in ("trajectory_id", "split", "benchmark", "task"):
+            if column.type == "string" and column.name not in ("trajectory_id", "split", "benchmark", "task"):
                 rows[0][column.name] = f"so {canary}!"
                 expected.add((configuration, split, column.name))
 
