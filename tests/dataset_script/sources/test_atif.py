@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 from pathlib import Path
 
 import pytest
@@ -102,7 +101,6 @@ def test_a_jobs_folder_a_trial_and_a_single_file_are_recognised(place, first):
     source = open_source(place)
     assert isinstance(source, AtifSource)
     assert ids(source)[0] == first
-    assert pickle.loads(pickle.dumps(source)) == source
     assert all(source.identity(file) for file in source.list_runs().files)
 
 

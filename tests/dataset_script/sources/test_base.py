@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,6 @@ def test_logs_are_recognised_by_their_own_kind_alone(folder, kind):
     kinds = (ReleasedSource, PublishedSource, AgentLabSource)
     kinds += (OnlineMind2WebSource, BrowserUseSource, InspectSource, AtifSource)
     assert [each for each in kinds if each.recognises(Path(__file__).parent / folder)] == [kind]
+    source = open_source(Path(__file__).parent / folder)
+    assert type(source) is kind
+    assert pickle.loads(pickle.dumps(source)) == source  # worker processes get a copy
