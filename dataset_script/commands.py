@@ -59,7 +59,9 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
     try:
         with stopped_like_ctrl_c():
             yield
-    except (HubError, OSError, ValueError) as problem:
+    except OSError as problem:
+        stop(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
+    except (HubError, ValueError) as problem:
         stop(str(problem))
     except KeyboardInterrupt:
         stop(interrupted, 130)
