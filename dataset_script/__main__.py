@@ -91,8 +91,7 @@ def get(
     revision: Annotated[str, typer.Option(help="Commit, branch or tag.")] = RELEASED_REVISION,
     suite: Annotated[str, typer.Option(help="The suite that it is.")] = "agent-reward-bench",
     sample: Annotated[
-        bool,
-        typer.Option("--sample", help="The sample that ships with the code, where nothing is."),
+        bool, typer.Option("--sample", help="The sample that ships with the code, where nothing is.")
     ] = False,
 ) -> None:
     """Get the benchmark: fetch, build and verify it, then put it in place.

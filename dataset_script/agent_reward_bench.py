@@ -9,8 +9,10 @@ parts that `build` makes, so both give the same of a folder.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +22,10 @@ from arb.core.suite import load_dev_labels, load_suite
 from arb.core.suites.questions import Question
 from dataset_script.build.parts import PartTask, choose_suite, group_files, make_tables
 from dataset_script.build.report import BuildReport
-from dataset_script.build.rows import ROWS_OF_A_RUN, Row, annotation_row, task_row
+from dataset_script.build.rows import Row, annotation_row, task_row
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
-from dataset_script.sources.base import JudgmentSource, SourceListing
-from dataset_script.sources.published import (
-    MANIFEST,
-    PublishedDataset,
-    PublishedSource,
-)
+from dataset_script.sources.published import MANIFEST, PublishedDataset, PublishedSource
 from dataset_script.task_selection import load_tasks
 
 logger = logging.getLogger(__name__)
@@ -78,33 +75,12 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
 
     def _generate_examples(self, items: list["Item"]) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, item in enumerate(items):
-            for position, row in enumerate(_rows(item)):
+            for position, row in enumerate(item()):
                 yield f"{number}-{position}", row
 
 
-@dataclass(frozen=True)
-class PublishedRows:
-    """A row group of a folder that `build` wrote."""
-
-    configuration: str
-    path: Path
-    number: int
-
-
-@dataclass(frozen=True)
-class PartRows:
-    """One configuration's rows of a part, made when they are asked for.
-
-    ``annotations`` come from the suite; they are given where the part has anything at all.
-    """
-
-    task: PartTask
-    configuration: str
-    annotations: tuple[Row, ...] = ()
-
-
-Item = PublishedRows | PartRows | Row
-"""What gives rows, read when it is iterated; a list of them can be shared out to processes."""
+Item = Callable[[], Iterable[Row]]
+"""What gives rows when it is called; a list of them can be shared out to processes."""
 
 
 def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
@@ -132,12 +108,12 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     found: dict[str, list[Item]] = {}
     if configuration == "tasks":
         for task in load_tasks(suite):
-            found.setdefault(task.split, []).append(task_row(task))
+            found.setdefault(task.split, []).append(partial(iter, (task_row(task),)))
         return found
     labels = load_dev_labels(suite)
     is_judgments = configuration == "judgments"
     if is_judgments:
-        listing = source.list_judgments() if isinstance(source, JudgmentSource) else SourceListing((), ())
+        listing = source.list_judgments()
     primary = {each.trajectory_id: each for each in labels if each.is_primary}
     tasks = [
         PartTask(Path(), source, trajectory, files, primary.get(trajectory.trajectory_id), None, is_judgments)
@@ -145,14 +121,12 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     ]
     tasks.sort(key=lambda task: task.published_id)
     for task in tasks:
-        item = PartRows(task, configuration)
-        if configuration not in ("judgments", *ROWS_OF_A_RUN):
-            own = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
-            annotations = [annotation_row(one, suite.questions) for one in own]
-            rows = sorted(annotations, key=lambda row: row["annotation"])
-            item = PartRows(task, configuration, tuple(rows))
-            if not rows:
-                continue
+        own = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
+        annotations = [annotation_row(one, suite.questions) for one in own if configuration == ANNOTATIONS]
+        if configuration == ANNOTATIONS and not annotations:
+            continue
+        annotations.sort(key=itemgetter("annotation"))
+        item = partial(_rows_of_part, task, configuration, annotations)
         found.setdefault(task.trajectory.split, []).append(item)
     return found
 
@@ -162,7 +136,7 @@ def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[
 
     return {
         split: [
-            PublishedRows(configuration, path, number)
+            partial(_published_rows, configuration, path, number)
             for path in dataset.files(configuration, split)
             for number in range(pq.read_metadata(path).num_row_groups)
         ]
@@ -170,26 +144,27 @@ def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[
     }
 
 
-def _rows(item: Item) -> Iterator[Row]:
-    """The rows of an item; the log names what was left out of a part."""
-    if isinstance(item, dict):
-        yield item
-    elif isinstance(item, PublishedRows):
-        import pyarrow.parquet as pq
+def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row]:
+    """The rows of a row group of a folder that `build` wrote."""
+    import pyarrow.parquet as pq
 
-        columns = CONFIGURATIONS[item.configuration].columns
-        with pq.ParquetFile(item.path, pre_buffer=False) as file:
-            rows = file.read_row_group(item.number).to_pylist()
-        for row in rows:
-            yield complete_row(row, columns)
-    else:
-        tables, left_out, notes = make_tables(item.task)
-        for finding in left_out:
-            logger.warning(f"left out: {finding.file}: {finding.code} {finding.message}"[:400])
-        for note in notes:
-            if note.code == "broken_image":
-                logger.warning(f"{note.file}: {note.message}"[:400])
-        if item.annotations:
-            yield from item.annotations if tables else ()
-        elif item.configuration in tables:
-            yield from tables[item.configuration].to_pylist()
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        rows = file.read_row_group(number).to_pylist()
+    for row in rows:
+        yield complete_row(row, CONFIGURATIONS[configuration].columns)
+
+
+def _rows_of_part(task: PartTask, configuration: str, annotations: Sequence[Row]) -> Iterable[Row]:
+    """One configuration's rows of a part; the log names what was left out of it.
+
+    ``annotations`` come from the suite; they are given where the part has anything at all.
+    """
+    tables, left_out, notes = make_tables(task)
+    for finding in left_out:
+        logger.warning(f"left out: {finding.file}: {finding.code} {finding.message}"[:400])
+    for note in notes:
+        if note.code == "broken_image":
+            logger.warning(f"{note.file}: {note.message}"[:400])
+    if annotations:
+        return annotations if tables else ()
+    return tables[configuration].to_pylist() if configuration in tables else ()

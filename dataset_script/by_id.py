@@ -8,11 +8,10 @@ bytes a shard), the footer of a shard, and of its row groups the columns that ar
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from arb.core.hub import INDEX
@@ -28,17 +27,6 @@ BLOCK: Final = 65_536
 
 _ID: Final = "trajectory_id"
 _COLUMNS: Final = ("configuration", "split", "file", "first", "last")
-
-
-INDEX_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "compression": "zstd",
-        "use_dictionary": ["configuration", "split"],
-        "column_encoding": dict.fromkeys(("file", "first", "last"), "DELTA_BYTE_ARRAY"),
-        "write_statistics": False,
-    }
-)
-"""How the index is written: names and ids that follow each other share their beginnings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +56,21 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
 
 
 def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
-    """Write the index of a folder: configuration, split and file of each shard, ids by its footer."""
+    """Write the index of a folder: configuration, split and file of each shard, ids by its footer.
+
+    Names and ids that follow each other share their beginnings, and are written once.
+    """
     import pyarrow.parquet as pq
 
     found = ((*shard, *(first_and_last_id(folder / shard[2]) or (None, None))) for shard in shards)
     pq.write_table(
         index_table(IndexEntry(*each) for each in found),
         folder / INDEX,
-        **INDEX_OPTIONS,
+        compression="zstd",
+        use_dictionary=["configuration", "split"],
+        column_encoding=dict.fromkeys(("file", "first", "last"), "DELTA_BYTE_ARRAY"),
+        write_statistics=False,
     )
-
-
-def read_index(file: IO[bytes]) -> tuple[IndexEntry, ...]:
-    """The entries of an index. Raises what pyarrow raises, and TypeError, for another file."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(file) as opened:
-        return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
 
 
 class TrajectoryReader:
@@ -102,9 +88,11 @@ class TrajectoryReader:
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
         """The index; of a dataset that was built before there was one, the manifest's files without ids."""
+        import pyarrow.parquet as pq
+
         try:
-            with self._open(INDEX) as file:
-                return read_index(file)
+            with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
+                return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
         except FileNotFoundError:
             with self._open("manifest.json") as file:
                 files = json.loads(file.read())["files"]

@@ -1,13 +1,13 @@
 """The texts next to the data of a build, as pure functions, and the paper's citation.
 
 README.md is the dataset card (`card.md.j2`), with the YAML block that `load_dataset` reads. The Hub shows a
-dataset as a benchmark by its eval.yaml.
+dataset as a benchmark by its eval.yaml (`eval.yaml.j2`).
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
@@ -49,24 +49,16 @@ def render_card(facts: CardFacts) -> str:
 
     A split without rows is not listed in ``configs``: datasets 5.2 refuses a dataset that lists one.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     official = facts.suite == OFFICIAL
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
     benchmarks = {name for split in SPLITS for name in facts.counts[split]}
     known = [name for name in BENCHMARK_TITLES if name in benchmarks]
-    return environment.get_template("card.md.j2").render(
+    return _render(
+        "card.md.j2",
         facts=facts,
         official=official,
         title=title,
-        front_matter=_front_matter(title, facts),
+        size_category=size_category(sum(facts.rows[DEFAULT].values())),
         marker=MARKER,
         configurations=CONFIGURATIONS,
         default=DEFAULT,
@@ -94,55 +86,31 @@ def size_category(rows: int) -> str:
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
 
 
-def _front_matter(title: str, facts: CardFacts) -> str:
-    import yaml
-
-    total = sum(facts.rows[DEFAULT].values())
-    card = {
-        "pretty_name": title,
-        "license": "unknown",
-        "language": ["en"],
-        "size_categories": [size_category(total)],
-        "tags": ["web-agents", "llm-as-a-judge", "reward-models", "trajectories", "evaluation"],
-        "configs": [
-            {
-                "config_name": name,
-                **({"default": True} if name == DEFAULT else {}),
-                "data_files": [
-                    {"split": split, "path": f"data/{name}/{split}-*.parquet"} for split in facts.rows[name]
-                ],
-            }
-            for name in CONFIGURATIONS
-            if name in facts.rows
-        ],
-    }
-    return yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=110).rstrip("\n")
-
-
-_ABOUT: Final = {
-    "success": "whether the agent reached the goal",
-    "side_effect": "whether needless actions risked an unintended effect",
-    "repetition": "whether the agent went in circles",
-}
-
-
 def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
     """eval.yaml with one task for each label that judges are scored on.
 
     ``splits`` are those that the configuration ``config`` has rows in; judges are ranked on test, and a suite
     without test rows is rehearsed on dev. ``title`` is the suite's. Raises ValueError without any.
     """
-    import yaml
-
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:
         raise ValueError(f"{suite}: no split with trajectories, so there is nothing to evaluate on")
-    asked = "; ".join(f"{label}: {_ABOUT[label]}" for label in LABELS)
-    content = {
-        "name": title,
-        "description": "Judges of web agents, scored against expert labels: a judge reads a trajectory and "
-        f"says what happened ({asked}). Precision is the primary figure.",
-        "evaluation_framework": suite,
-        "tasks": [{"id": label, "config": config, "split": split} for label in LABELS],
-    }
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+    return _render("eval.yaml.j2", suite=suite, title=title, labels=LABELS, config=config, split=split)
+
+
+def _render(template: str, **values: Any) -> str:
+    import yaml
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    def yaml_line(value: str, name: str) -> str:
+        return yaml.safe_dump({name: value}, allow_unicode=True, width=110)
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["yaml_line"] = yaml_line
+    return environment.get_template(template).render(**values)

@@ -15,6 +15,8 @@ import typer
 from arb.core.cli import JsonOption, print_json, read_settings, stop, stopped_like_ctrl_c
 from arb.core.console import printable, progress_bar
 from arb.core.files import atomic_write, csv_text
+from arb.core.hub import HubError, hub_of
+from arb.core.suite import OFFICIAL, SuiteError, load_suite
 
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
@@ -28,12 +30,10 @@ AllowOption = Annotated[
     ),
 ]
 RunsOption = Annotated[
-    Path,
-    typer.Option(help="Folder with runs, or one log, in any of the layouts that the README lists."),
+    Path, typer.Option(help="Folder with runs, or one log, in any of the layouts that the README lists.")
 ]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4."),
+    int | None, typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4.")
 ]
 AllowMissingOption = Annotated[
     list[str] | None,
@@ -48,6 +48,23 @@ SeedOption = Annotated[int, typer.Option(help="The same seed draws the same task
 
 DAMAGED_FILES = 3
 """Exit code of a build that is there, but met broken files."""
+
+
+@contextmanager
+def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
+    """End the command with one line for a problem (exit code 2) or an interruption (130).
+
+    The errors that the packages raise on purpose are ValueErrors and HubErrors.
+    """
+    try:
+        with stopped_like_ctrl_c():
+            yield
+    except OSError as problem:
+        stop(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
+    except (HubError, ValueError) as problem:
+        stop(str(problem))
+    except KeyboardInterrupt:
+        stop(interrupted, 130)
 
 
 def build(
@@ -88,21 +105,19 @@ def build(
     Exit code 0: built; 1: nothing built, or --strict and something was left out; 2: the command cannot run as
     given; 3: built, but some files of the source are broken (they are named).
     """
-    from arb.core.suite import SuiteError, load_suite
-    from dataset_script.build.blind import BlindError, Blinding, read_key
+    from dataset_script.build.blind import Blinding, read_key
     from dataset_script.build.build import BuildOptions
     from dataset_script.build.build import build as build_dataset
-    from dataset_script.build.output import OutputError
     from dataset_script.build.parts import default_workers
-    from dataset_script.sources.base import SourceError
 
     if append and (blind or blind_key):
         stop("--append would show in a blind dataset which runs came later; build it without", 2)
     if report is not None and not report.absolute().parent.is_dir():
         stop(f"--report {report}: there is no folder {report.parent}", 2)
-    try:
+    blinding = None
+    interrupted = f"interrupted; nothing half-built was left at {out}, and the same command goes on from here"
+    with one_line_errors(interrupted):
         chosen = load_suite(suite) if suite is not None else None
-        blinding = None
         if blind or blind_key:
             key = blind_key or out.absolute().with_name(f"{out.absolute().name}.blind-key")
             blinding = Blinding(read_key(key, create=True))
@@ -114,16 +129,10 @@ def build(
             allow_missing=tuple(allow_missing or ()),
             append=append,
         )
-        with stopped_like_ctrl_c(), progress_bar(shows_time=True) as progress:
+        with progress_bar(shows_time=True) as progress:
             done = build_dataset(source, out, chosen, options, progress)
         if report is not None:
             atomic_write(report, json.dumps(done.as_json(), indent=2) + "\n")
-    except (BlindError, OutputError, SourceError, SuiteError, OSError) as error:
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop(
-            f"interrupted; nothing half-built was left at {out}, and the same command goes on from here", 130
-        )
     if as_json:
         print_json(done.as_json())
     _print_report(done, out, as_json=as_json)
@@ -154,17 +163,14 @@ def read_source(source: Path) -> "SourceDataset":
     Says how many runs there are, and what gives none. Ends the command where no run can be used, and when it
     is interrupted; the next one goes on from there.
     """
-    from arb.core.suite import SuiteError
-    from dataset_script.build.output import OutputError
     from dataset_script.build.parts import default_workers
     from dataset_script.new_suite import build_source
-    from dataset_script.sources.base import SourceError
 
     cache = read_settings().cache_dir.expanduser() / "sources"
     try:
         with stopped_like_ctrl_c(), progress_bar(only_on_terminal=True, stays=False) as progress:
             built = build_source(source, cache, default_workers(), progress)
-    except (SourceError, SuiteError, OutputError, OSError) as problem:
+    except (ValueError, OSError) as problem:
         stop(f"--source {problem if str(source) in str(problem) else f'{source}: {problem}'}")
     except KeyboardInterrupt:
         stop("interrupted while the source was read; the same command goes on from there", 130)
@@ -172,12 +178,9 @@ def read_source(source: Path) -> "SourceDataset":
     agents = {run.agent for run in runs}
     typer.echo(f"{source}: {len(runs):,} runs of {len(agents):,} agents", err=True)
     if left_out:
-        more = [f"and {len(left_out) - MOST_LEFT_OUT:,} more"] if len(left_out) > MOST_LEFT_OUT else []
-        lines = [
-            f"{len(left_out):,} of its files give no run and are left out:",
-            *left_out[:MOST_LEFT_OUT],
-            *more,
-        ]
+        lines = [f"{len(left_out):,} of its files give no run and are left out:", *left_out[:MOST_LEFT_OUT]]
+        if len(left_out) > MOST_LEFT_OUT:
+            lines.append(f"and {len(left_out) - MOST_LEFT_OUT:,} more")
         typer.echo("\n  ".join(lines), err=True)
     return built
 
@@ -191,16 +194,14 @@ def unblind(
     ] = None,
 ) -> None:
     """Map the ids of a blind dataset back in a prediction file."""
-    from arb.core.suite import OFFICIAL, SuiteError, load_suite
-    from dataset_script.build.blind import BlindError, Blinding, read_key, restore_ids
+    from dataset_script.build.blind import Blinding, read_key, restore_ids
 
-    try:
-        text = predictions.read_text(encoding="utf-8-sig")
+    with one_line_errors():
+        try:
+            text = predictions.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV")
         atomic_write(out, restore_ids(text, load_suite(suite or OFFICIAL), Blinding(read_key(key))))
-    except UnicodeDecodeError:
-        stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV", 2)
-    except (BlindError, SuiteError, OSError) as error:
-        stop(str(error), 2)
     typer.echo(f"wrote {out}")
 
 
@@ -234,31 +235,23 @@ def verify(
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
-    from arb.core.hub import HubError
-    from arb.core.suite import SuiteError, load_suite
     from dataset_script.build.parts import default_workers
     from dataset_script.verify.check import verify as verify_folder
     from dataset_script.verify.manifest import lines
 
-    try:
-        chosen = load_suite(suite) if suite is not None else None
-        with (
-            stopped_like_ctrl_c(),
-            _folder_of(what, revision, keep) as folder,
-            progress_bar(only_on_terminal=True) as progress,
-        ):
-            report = verify_folder(
-                folder,
-                suite=chosen,
-                canaries=canary or (),
-                allow_missing=allow_missing or (),
-                progress=progress,
-                workers=workers or default_workers(),
-            )
-    except (HubError, OSError, SuiteError, ValueError) as error:
-        stop(str(error))
-    except KeyboardInterrupt:
-        stop("interrupted", 130)
+    with (
+        one_line_errors(),
+        _folder_of(what, revision, keep) as folder,
+        progress_bar(only_on_terminal=True) as progress,
+    ):
+        report = verify_folder(
+            folder,
+            suite=load_suite(suite) if suite is not None else None,
+            canaries=canary or (),
+            allow_missing=allow_missing or (),
+            progress=progress,
+            workers=workers or default_workers(),
+        )
     if as_json:
         print_json(report.as_json())
     else:
@@ -291,13 +284,11 @@ def sample_tasks(
     to --per-group tasks are drawn. A task that is in two groups is in the sample once. With --total every
     site gives as many as any other, as far as it has them.
     """
-    from dataset_script.task_selection import SelectionError, count_by_area, read_metadata, sample_tasks
+    from dataset_script.task_selection import count_by_area, read_metadata, sample_tasks
 
-    try:
+    with one_line_errors():
         known = read_metadata(metadata)
         tasks = sample_tasks(known, per_group, seed, metadata_split, total=total, level=level)
-    except SelectionError as error:
-        stop(str(error))
     rows = ((t.task_id, " ".join(t.sites), " ".join(t.evaluations), t.category) for t in tasks)
     _write_csv(out, ("task_id", "sites", "evaluation_types", "category"), rows)
     sizes = ", ".join(f"{area} {count}" for area, count in count_by_area(tasks).items())
@@ -316,13 +307,11 @@ def split(
 
     Every run of a task goes with it, in any spelling. Trajectory ids make a suite's trajectories.csv.
     """
-    from dataset_script.task_selection import SelectionError, read_ids, split_by_task
+    from dataset_script.task_selection import read_ids, split_by_task
 
-    try:
+    with one_line_errors():
         column, named = read_ids(ids)
         splits = split_by_task(named, dev_tasks, seed)
-    except SelectionError as error:
-        stop(str(error))
     _write_csv(out, (column, "split"), zip(named, splits, strict=True))
     typer.echo(f"dev {splits.count('dev')}, test {splits.count('test')}", err=True)
 
@@ -358,43 +347,31 @@ def new_suite(
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
-    from arb.core.suite import SuiteError, load_suite
+    from dataset_script import new_suite as suites
     from dataset_script.build.parts import default_workers
     from dataset_script.build.report import LEFT_OUT, finding_line, lines
-    from dataset_script.new_suite import (
-        SplitChoice,
-        check_new,
-        check_title,
-        find_runs,
-        suite_report,
-        suite_texts,
-        write_new,
-    )
     from dataset_script.sources import open_source
-    from dataset_script.sources.base import SourceError
-    from dataset_script.task_selection import SelectionError, read_metadata
+    from dataset_script.task_selection import read_metadata
 
-    found = None
-    try:
-        check_new(out)
-        title = check_title(title, out)
+    with one_line_errors("interrupted; nothing was written"):
+        suites.check_new(out)
+        title = suites.check_title(title, out)
         published = [load_suite(name) for name in dev_of or ()]
         always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
         known = [task for path in metadata or () for task in read_metadata(path)]
-        with stopped_like_ctrl_c(), progress_bar(stays=False) as progress:
+        with progress_bar(stays=False) as progress:
             runs = open_source(source, tuple(allow_class or ()))
-            found = find_runs(runs, workers or default_workers(), progress)
-        if not found.runs:
-            raise SelectionError(f"{source}: no run in it can be used")
-        texts = suite_texts(found, SplitChoice(dev_share, seed, always_dev), title, known)
-        write_new(out, texts)
-        made = suite_report(out, found)
-    except (SelectionError, SourceError, SuiteError, OSError) as error:
-        for finding in found.left_out if found is not None else ():
-            typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop("interrupted; nothing was written", 130)
+            found = suites.find_runs(runs, workers or default_workers(), progress)
+        try:
+            if not found.runs:
+                raise SuiteError(f"{source}: no run in it can be used")
+            texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known)
+            suites.write_new(out, texts)
+        except (ValueError, OSError):
+            for finding in found.left_out:
+                typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
+            raise
+        made = suites.suite_report(out, found)
     if as_json:
         print_json(made.as_json())
     else:
@@ -415,7 +392,6 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
         return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):
         raise ValueError(f"{what}: is no folder, and no repository's name (owner/name)")
-    from arb.core.hub import hub_of
     from dataset_script.verify.check import fetched
 
     with fetched(hub_of(read_settings()), what, revision, keep) as folder:

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from arb.core.cli import (
-    JsonOption,
-    print_json,
-    read_settings,
-    read_suite,
-    stop,
-    stopped_like_ctrl_c,
-)
+from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
 from arb.core.console import printable
 from arb.core.hub import (
     HubError,
@@ -38,7 +31,7 @@ from arb.core.hub import (
     patiently,
     published_files,
 )
-from dataset_script.commands import AcceptOption, AllowMissingOption
+from dataset_script.commands import AcceptOption, AllowMissingOption, one_line_errors
 from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
 from dataset_script.sources.hub import fetch as fetch_released
 
@@ -171,13 +164,9 @@ def fetch(
     """
     wanted = Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
-    try:
-        with stopped_like_ctrl_c(), _byte_progress() as progress:
-            done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
-    except (HubError, OSError) as error:
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop(f"interrupted; {out} holds whole files only: the same command goes on from there", 130)
+    interrupted = f"interrupted; {out} holds whole files only: the same command goes on from there"
+    with one_line_errors(interrupted), _byte_progress() as progress:
+        done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
     else:
@@ -226,24 +215,16 @@ def publish(
         labels = Path(path).expanduser()
     if not sys.stderr.isatty():
         disable_progress_bars()
-    try:
-        with stopped_like_ctrl_c():
-            done = Publisher(hub_of(settings), _say).publish(
-                folder,
-                repo,
-                private_labels,
-                labels,
-                verify=lambda built: verify(
-                    built,
-                    suite=expected,
-                    allow_missing=allow_missing or (),
-                    workers=default_workers(),
-                ),
-            )
-    except (PublishError, HubError, OSError, ValueError) as error:
-        stop(str(error), 2)
-    except KeyboardInterrupt:
-        stop("interrupted; a repository holds either all of a commit or none: run again to go on", 130)
+
+    def verified(built: Path) -> VerifyReport:
+        missing = allow_missing or ()
+        return verify(built, suite=expected, allow_missing=missing, workers=default_workers())
+
+    with one_line_errors(
+        "interrupted; a repository holds either all of a commit or none: run again to go on"
+    ):
+        publisher = Publisher(hub_of(settings), _say)
+        done = publisher.publish(folder, repo, private_labels, labels, verify=verified)
     if as_json:
         print_json([asdict(one) | {"committed": one.committed} for one in done])
         return done
@@ -309,13 +290,14 @@ def show(
 
 def _trajectory(reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool) -> dict | None:
     """Everything of a trajectory but its rewards; None where there is none of this id."""
-    from dataset_script.schema import COLUMNS, STEP_COLUMNS
+    from dataset_script.schema import CONFIGURATIONS, DEFAULT
 
     large = ("steps", "final_axtree", "final_axtree_pruned")  # the last step has the trees
-    rows = reader.rows("trajectories", trajectory_id, [c.name for c in COLUMNS if c.name not in large])
+    columns = [c.name for c in CONFIGURATIONS[DEFAULT].columns if c.name not in large]
+    rows = reader.rows(DEFAULT, trajectory_id, columns)
     if not rows:
         return None
-    columns = [c.name for c in STEP_COLUMNS if with_pictures or c.name != "screenshot"]
+    columns = [c.name for c in CONFIGURATIONS["steps"].columns if with_pictures or c.name != "screenshot"]
     of_id = {name: reader.rows(name, trajectory_id) for name in ("judgments", "annotations")}
     return {"trajectory": rows[0], "steps": reader.rows("steps", trajectory_id, columns), **of_id}
 
@@ -324,7 +306,16 @@ def _trajectory(reader: TrajectoryReader, trajectory_id: str, *, with_pictures: 
 def _byte_progress() -> Iterator[Callable[[int, int], None]]:
     """Bytes there and wanted: a bar on a terminal, a line for each tenth elsewhere (a log)."""
     if not sys.stderr.isatty():
-        yield _tenths()
+        last = -1
+
+        def say_tenths(done: int, total: int) -> None:
+            nonlocal last
+            tenth = 10 * done // max(total, 1)
+            if tenth > last:
+                last = tenth
+                _say(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+
+        yield say_tenths
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -333,19 +324,6 @@ def _byte_progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _tenths() -> Callable[[int, int], None]:
-    last = -1
-
-    def progress(done: int, total: int) -> None:
-        nonlocal last
-        tenth = 10 * done // max(total, 1)
-        if tenth > last:
-            last = tenth
-            _say(f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
-
-    return progress
 
 
 def _say(line: str) -> None:

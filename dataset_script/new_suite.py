@@ -15,6 +15,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -64,14 +65,6 @@ class FoundRuns:
     left_out: list[Finding] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """The files of one trajectory, to be read until one can be used."""
-
-    source: TrajectorySource
-    files: tuple[SourceFile, ...]
-
-
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
     """Every trajectory that `build` could take from the source; a file that is broken ends nothing.
 
@@ -82,18 +75,15 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     files: dict[str, list[SourceFile]] = defaultdict(list)
     for file in listing.files:
         files[reading_key(file.trajectory_id)].append(file)
-    candidates = [
-        _Candidate(source, tuple(sorted(of_key, key=lambda file: file.name))) for of_key in files.values()
-    ]
-    results: dict[_Candidate, tuple[UsableRun | None, Sequence[Finding]]] = {}
+    candidates = [tuple(sorted(of_key, key=lambda file: file.name)) for of_key in files.values()]
+    results: dict[tuple[SourceFile, ...], tuple[UsableRun | None, Sequence[Finding]]] = {}
     with Workers(workers) as pool:
         tasks = ((candidate, 0) for candidate in candidates)
-        for candidate, result in pool.run_each(_usable_run, tasks):
+        for candidate, result in pool.run_each(partial(_usable_run, source), tasks):
             results[candidate] = result
-            progress(len(results), len(candidates), candidate.files[0].name)
+            progress(len(results), len(candidates), candidate[0].name)
     found = FoundRuns(left_out=[finding("link_out", name) for name in listing.links_out])
-    for candidate in candidates:
-        run, left_out = results[candidate]
+    for run, left_out in map(results.get, candidates):
         found.left_out += left_out
         if run is not None:
             found.runs.append(run)
@@ -101,17 +91,19 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     return found
 
 
-def _usable_run(candidate: _Candidate) -> tuple[UsableRun | None, Sequence[Finding]]:
+def _usable_run(
+    source: TrajectorySource, files: Sequence[SourceFile]
+) -> tuple[UsableRun | None, Sequence[Finding]]:
     left_out: list[Finding] = []
-    for place, file in enumerate(candidate.files):
+    for place, file in enumerate(files):
         try:
             TrajectoryId.parse(file.trajectory_id)
-            recording, _ = guarded(candidate.source.read, file)
+            recording, _ = guarded(source.read, file)
         except ValueError as problem:
             code = problem.code if isinstance(problem, UnusableFileError) else "not_a_trajectory"
             left_out.append(finding(code, file.name, str(problem)))
             continue
-        others = candidate.files[place + 1 :]
+        others = files[place + 1 :]
         left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
         return UsableRun(file.trajectory_id, recording.goal.strip()), left_out
     return None, left_out
@@ -129,32 +121,29 @@ _TASK_COLUMNS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class SplitChoice:
-    """How to split: the share of dev, the seed, and the tasks, as (benchmark, task), that have to be dev."""
-
-    dev_share: float
-    seed: int = 0
-    always_dev: Collection[tuple[str, str]] = field(default=frozenset())
-
-
 def suite_texts(
-    found: FoundRuns, choice: SplitChoice, title: str, metadata: Iterable[MetadataTask] = ()
+    found: FoundRuns,
+    dev_share: float,
+    seed: int,
+    always_dev: Collection[tuple[str, str]],
+    title: str,
+    metadata: Iterable[MetadataTask] = (),
 ) -> dict[str, str]:
     """Return the suite's files by name: trajectories.csv, suite.toml and, if something is known, tasks.csv.
 
-    Same runs, choice, title and metadata: same texts. Raises SelectionError when they cannot be split.
+    ``always_dev`` are tasks, as (benchmark, task), that have to be dev. The same values give the same texts.
+    Raises SuiteError when the runs cannot be split.
     """
     goals: dict[tuple[str, str], str] = {}  # of each task, from its first run that has one
     for run in found.runs:
         goals[run.task] = goals.get(run.task) or run.goal
-    dev = draw_dev_tasks(goals, choice.dev_share, choice.seed, choice.always_dev)
+    dev = draw_dev_tasks(goals, dev_share, seed, always_dev)
     splits = {task: SPLITS[0] if task in dev else SPLITS[1] for task in goals}
     ids = [(run.trajectory_id, splits[run.task]) for run in found.runs]
     test_runs = sum(split == SPLITS[1] for _, split in ids)
     made = (
         f"Made by `python -m dataset_script new-suite` from {len(found.runs)} runs: "
-        f"dev {choice.dev_share} of the tasks, seed {choice.seed}."
+        f"dev {dev_share} of the tasks, seed {seed}."
     )
     texts = {
         "trajectories.csv": csv_text(("trajectory_id", "split"), ids),

@@ -29,10 +29,6 @@ OPTIONAL_COLUMNS = (("sites", "eval_types"), ("level", "category"))
 """What a benchmark's metadata may have beside `NAME` and `SPLIT`: WebArena's two, or WorkArena's two."""
 
 
-class SelectionError(ValueError):
-    """Tasks that cannot be chosen from; the message names the file, and every bad row."""
-
-
 @dataclass(frozen=True, slots=True)
 class MetadataTask:
     """A task of the metadata, everything as given; empty what the benchmark's metadata does not have."""
@@ -57,14 +53,14 @@ class MetadataTask:
 
 def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
     """Read BrowserGym's metadata of a benchmark: a CSV file with `NAME` and `SPLIT`, and any of
-    `OPTIONAL_COLUMNS` (sites and evaluation methods separated by spaces). Raises SelectionError naming every
+    `OPTIONAL_COLUMNS` (sites and evaluation methods separated by spaces). Raises SuiteError naming every
     bad row.
     """
-    rows = _rows(path, (NAME, SPLIT))
+    rows = read_rows(path, (NAME, SPLIT))
     there = rows[0].keys() if rows else ()
     needed = [NAME, *(name for pair in OPTIONAL_COLUMNS if {*pair} & {*there} for name in pair), SPLIT]
     if absent := [name for name in needed if rows and name not in there]:
-        raise SelectionError(f"{path.name}: the columns {', '.join(absent)} are absent")
+        raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
     tasks, problems = {}, []
     for number, row in enumerate(rows, start=2):
         cells = {name: (row[name] or "").strip() for name in needed}
@@ -78,7 +74,7 @@ def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
             more = {column: cells.get(column, "") for column in OPTIONAL_COLUMNS[1]}
             tasks[name] = MetadataTask(name, sites, evaluations, cells[SPLIT], **more)
     if problems:
-        raise SelectionError(f"{path.name}: " + "; ".join(problems))
+        raise SuiteError(f"{path.name}: " + "; ".join(problems))
     return tuple(tasks.values())
 
 
@@ -96,17 +92,17 @@ def sample_tasks(
 
     With a ``total`` each area gives its share of it: of what was drawn, and where that is not enough, of its
     other tasks. The paper took 8 a group for WebArena and 9 for VisualWebArena, and 100 in all of either.
-    Raises SelectionError when no task has the split or the level, and when there are fewer than the total.
+    Raises SuiteError when no task has the split or the level, and when there are fewer than the total.
     """
     if per_group is not None and per_group < 1:
-        raise SelectionError("draw at least one task a group")
+        raise SuiteError("draw at least one task a group")
     tasks = tuple(tasks)
     tasks_of_level = tuple(task for task in tasks if level in (None, task.level))
     chosen = tuple(task for task in tasks_of_level if task.split == split)
     if not tasks_of_level:
-        raise SelectionError(_no_task("level", level, (task.level for task in tasks)))
+        raise SuiteError(_no_task("level", level, (task.level for task in tasks)))
     if not chosen:
-        raise SelectionError(_no_task("split", split, (task.split for task in tasks_of_level)))
+        raise SuiteError(_no_task("split", split, (task.split for task in tasks_of_level)))
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for task in chosen:
         for group in task.groups:
@@ -140,10 +136,10 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """The total shared out: as many from each as from any other, from a small one all that it has; of what
-    does not come out even, the largest give one more. Raises SelectionError when there are fewer in all.
+    does not come out even, the largest give one more. Raises SuiteError when there are fewer in all.
     """
     if not 0 < total <= sum(sizes.values()):
-        raise SelectionError(f"a total of 1 to {sum(sizes.values())} tasks can be drawn, not {total}")
+        raise SuiteError(f"a total of 1 to {sum(sizes.values())} tasks can be drawn, not {total}")
     shares: dict[str, int] = {}
     left = total
     for place, (name, size) in enumerate(sorted(sizes.items(), key=lambda item: (item[1], item[0]))):
@@ -161,12 +157,12 @@ def count_by_area(tasks: Iterable[MetadataTask]) -> dict[str, int]:
 def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
     """The ids to split: a CSV file with a column trajectory_id or task_id; returns the column's name too.
 
-    Raises SelectionError.
+    Raises SuiteError.
     """
-    rows = _rows(path, ())
+    rows = read_rows(path, ())
     column = next((name for name in ("trajectory_id", "task_id") if rows and name in rows[0]), None)
     if column is None:
-        raise SelectionError(f"{path.name}: needs a column trajectory_id or task_id, and at least one row")
+        raise SuiteError(f"{path.name}: needs a column trajectory_id or task_id, and at least one row")
     ids = tuple((row[column] or "").strip() for row in rows)
     problems = [f"row {number}: {column} is empty" for number, text in enumerate(ids, start=2) if not text]
     problems += [
@@ -177,37 +173,34 @@ def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
             f"{text[:80]!r}: expected <benchmark>/<agent>/<task_id>" for text in ids if not _is_id(text)
         ]
     if problems:
-        raise SelectionError(f"{path.name}: " + "; ".join(problems))
+        raise SuiteError(f"{path.name}: " + "; ".join(problems))
     return column, ids
 
 
 def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, ...]:
     """The split of each id, dev or test: ``dev_tasks`` tasks are drawn for dev, every run of a task with it.
 
-    An id is a trajectory's or a task's. Raises SelectionError unless both splits get a task.
+    An id is a trajectory's or a task's. Raises SuiteError unless both splits get a task.
     """
     tasks = sorted({_task_of(text) for text in ids})
     if not 0 < dev_tasks < len(tasks):
-        raise SelectionError(f"dev can take 1 to {len(tasks) - 1} of the {len(tasks)} tasks, not {dev_tasks}")
+        raise SuiteError(f"dev can take 1 to {len(tasks) - 1} of the {len(tasks)} tasks, not {dev_tasks}")
     dev = set(random.Random(f"{seed}/dev").sample(tasks, dev_tasks))
     return tuple(SPLITS[0] if _task_of(text) in dev else SPLITS[1] for text in ids)
 
 
 def draw_dev_tasks(
-    tasks: Collection[tuple[str, str]],
-    share: float,
-    seed: int,
-    always_dev: Collection[tuple[str, str]] = (),
+    tasks: Collection[tuple[str, str]], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
     """The tasks, as (benchmark, task), that are for dev: a share of them, rounded, and about as much of each
     benchmark.
 
     Which ones follows from a hash of the seed and the task, not from their order. Tasks of ``always_dev`` are
-    dev whatever the share. Raises SelectionError for a share that is not between 0 and 1, and unless both
+    dev whatever the share. Raises SuiteError for a share that is not between 0 and 1, and unless both
     splits get a task.
     """
     if not 0 < share < 1:
-        raise SelectionError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
+        raise SuiteError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
     sizes = Counter(benchmark for benchmark, _ in tasks)
     numbers = _shares(sizes, share, seed)
     kept = Counter(task[0] for task in tasks if task in always_dev)
@@ -217,7 +210,7 @@ def draw_dev_tasks(
         number = max(kept[benchmark], numbers[benchmark])
         dev.update(nsmallest(number, of_benchmark, lambda task: (task not in always_dev, _rank(seed, *task))))
     if not 0 < len(dev) < sizes.total():
-        raise SelectionError(
+        raise SuiteError(
             f"{SPLITS[0]} would get {len(dev)} of the {sizes.total()} tasks; choose another share, so that "
             "both splits get some"
         )
@@ -254,15 +247,6 @@ def _is_id(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _rows(path: Path, needed: Sequence[str]) -> list[dict[str, str | None]]:
-    try:
-        return read_rows(path, needed)
-    except SuiteError as error:
-        raise SelectionError(str(error)) from error
-    except OSError as error:
-        raise SelectionError(f"{path}: {error.strerror}") from error
 
 
 _LISTS = ("sites", "evaluation_types")

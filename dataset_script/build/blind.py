@@ -59,7 +59,7 @@ class Blinding:
             return [
                 {part.name: self._cell(item[part.name], part) for part in column.fields} for item in value
             ]
-        return same_host(value) if column.is_text else value
+        return same_host(value) if column.type == "string" else value
 
 
 def same_host(text: str) -> str:

@@ -42,7 +42,7 @@ from dataset_script.by_id import write_index
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
-from dataset_script.sources.base import JudgmentSource, SourceListing, TrajectorySource
+from dataset_script.sources.base import SourceListing, TrajectorySource
 from dataset_script.sources.published import MANIFEST, Shard
 from dataset_script.task_selection import Task, load_tasks
 
@@ -129,11 +129,7 @@ class _Build:
         primary = {each.trajectory_id: each for each in self.labels if each.is_primary}
         options = self.options
         task_of = partial(
-            PartTask,
-            self.work.parts,
-            self.source,
-            blinding=options.blinding,
-            for_judges=options.for_judges,
+            PartTask, self.work.parts, self.source, blinding=options.blinding, for_judges=options.for_judges
         )
         tasks = [task_of(each, own, primary.get(each.trajectory_id)) for each, own in files.items()]
         parts = self._make_parts(tasks, report)
@@ -141,7 +137,7 @@ class _Build:
             report.count(trajectory.split, trajectory.benchmark)
         report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         judgments = []
-        if isinstance(self.source, JudgmentSource) and not options.for_judges:
+        if not options.for_judges:
             files = group_files(self.suite, self.source.list_judgments(), report)
             tasks = [task_of(*each, is_judgments=True) for each in files.items()]
             judgments = self._make_parts(tasks, report)
@@ -220,8 +216,7 @@ class _Build:
             rows = {split: sum(shard.rows for shard in own if shard.split == split) for split in SPLITS}
             if any(rows.values()):
                 report.rows[configuration] = {split: count for split, count in rows.items() if count}
-        origin = getattr(self.source, "origin", dict)()
-        source = {"kind": self.source.kind, "blind": blind, **origin}
+        source = {"kind": self.source.kind, "blind": blind, **self.source.origin()}
         splits = report.rows["trajectories"]
         facts = CardFacts(
             suite.name, report.counts, report.rows, blind, suite.about, suite.profile, suite.questions

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
@@ -22,35 +22,11 @@ from dataset_script.schema import CONFIGURATIONS, Column, columns_of
 
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
 
-_NAMES: Final = (
-    "arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileObject",
-    "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5",
-    "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate",
-    "separator", "source", "subField", "transform",
-)  # fmt: skip
-_CONTEXT: Final = MappingProxyType(
-    {
-        "@language": "en",
-        "@vocab": "https://schema.org/",
-        "cr": "http://mlcommons.org/croissant/",
-        "dct": "http://purl.org/dc/terms/",
-        "rai": "http://mlcommons.org/croissant/RAI/",
-        "sc": "https://schema.org/",
-        "conformsTo": "dct:conformsTo",
-        "data": {"@id": "cr:data", "@type": "@json"},
-        "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-        "description": {"@container": "@language"},
-        "examples": {"@id": "cr:examples", "@type": "@json"},
-        "name": {"@container": "@language"},
-        **{name: f"cr:{name}" for name in _NAMES},
-    }
-)
-"""The context that mlcroissant compares with its own, name by name."""
+_STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text(encoding="utf-8"))
+"""The context, which mlcroissant compares with its own name by name, and texts for every suite."""
 
-_TYPES: Final = MappingProxyType(
-    {"string": "Text", "class": "Integer", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-)
-"""By the schema's type; whole numbers of any width are Integer."""
+_TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
+"""By the schema's type; classes and whole numbers of any width are Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"
@@ -62,7 +38,7 @@ def render_croissant(facts: CardFacts) -> str:
     title = profile.title or default_title(facts.suite)
     addresses = [address for _, address in profile.links if address.startswith("http")]
     document = {
-        "@context": dict(_CONTEXT),
+        "@context": _STATIC["@context"],
         "@type": "sc:Dataset",
         "conformsTo": list(CONFORMS_TO),
         "name": title + (", blind" if facts.is_blind else ""),
@@ -71,7 +47,7 @@ def render_croissant(facts: CardFacts) -> str:
         **({"url": addresses[0]} if addresses else {}),
         **({"citeAs": cited} if (cited := PAPER_BIBTEX if is_official else profile.citation) else {}),
         "inLanguage": "en",
-        **{f"rai:{name}": text for name, text in _responsible_use(facts).items()},
+        **_responsible_use(facts),
         "distribution": [_files(name) for name in facts.rows],
         "recordSet": [_splits(facts), *(_record_set(name, facts) for name in facts.rows)],
     }
@@ -79,30 +55,13 @@ def render_croissant(facts: CardFacts) -> str:
 
 
 def _responsible_use(facts: CardFacts) -> dict[str, str]:
-    """The fields of the RAI extension, of what is so for every suite, and what the suite's questions are."""
+    """Return the fields of the RAI extension: the same for every suite, but for its questions."""
     asked = " ".join(f"({number}) {question.text}" for number, question in enumerate(facts.questions, 1))
-    blind = " Ids hide which agent ran." if facts.is_blind else ""
-    return {
-        "dataCollection": "Web agents were run on tasks in a browser; what they saw, wrote and did is "
-        "recorded.",
-        "dataPreprocessingProtocol": "Prompts of agents and judges are left out. Rewards by the benchmarks' "
-        f"own rules are in the table `rewards` alone. Trees of pages are there in full and pruned.{blind}",
-        "dataAnnotationProtocol": "An expert looked at screenshots, actions and reasoning of each trajectory "
-        f"and answered: {asked or 'did the agent reach the goal?'} Who was unsure said so: null.",
-        "dataCollectionMissingData": "Labels are null on test, the split that ranks judges. Columns are null "
-        "where the source has nothing.",
-        "dataUseCases": "Measuring how far automatic judges of web agents agree with experts; choosing and "
-        "calibrating judges on dev.",
-        "dataLimitations": "Experts disagree on some trajectories: second annotations are in `annotations`. "
-        "A judge that was trained or tuned on test trajectories cannot be measured with them. Rewards are "
-        "no labels.",
-        "dataBiases": "Goals and pages are in English. Agents and sites are those of the source; figures of "
-        "a judge on others may differ.",
-        "personalSensitiveInformation": "Pages may show names and addresses that a site displays. Annotators "
-        "are opaque ids.",
-        "dataReleaseMaintenancePlan": "Disputed labels are decided on the leaderboard; corrected ones are "
-        "published there as a new label version.",
+    words = {
+        "asked": asked or "did the agent reach the goal?",
+        "blind": " Ids hide which agent ran." if facts.is_blind else "",
     }
+    return {f"rai:{name}": text.format(**words) for name, text in _STATIC["responsible_use"].items()}
 
 
 def _files(name: str) -> dict[str, Any]:
@@ -124,9 +83,7 @@ def _splits(facts: CardFacts) -> dict[str, Any]:
         "name": _SPLITS,
         "dataType": "cr:Split",
         "key": {"@id": f"{_SPLITS}/name"},
-        "field": [
-            {"@type": "cr:Field", "@id": f"{_SPLITS}/name", "name": "name", "dataType": "sc:Text"},
-        ],
+        "field": [{"@type": "cr:Field", "@id": f"{_SPLITS}/name", "name": "name", "dataType": "sc:Text"}],
         "data": [{f"{_SPLITS}/name": split} for split in named],
     }
 

@@ -55,8 +55,9 @@ def code_version() -> str:
     libraries = [version(name) for name in ("pyarrow", "pillow")]
     digest = hashlib.sha256(" ".join(libraries).encode())
     for package in ("arb/core", "dataset_script"):
-        for path in sorted((_ROOT / package).rglob("*.py")):
-            digest.update(path.read_bytes())
+        for pattern in ("*.py", "*.toml"):
+            for path in sorted((_ROOT / package).rglob(pattern)):
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -103,7 +104,8 @@ def put_in_place(staged: Path, out: Path) -> None:
     Two renames: a process killed outright between them leaves the old one beside, ``.<name>.replaced-…``, and
     `restore_replaced` puts it back.
     """
-    _flush(staged)
+    for path in (*staged.rglob("*"), staged):
+        flush(path)
     target = out.resolve()
     aside = target.parent / f".{target.name}.replaced-{secrets.token_hex(4)}"
     try:
@@ -135,8 +137,3 @@ def _replaced(target: Path) -> list[Path]:
     name = f".{target.name}.replaced-"
     found = target.parent.iterdir() if target.parent.is_dir() else ()
     return sorted(path for path in found if path.name.startswith(name))
-
-
-def _flush(folder: Path) -> None:
-    for path in [*folder.rglob("*"), folder]:
-        flush(path)

@@ -1,72 +1,25 @@
 """What a build did: what is in the dataset, and by name everything that is not, with the reason."""
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any, Final
 
 from arb.core.console import printable
 from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
 
-DAMAGED: Final = MappingProxyType(
-    {
-        "unreadable": "the file cannot be read",
-        "not_json": "not a whole JSON document",
-        "not_a_trajectory": "not a trajectory as released",
-        "not_a_judgment": "not a judgment as released",
-        "not_a_pickle": "not a whole pickle",
-        "refused_pickle": "a pickle with a class that is not allowed (your own: --allow-class)",
-        "no_steps": "has no steps",
-        "link_out": "a link that leads out of the source, not followed; put there what it points to",
-        "reader_failed": "a reader failed on it, which is a fault of ours: please report it",
-    }
-)
+CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
+"""What the codes of findings mean, of builds and of checks."""
+
+DAMAGED: Final = frozenset(CODES["damaged"])
 """Files that are broken, by code: each is named in a line, and the exit code says that there are any."""
 
-LEFT_OUT: Final = MappingProxyType(
-    {
-        "not_in_suite": "not in the suite",
-        **DAMAGED,
-        "invalid": "marked as invalid by those who recorded it",
-        "duplicate": "another file gives the same trajectory",
-        "failed_judgment": "a failed attempt, and another file has the judgment",
-        "misplaced": "a JSON file that is not at its place in the layout",
-        "missing": "in the suite, but not in the source",
-    }
-)
+LEFT_OUT: Final[dict[str, str]] = CODES["left_out"]
 """Why something is not in the dataset, by code."""
 
-NOTES: Final = MappingProxyType(
-    {
-        "action_on_last_step": "the last step has an action or a reasoning; kept",
-        "step_numbers": "the steps are not numbered 0, 1, 2, …; kept as they are",
-        "renumbered": "the steps are not numbered 0, 1, 2, …; numbered in the order that they stand in",
-        "unequal_lists": "the lists of actions, thoughts and pictures disagree; some may be at a wrong step",
-        "other_names": "the file names another benchmark, agent or task than its folder; the folder counts",
-        "other_spelling": "the file spells the id in another way; published as in the suite",
-        "large_file": "a file of more than 100 MB; read like any other",
-        "no_goal": "the goal is empty",
-        "no_final_tree": "the final page has no accessibility tree",
-        "not_strict_json": "not strict JSON (NaN, or half a character, which became U+FFFD); kept",
-        "bad_box": "the box of the element acted on cannot be read; null",
-        "final_page": "nothing was recorded after the last action; the page of before it stands for the end",
-        "missing_screenshot": "screenshots are missing; null",
-        "no_screenshot": "screenshots are missing; null",
-        "broken_image": "a picture that is broken; null",
-        "missing_reference": "names another file of the run that is missing or lies outside; read without it",
-        "large_image": "a picture of more pixels than can be shown, by its header; null",
-        "regraded": "a trial that only checked the run of another trial again; that one stands for both",
-        "no_screenshots": "a source without screenshots; they are null",
-        "allowed_missing": "in the suite, not in the source, and allowed to be missing",
-        "more_pictures": "several pictures in one observation; the last one is kept",
-        "earlier_attempt": "samples that a later log of the same evaluation has again; not read",
-        "unfinished_log": "a log whose evaluation did not end well; the samples in it are read",
-        "no_dev_labels": "a dev trajectory without labels in dev_labels.csv",
-        "not_json_file": "a file of another kind; not looked at",
-        "empty_split": "no trajectory in this split, so the card does not list it",
-    }
-)
+NOTES: Final[dict[str, str]] = CODES["notes"]
 """What is in the dataset and worth knowing, by code."""
 
 MOST_NAMES: Final = 20

@@ -17,7 +17,7 @@ from arb.core.suites.questions import Question
 from arb.core.trajectory import Recording
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
-from dataset_script.schema import LABEL_COLUMNS, STEP_COLUMNS, STEP_FIELDS
+from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Note, RecordedJudgment
 from dataset_script.sources.released_files import SUCCESS_ABOVE
 from dataset_script.task_selection import Task
@@ -102,7 +102,7 @@ def step_rows(run: Run) -> Iterator[Row]:
             "screenshot": image_cell(step.screenshot),
             "box": None if step.box is None else list(step.box),
         }
-        names = (column.name for column in STEP_COLUMNS)
+        names = (column.name for column in CONFIGURATIONS["steps"].columns)
         yield {name: more[name] if name in more else getattr(step, name) for name in names}
 
 
@@ -136,7 +136,7 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
         "has_screenshot": judgment.has_screenshot,
         "has_axtree": judgment.has_axtree,
         "state": judgment.state,
-        **{name: _index(answer) for name, answer in answers.items()},
+        **{name: None if answer is None else int(answer) for name, answer in answers.items()},
         "optimality": judgment.optimality,
         "reply": judgment.reply,
     }
@@ -201,7 +201,3 @@ def _label_cells(labels: Annotation | None) -> dict[str, int | None]:
     indexes = {name: {"yes": 1, "no": 0}.get(labels.answers.get(name, "")) for name in LABELS}
     grade = labels.answers.get("optimality", "")
     return {**indexes, "optimality": int(grade) if grade.isdigit() else None}
-
-
-def _index(answer: bool | None) -> int | None:
-    return None if answer is None else int(answer)

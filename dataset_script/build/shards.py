@@ -11,20 +11,22 @@ what is new follows in shards of its own, so that a republication uploads hardly
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import structs
 
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row
-from dataset_script.schema import CONFIGURATIONS, Configuration, arrow_schema
+from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, PublishedDataset, Shard
 
@@ -81,42 +83,36 @@ class ShardTask:
         return f"data/{self.configuration}/{self.split}-{self.index:05d}-of-{self.total:05d}.parquet"
 
 
-def shard_bytes(configuration: Configuration) -> int:
-    return IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
-
-
 def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
     """Share the parts out, in order, to shards no larger than they may be; a larger part has one of its own.
 
     Those that are in a shard of an earlier build come first and stay together, and the others follow. Goes by
     the parts' own sizes, which are packed less well than a shard, so a shard keeps to its bound.
     """
-    groups = list(_groups(configuration, parts))
+    limit = IMAGE_SHARD_BYTES if CONFIGURATIONS[configuration].has_images else TEXT_SHARD_BYTES
+    most = MOST_TRAJECTORIES if CONFIGURATIONS[configuration].groups_by_trajectory else sys.maxsize
+    groups: list[list[Part]] = []
+    size = 0
+    for part in parts:
+        own = part.sizes[configuration]
+        before = groups[-1][-1] if groups else None
+        if before is None:
+            begins = True
+        elif part.earlier is not None or before.earlier is not None:
+            begins = part.earlier != before.earlier
+        elif size + own > limit or len(groups[-1]) >= most:
+            begins = True
+        else:
+            begins = size >= LEAST_FILLED * limit and _begins_shard(part, own / limit)
+        if begins:
+            groups.append([])
+            size = 0
+        groups[-1].append(part)
+        size += own
     return [
         ShardTask(folder, configuration, split, index, len(groups), tuple(group))
         for index, group in enumerate(groups)
     ]
-
-
-def _groups(configuration: str, parts: Iterable[Part]) -> Iterator[list[Part]]:
-    limit = shard_bytes(CONFIGURATIONS[configuration])
-    has_groups = CONFIGURATIONS[configuration].groups_by_trajectory
-    group: list[Part] = []
-    size = 0
-    for part in parts:
-        own = part.sizes[configuration]
-        if not group or part.earlier is not None or group[-1].earlier is not None:
-            ends = bool(group) and part.earlier != group[-1].earlier
-        else:
-            is_full = size + own > limit or (has_groups and len(group) >= MOST_TRAJECTORIES)
-            ends = is_full or (size >= LEAST_FILLED * limit and _begins_shard(part, own / limit))
-        if ends:
-            yield group
-            group, size = [], 0
-        group.append(part)
-        size += own
-    if group:
-        yield group
 
 
 def _begins_shard(part: Part, share: float) -> bool:
@@ -203,7 +199,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
             rows += table.num_rows
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Shard(task.name, task.configuration, task.split, digest, path.stat().st_size, rows)
+    return Shard(task.configuration, task.split, digest, path.stat().st_size, rows, task.name)
 
 
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -221,7 +217,7 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shard]) -> str:
     """The manifest: the same shards give the same text. ``source`` says where the runs came from."""
-    described = [asdict(shard) for shard in shards]
+    described = [structs.asdict(shard) for shard in shards]
     files = {entry.pop("name"): entry for entry in described}
     content = {"format": FORMAT, "suite": suite, "source": dict(source), "files": files}
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -22,10 +22,10 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     data_image,
     file_stamp,
@@ -68,7 +68,7 @@ _STEP_FILE: Final = re.compile(r"step_(\d{1,6})\.pkl\.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentLabSource(LogSource):
+class AgentLabSource(TrajectorySource):
     """The runs under a folder; ``also_allowed`` are classes of one's own agents, each ``module.class``."""
 
     also_allowed: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class AgentLabSource(LogSource):
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}
         runs = sorted(path.parent for path in self.folder.rglob(ARGUMENTS) if path.is_file())
         runs = [run for run in runs if run not in incomplete and not is_behind(run, links)]
-        aside = [run for run in runs if _is_moved_aside(run.relative_to(self.folder))]
+        aside = [run for run in runs if any(part[0] in "_." for part in run.relative_to(self.folder).parts)]
         listed = {run: self._id_and_order(run) for run in runs if run not in aside}
         problem = f"no folder with {ARGUMENTS} in it; name AgentLab's results folder"
         return self.listing(listed, links, problem, aside)
@@ -98,7 +98,11 @@ class AgentLabSource(LogSource):
         arguments = read_pickle(file.path / ARGUMENTS, self.also_allowed)
         _agent_and_task(arguments)  # a run without is refused
         summary = _summary(file.path)
-        steps = tuple(self._steps(file.path))
+        found = (_STEP_FILE.fullmatch(path.name) for path in file.path.iterdir())
+        numbers = sorted(int(each[1]) for each in found if each)
+        if not numbers:
+            raise UnusableFileError("no_steps")
+        steps = tuple(self._step(file.path, number) for number in numbers)
         goal = self._goal(file.path)
         model = valid_text(field(arguments, "agent_args", "chat_model_args", "model_name"))
         recording = Recording(
@@ -128,15 +132,6 @@ class AgentLabSource(LogSource):
             agent, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
         order = not _has_ended(run), seed if type(seed) is int else 0, run.name
         return f"{task.split('.')[0]}/{agent}/{task}", order
-
-    def _steps(self, run: Path) -> Iterator[Step]:
-        numbers = sorted(
-            int(found[1]) for path in run.iterdir() if (found := _STEP_FILE.fullmatch(path.name))
-        )
-        if not numbers:
-            raise UnusableFileError("no_steps")
-        for number in numbers:
-            yield self._step(run, number)
 
     def _step(self, run: Path, number: int) -> Step:
         recorded = read_pickle(run / f"step_{number}.pkl.gz", self.also_allowed)
@@ -206,7 +201,3 @@ def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | No
 def _screenshot(run: Path, number: int, source: Path) -> Path | None:
     places = (run / f"screenshot_step_{number}{ending}" for ending in PICTURES)
     return next((place for place in places if place.is_file() and is_inside(place, source)), None)
-
-
-def _is_moved_aside(place: Path) -> bool:
-    return any(part.startswith(("_", ".")) for part in place.parts)

@@ -79,12 +79,7 @@ def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], prun
 
 
 def _line(
-    node: dict[str, Any],
-    role: str,
-    name: str,
-    place: _Place,
-    properties: Mapping[str, Any],
-    pruned: bool,
+    node: dict[str, Any], role: str, name: str, place: _Place, properties: Mapping[str, Any], pruned: bool
 ) -> tuple[str | None, bool]:
     """A node's line, None when it is not written; and whether pruning left it out."""
     bid = node.get("browsergym_id")

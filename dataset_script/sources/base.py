@@ -18,7 +18,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final
 
 from arb.core.replies import Verdict
 from arb.core.trajectory import Recording, Step
@@ -81,26 +81,6 @@ class SourceListing:
     links_out: tuple[str, ...] = ()
 
 
-class TrajectorySource(Protocol):
-    """Recorded runs. Small and picklable: worker processes get a copy with every file.
-
-    ``folder`` is what was named: a folder, or for logs that are one file that file.
-    """
-
-    folder: Path
-    kind: str
-    """One word for the manifest: ``released``, ``agentlab``, ``published``, ``inspect``, ``atif``, …"""
-
-    def list_runs(self) -> SourceListing:
-        """List the runs without reading them. Raises SourceError when the folder is no such source."""
-
-    def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one run. Raises UnusableFileError when it gives no trajectory."""
-
-    def identity(self, file: SourceFile) -> str:
-        """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedJudgment(Verdict):
     """A published judge's verdict on a run and the raw reply it was read from; no prompt and no reward.
@@ -113,17 +93,6 @@ class RecordedJudgment(Verdict):
     has_screenshot: bool | None
     has_axtree: bool | None
     reply: str | None
-
-
-@runtime_checkable
-class JudgmentSource(Protocol):
-    """A source that also holds what published judges said."""
-
-    def list_judgments(self) -> SourceListing:
-        """List the judgment files; several may speak of one trajectory."""
-
-    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment. Raises UnusableFileError when it gives none."""
 
 
 MOST_JSON_BYTES: Final = 1_000_000_000
@@ -203,16 +172,19 @@ def content_of(path: Path, size: int = -1) -> bytes:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a path leads into a source's folder once every link on it is followed, those to nowhere too."""
-    return _is_in(path, _boundary(folder))
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(_boundary(folder))
+    except (OSError, ValueError):  # too long a name, a null character
+        return False
 
 
 def find_links_out(folder: Path) -> frozenset[Path]:
     """Return the links under a source's folder that lead out of it."""
-    boundary, found = _boundary(folder), []
+    found = []
     for place, folders, names in os.walk(folder):
         paths = (Path(place, name) for name in (*folders, *names))
-        found += [path for path in paths if path.is_symlink()]
-    return frozenset(path for path in found if not _is_in(path, boundary))
+        found += [path for path in paths if path.is_symlink() and not is_inside(path, folder)]
+    return frozenset(found)
 
 
 def is_behind(path: Path, links: frozenset[Path]) -> bool:
@@ -238,13 +210,6 @@ def _boundary(folder: Path) -> Path:
     return repository if place.parent.name == "snapshots" and (repository / "blobs").is_dir() else place
 
 
-def _is_in(path: Path, boundary: Path) -> bool:
-    try:
-        return Path(os.path.realpath(path)).is_relative_to(boundary)
-    except (OSError, ValueError):  # too long a name, a null character
-        return False
-
-
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
     """The ids of runs, in the order given. Repeats of one id get ``~2``, ``~3``, … by their sort keys.
 
@@ -259,10 +224,40 @@ def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSource:
-    """What the sources share whose runs are logs in a folder, or one log in a file."""
+class TrajectorySource:
+    """Recorded runs of one kind. Small and picklable: worker processes get a copy with every file.
+
+    ``folder`` is what was named: a folder, or for logs that are one file that file. ``kind`` is one word for
+    the manifest, such as ``released``. Subclasses have the first three methods, and those for judgments if
+    the source also holds what published judges said.
+    """
 
     folder: Path
+    kind: ClassVar[str]
+
+    def list_runs(self) -> SourceListing:
+        """List the runs without reading them. Raises SourceError when the folder is no such source."""
+        raise NotImplementedError
+
+    def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
+        """Read one run. Raises UnusableFileError when it gives no trajectory."""
+        raise NotImplementedError
+
+    def identity(self, file: SourceFile) -> str:
+        """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
+        raise NotImplementedError
+
+    def list_judgments(self) -> SourceListing:
+        """List the judgment files; several may speak of one trajectory."""
+        return SourceListing((), ())
+
+    def read_judgment(self, file: SourceFile) -> RecordedJudgment:
+        """Read one judgment. Raises UnusableFileError when it gives none."""
+        raise NotImplementedError
+
+    def origin(self) -> dict[str, str]:
+        """Return what the manifest is to say of where the runs came from."""
+        return {}
 
     @property
     def root(self) -> Path:

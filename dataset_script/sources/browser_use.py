@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -31,11 +32,11 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceError,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     call_text,
     content_of,
@@ -75,7 +76,7 @@ _FOLLOW_UP_TAGS: Final = re.compile(r"</?(?:initial|follow_up)_user_request>")
 
 
 @dataclass(frozen=True, slots=True)
-class BrowserUseSource(LogSource):
+class BrowserUseSource(TrajectorySource):
     """The histories under a folder, or the one of a file."""
 
     kind: ClassVar[str] = "browser-use"
@@ -126,18 +127,9 @@ class BrowserUseSource(LogSource):
 
     def identity(self, file: SourceFile) -> str:
         """Names, sizes and times of the history, of the pictures it names, and of the file of tasks."""
-        named = _SCREENSHOT_PATH.findall(content_of(file.path))
-        pictures: dict[str, set[str]] = defaultdict(set)
-        for folder, picture in {_split(_unquoted(name)) for name in named}:
-            pictures[folder].add(picture)
-        places = [
-            place / picture
-            for folder in sorted(pictures)
-            for place in self._folders(file.path, folder)
-            if _is_folder(place)
-            for picture in sorted(pictures[folder])
-        ]
-        return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *places)))
+        named = {_unquoted(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
+        pictures = [found for name in sorted(named) if (found := self._find_picture(file.path, name))]
+        return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *pictures)))
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
         """A step for each state that the agent saw, and a last one for what came of its last actions.
@@ -188,12 +180,9 @@ class BrowserUseSource(LogSource):
     ) -> bytes | Path | None:
         name, inline = state.get("screenshot_path"), state.get("screenshot")
         if isinstance(name, str) and name:
-            folder, picture = _split(name)
-            for place in self._folders(path, folder):
-                try:
-                    return file_inside(picture, place, self.root)
-                except UnusableFileError:
-                    continue
+            if (found := self._find_picture(path, name)) is not None:
+                return found
+            picture = re.split(r"[/\\]", name)[-1]
             notes.append(Note("missing_reference", f"step {num}: {picture[:80]} is not in the source"))
         elif isinstance(inline, str) and inline:
             image = data_image(inline if inline.startswith("data:") else f"data:image/png;base64,{inline}")
@@ -202,15 +191,19 @@ class BrowserUseSource(LogSource):
             return image
         return None
 
-    def _folders(self, path: Path, written: str) -> list[Path]:
-        """Where the pictures may lie that are in this folder by a history."""
-        names = [name for name in re.split(r"[/\\]", written) if name]
+    def _find_picture(self, path: Path, name: str) -> Path | None:
+        """The picture that a history names, where it says or, of a folder that was moved, where it may be."""
+        *parts, picture = re.split(r"[/\\]", name)
+        names = [part for part in parts if part]
         own = path.parent if _task_folder(path) == path.parent.resolve() else path.with_suffix("")
-        folders = [path.parent / written, own.joinpath(*names[-1:]), own]
+        folders = [path.parent / name[: len(name) - len(picture)], own.joinpath(*names[-1:]), own]
         if len(names) > 1:  # the agent's folder has a name of its own, so its place in the source is free
             above = (folder for folder in path.parents if folder.is_relative_to(self.root))
             folders += [folder.joinpath(*names[-2:]) for folder in above]
-        return folders
+        for folder in folders:
+            with suppress(UnusableFileError):
+                return file_inside(picture, folder, self.root)
+        return None
 
 
 def _texts(values: Iterator[Any]) -> str | None:
@@ -340,12 +333,6 @@ def _read_goals(path: Path, *_version: int) -> Mapping[str, str]:
     return {task: text for task, goal in content.items() if (text := valid_text(goal))}
 
 
-def _split(name: str) -> tuple[str, str]:
-    """The folder and the file of a path of any system."""
-    end = max(name.rfind("/"), name.rfind("\\")) + 1
-    return name[:end], name[end:]
-
-
 def _unquoted(literal: bytes) -> str:
     try:
         value = json.loads(literal)
@@ -358,13 +345,6 @@ def _task_folder(path: Path) -> Path:
     """What names the task: the file without its ending, or its folder where the name is a usual one."""
     place = path.parent.resolve() / path.stem
     return place.parent if re.sub(r"[^a-z]", "", path.stem.lower()) in _OWN_FOLDER else place
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # a name too long for the system, or with a null character
-        return False
 
 
 def _json_files(source: Path) -> Iterator[Path]:

@@ -15,13 +15,14 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from arb.core.files import atomic_write
-from arb.core.hub import HubError, describe_failure, patiently
+from arb.core.hub import HubError, describe_failure, is_repo_name, patiently
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -159,7 +160,13 @@ def fetch(
     Raises HubError when the Hub cannot be asked, has no such part, benchmark or agent, or the disk is too
     small; single files that fail do not end it. KeyboardInterrupt leaves whole files only.
     """
-    commit = _commit_of(hub, repo, revision, out, sleep, say)
+    if not is_repo_name(repo):
+        raise HubError(f"{repo!r}: a repository is named owner/name")
+    commit = revision
+    if not re.fullmatch(r"[0-9a-f]{40}", revision) or _listed(repo, revision, out) is None:
+        place = f"{repo} at {revision}"
+        info = partial(hub.repo_info, repo, repo_type="dataset", revision=revision)
+        commit = patiently(info, place, sleep, say).sha
     _check_folder(out, repo, commit)
     out.mkdir(parents=True, exist_ok=True)
     with _only_one(out):
@@ -168,7 +175,9 @@ def fetch(
         chosen = choose(files, selection) | {path: files[path] for path in (_CARD,) if path in files}
         atomic_write(out / _FETCHED, json.dumps({"repo": repo, "commit": commit}, indent=2) + "\n")
         there = {path for path, size in chosen.items() if _is_there(out / path, size)}
-        _check_disk(out, sum(size for path, size in chosen.items() if path not in there))
+        needed, free = sum(chosen.values()) - sum(map(chosen.get, there)), shutil.disk_usage(out).free
+        if needed > free:
+            raise HubError(f"{out}: {needed / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free")
         downloads = Downloads(hub, repo, commit, out, progress, say, sleep)
         failed = downloads.run(chosen, there, workers)
     got = {path: size for path, size in chosen.items() if path not in failed}
@@ -181,9 +190,8 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
     Raises HubError that lists every part, benchmark and agent that is not there, with those that are.
     """
     named = {"part": selection.parts, "benchmark": selection.benchmarks, "agent": selection.agents}
-    released = {
-        path: path.split("/") for path in files if path.split("/")[0] in PARTS and path.count("/") > 2
-    }
+    folders_of = {path: path.split("/") for path in files}
+    released = {path: names for path, names in folders_of.items() if names[0] in PARTS and len(names) > 3}
     problems = []
     for depth, (what, names) in enumerate(named.items()):
         there = {folders[depth] for folders in released.values()}
@@ -203,31 +211,6 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
     return wanted
 
 
-def _commit_of(
-    hub: HfApi,
-    repo: str,
-    revision: str,
-    out: Path,
-    sleep: Callable[[float], None],
-    say: Callable[[str], None],
-) -> str:
-    """The commit that the revision means; one whose files are listed in ``out`` needs no question."""
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        if re.fullmatch(r"[0-9a-f]{40}", revision) and _listed(repo, revision, out) is not None:
-            return revision
-        info = patiently(
-            lambda: hub.repo_info(repo, repo_type="dataset", revision=revision),
-            f"{repo} at {revision}",
-            sleep,
-            say,
-        )
-    except HFValidationError as error:
-        raise HubError(f"{repo!r}: a repository is named owner/name") from error
-    return info.sha
-
-
 def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
     """Every file of the commit with its size. The client keeps the list in ``out``, with the card."""
     from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
@@ -236,21 +219,14 @@ def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
     listed = _listed(repo, commit, out)
     if listed is not None:
         return listed
-    cause: BaseException | None = None
     disable_progress_bars()
-    try:
+    with suppress(HTTPError, LocalEntryNotFoundError):  # the card is fetched with the other files too
         hub.snapshot_download(
-            repo,
-            repo_type="dataset",
-            revision=commit,
-            local_dir=out,
-            allow_patterns=[_CARD],
+            repo, repo_type="dataset", revision=commit, local_dir=out, allow_patterns=[_CARD]
         )
-    except (HTTPError, LocalEntryNotFoundError) as error:  # the card is fetched with the other files too
-        cause = error
     listed = _listed(repo, commit, out)
     if listed is None:
-        raise HubError(f"{repo} at {commit}: the list of files cannot be had now; try again") from cause
+        raise HubError(f"{repo} at {commit}: the list of files cannot be had now; try again")
     return listed
 
 
@@ -290,12 +266,6 @@ def _is_there(place: Path, size: int) -> bool:
         place.unlink()
         return False
     return True
-
-
-def _check_disk(out: Path, needed: int) -> None:
-    free = shutil.disk_usage(out).free
-    if needed > free:
-        raise HubError(f"{out}: {needed / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free")
 
 
 @contextmanager

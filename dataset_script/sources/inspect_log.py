@@ -31,10 +31,10 @@ from zipfile import BadZipFile, ZipFile
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
     JsonPlace,
-    LogSource,
     Note,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     call_text,
     content_of,
@@ -105,7 +105,7 @@ class LoggedSample(SourceFile):
 
 
 @dataclass(frozen=True, slots=True)
-class InspectSource(LogSource):
+class InspectSource(TrajectorySource):
     """A log, or a folder with logs anywhere in it."""
 
     kind: ClassVar[str] = "inspect"

@@ -25,10 +25,10 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     content_of,
     file_inside,
@@ -55,7 +55,7 @@ _NAVIGATED: Final = re.compile(r"\bURL: \S+ -> (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineMind2WebSource(LogSource):
+class OnlineMind2WebSource(TrajectorySource):
     """The runs under a folder, or the one of a result.json."""
 
     kind: ClassVar[str] = "online-mind2web"

@@ -8,7 +8,6 @@ import struct
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from math import prod
-from types import MappingProxyType
 from typing import Any, Final
 
 
@@ -44,12 +43,10 @@ VALUE_MAKERS: Final = frozenset(
 )
 """What pickles build numbers, arrays, paths and times with."""
 
-_PLAIN_DTYPES: Final = MappingProxyType(
-    {
-        **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
-        **{"f2": "e", "f4": "f", "f8": "d"},
-    }
-)
+_PLAIN_DTYPES: Final = {
+    **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
+    **{"f2": "e", "f4": "f", "f8": "d"},
+}
 """numpy's short names of plain numbers, with the letter that `struct` has for each."""
 
 MAX_DIMENSIONS: Final = 8
@@ -138,7 +135,12 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
     if name == _DATETIME and len(arguments) == 1 and isinstance(arguments[0], bytes):
         return PickledObject(name, {"packed": arguments[0]})
     if name == _DTYPE and len(arguments) == 3 and arguments[1:] == (False, True):
-        return _dtype(arguments[0])
+        kind = arguments[0]
+        if not isinstance(kind, str):
+            raise RefusedPickle("numpy.dtype of no name")
+        if kind not in _PLAIN_DTYPES:
+            raise RefusedPickle(f"numpy.dtype {kind[:20]!r}")
+        return Dtype(kind)
     if name in _RECONSTRUCT and arguments == (Named(_NDARRAY), (0,), b"b"):
         return PlainArray()
     if name in _FROM_BUFFER and len(arguments) == 4:
@@ -147,22 +149,11 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
         array.fill(shape, dtype, order == "F", data)
         return array
     if name in _SCALAR and len(arguments) == 2:
-        return _scalar(*arguments)
+        dtype, data = arguments
+        if not isinstance(dtype, Dtype) or not isinstance(data, bytes) or len(data) != dtype.item_bytes:
+            raise RefusedPickle("a numpy scalar that is no plain number")
+        return struct.unpack(dtype.order + _PLAIN_DTYPES[dtype.name], data)[0]
     raise RefusedPickle(f"{name} called with unusual arguments")
-
-
-def _dtype(name: Any) -> Dtype:
-    if not isinstance(name, str) or name not in _PLAIN_DTYPES:
-        raise RefusedPickle(
-            f"numpy.dtype {name[:20]!r}" if isinstance(name, str) else "numpy.dtype of no name"
-        )
-    return Dtype(name)
-
-
-def _scalar(dtype: Any, data: Any) -> int | float | bool:
-    if not isinstance(dtype, Dtype) or not isinstance(data, bytes) or len(data) != dtype.item_bytes:
-        raise RefusedPickle("a numpy scalar that is no plain number")
-    return struct.unpack(dtype.order + _PLAIN_DTYPES[dtype.name], data)[0]
 
 
 def kind_of(value: Any) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import msgspec
+from msgspec import structs
 
 from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS, SPLITS
@@ -26,6 +27,7 @@ from dataset_script.sources.base import (
     SourceError,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     file_stamp,
     find_links_out,
@@ -40,26 +42,15 @@ FORMAT: Final = 1
 """The form of the folder that this code writes and reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A file of rows, as the manifest describes it."""
-
-    name: str
-    configuration: str
-    split: str
-    sha256: str
-    bytes: int
-    rows: int
-
-
-class ManifestFile(msgspec.Struct, frozen=True):
-    """A shard as the manifest describes it, which has its name as the key."""
+class Shard(msgspec.Struct, frozen=True):
+    """A file of rows, as the manifest describes it; its name is the key there."""
 
     configuration: str
     split: str
     sha256: str
     bytes: int
     rows: int
+    name: str = ""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -67,8 +58,11 @@ class Manifest(msgspec.Struct, frozen=True):
 
     format: Literal[1]
     suite: str
-    files: dict[str, ManifestFile]
+    files: dict[str, Shard]
     source: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        self.files.update({key: structs.replace(shard, name=key) for key, shard in self.files.items()})
 
     @property
     def is_blind(self) -> bool:
@@ -219,10 +213,9 @@ class PublishedRun(SourceFile):
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedSource:
+class PublishedSource(TrajectorySource):
     """A published folder as a source of runs."""
 
-    folder: Path
     kind: ClassVar[str] = "published"
 
     @staticmethod
@@ -255,11 +248,7 @@ class PublishedSource:
         return row["cum_reward"] if row else None
 
     def read_parts(
-        self,
-        file: SourceFile,
-        axtrees: Amount = "all",
-        screenshots: Amount = "all",
-        goal_images: bool = True,
+        self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
         """Read one trajectory without its reward and model, and of trees and pictures only those asked for.
 

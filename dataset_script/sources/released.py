@@ -23,6 +23,7 @@ from dataset_script.sources.base import (
     SourceError,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     file_stamp,
     find_links_out,
@@ -49,10 +50,9 @@ _RECORDED: Final = tuple(f.name for f in fields(Step) if f.name not in ("box", "
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedSource:
+class ReleasedSource(TrajectorySource):
     """A folder in the released layout."""
 
-    folder: Path
     kind: ClassVar[str] = "released"
 
     @staticmethod
@@ -161,14 +161,15 @@ class ReleasedSource:
                 if path in links:
                     continue
                 if is_in_place and path.suffix == ".json":
-                    files.append(SourceFile(path, self._name(path), _place_id(path.relative_to(root))))
+                    files.append(SourceFile(path, self.name_of(path), _place_id(path.relative_to(root))))
                 else:
-                    others.append(self._name(path))
+                    others.append(self.name_of(path))
         files.sort(key=lambda file: PurePosixPath(file.name).parts)
         others.sort(key=lambda name: PurePosixPath(name).parts)
         return SourceListing(tuple(files), tuple(others), links_out=link_names(links, self.folder))
 
-    def _name(self, path: Path) -> str:
+    def name_of(self, path: Path) -> str:
+        """The path inside the folder that was named, which may be above ``root``."""
         return path.relative_to(self.folder).as_posix()
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from arb.core.console import Progress, no_progress
 from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
@@ -22,12 +22,7 @@ from dataset_script.build.parts import Workers
 from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, Manifest, Shard, read_manifest
-from dataset_script.verify.manifest import (
-    Findings,
-    VerifyReport,
-    check_bytes,
-    check_files,
-)
+from dataset_script.verify.manifest import Findings, VerifyReport, check_files
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import ShardFacts, check_agreement
 
@@ -39,14 +34,16 @@ CARD = "README.md"
 
 def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
     """Every configuration and split of the front matter has files with rows, and every shard is in it."""
+    from huggingface_hub import metadata_load
+    from yaml import YAMLError
+
     try:
-        configs = _front_matter(folder / CARD)["configs"]
         listed = {
             (config["config_name"], part["split"]): part["path"]
-            for config in configs
+            for config in metadata_load(folder / CARD)["configs"]
             for part in config["data_files"]
         }
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, YAMLError) as error:
         findings.add(
             "card", CARD, f"its front matter has no configs that can be read ({type(error).__name__})"
         )
@@ -54,7 +51,9 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
     found: dict[tuple[str, str], int] = dict.fromkeys(listed, 0)
     for shard in shards:
         key = (shard.configuration, shard.split)
-        if key in listed and any(fnmatch(shard.name, pattern) for pattern in _patterns(listed[key])):
+        patterns = listed.get(key, ())
+        patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+        if any(fnmatch(shard.name, pattern) for pattern in patterns):
             found[key] += shard.rows
         elif shard.rows:
             findings.add("card", CARD, f"does not list {shard.name}")
@@ -90,21 +89,8 @@ def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> N
                 findings.add(code, name, what)
 
 
-def _patterns(path: Any) -> tuple[str, ...]:
-    return (path,) if isinstance(path, str) else tuple(path)
-
-
-def _front_matter(path: Path) -> dict[str, Any]:
-    import yaml
-
-    text = path.read_text(encoding="utf-8")
-    parts = text.split("---\n", 2)
-    if len(parts) != 3 or parts[0]:
-        raise ValueError("no front matter")
-    try:
-        return yaml.safe_load(parts[1])
-    except yaml.YAMLError as error:
-        raise ValueError("the front matter is no YAML") from error
+_ALONE_BYTES: Final = 30_000_000
+"""Up to this size, starting other processes takes longer than checking."""
 
 
 def verify(
@@ -137,14 +123,16 @@ def verify(
     shards = check_files(folder, manifest, findings)
     progress(0, len(shards), "")
     checked: dict[Shard, tuple[ShardFacts, Findings]] = {}
-    for shard, result in _check_shards(folder, shards, forbidden, manifest.is_blind, workers):
-        checked[shard] = result
-        progress(len(checked), len(shards), shard.name)
+    check = partial(check_shard, folder, forbidden=forbidden, is_blind=manifest.is_blind)
+    is_small = sum(shard.bytes for shard in shards) <= _ALONE_BYTES
+    with Workers(1 if is_small else workers) as pool:
+        for shard, result in pool.run_each(check, ((shard, 0) for shard in shards)):
+            checked[shard] = result
+            progress(len(checked), len(shards), shard.name)
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     all_facts = []
     for facts, found in (checked[shard] for shard in shards):
         rows[facts.shard.configuration][facts.shard.split] += facts.rows
-        check_bytes(facts.shard, manifest.files[facts.shard.name], findings)
         findings.merge(found)
         all_facts.append(facts)
     check_index(folder, [facts.index_entry() for facts in all_facts], findings)
@@ -152,20 +140,6 @@ def verify(
     check_card(folder, shards, findings)
     check_own_texts(folder, forbidden, findings)
     return VerifyReport(len(shards), dict(rows), findings.listed())
-
-
-_ALONE_BYTES: Final = 30_000_000
-"""Up to this size, starting other processes takes longer than checking."""
-
-
-def _check_shards(
-    folder: Path, shards: Sequence[Shard], forbidden: Forbidden, is_blind: bool, workers: int
-) -> Iterator[tuple[Shard, tuple[ShardFacts, Findings]]]:
-    """Check every shard, as the processes end. Raises OSError if a process was killed."""
-    check = partial(check_shard, folder, forbidden=forbidden, is_blind=is_blind)
-    is_small = sum(shard.bytes for shard in shards) <= _ALONE_BYTES
-    with Workers(1 if is_small else workers) as pool:
-        yield from pool.run_each(check, ((shard, 0) for shard in shards))
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:

@@ -9,58 +9,24 @@ code and a trajectory.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.hub import BESIDE_THE_DATA, WRITTEN_LATER
 from arb.core.predictions.findings import Finding
+from dataset_script.build.report import CODES
 from dataset_script.schema import CONFIGURATIONS
-from dataset_script.sources.published import MANIFEST, Manifest, ManifestFile, Shard
+from dataset_script.sources.published import MANIFEST, Manifest, Shard
 
-TITLES: Final = MappingProxyType(
-    {
-        "no_manifest": "manifest.json is missing or cannot be read",
-        "missing_file": "in the manifest, but not in the folder",
-        "unlisted_file": "in the folder, but not in the manifest: it may be anything",
-        "other_bytes": "is not the file that the manifest describes (SHA-256, size or rows)",
-        "bad_name": "not data/<configuration>/<split>-00000-of-00001.parquet as the manifest says",
-        "not_parquet": "cannot be read as Parquet",
-        "other_schema": "its columns are not those of the configuration",
-        "large_shard": "larger than readers that stream can take",
-        "row_groups": "a row group of `steps` is not one trajectory's",
-        "missing_configuration": "the dataset lacks a configuration",
-        "card": "README.md does not fit the files",
-        "index": "does not say in which files trajectories are",
-        "not_in_suite": "trajectories that the suite does not have",
-        "missing_trajectory": "trajectories of the suite that are not here",
-        "wrong_split": "in another split than the suite says",
-        "task_in_both_splits": "tasks in dev and in test",
-        "duplicate_id": "the same row twice",
-        "configurations_disagree": "configurations disagree about a trajectory",
-        "test_label": "labels of test trajectories",
-        "annotator_name": "an annotator is not named by an opaque id",
-        "reward": "speaks of rewards outside the configuration `rewards`",
-        "prompt": "holds prompts of an agent or a judge",
-        "canary": "holds a planted text",
-        "not_blind": "a blind dataset shows an agent by a name, a model or a copy of a site",
-        "machine_path": "holds a path of the machine that recorded or built",
-        "bad_image": "images that cannot be decoded",
-        "reward_words": "a page or a model speaks of rewards as a program does",
-        "prompt_words": "a page shows a program's name for prompts",
-        "path_words": "an error of the browser names a path, of a page or of a machine",
-        "allowed_missing": "trajectories of the suite that are not here, as was allowed",
-        "suite_unknown": "the suite is not available, so ids and counts were not compared (give --suite)",
-    }
-)
+TITLES: Final[dict[str, str]] = CODES["errors"] | CODES["warnings"]
 """What each code means."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
 """Warnings that name a trajectory, for somebody to look at."""
 
-WARNINGS: Final = frozenset({*WORDS, "suite_unknown", "allowed_missing"})
+WARNINGS: Final = frozenset(CODES["warnings"])
 NAMES_KEPT: Final = 10
 
 
@@ -142,52 +108,31 @@ _HUB_CACHE: Final = ".cache"
 
 
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
-    """The shards that are there by name, their hashes still empty; every other file is a finding."""
-    listed = manifest.files
+    """Return the shards that are there, as the manifest describes them; every other file is a finding."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() or name in _NOT_LISTED or name.split("/")[0] == _HUB_CACHE:
             continue
-        if name not in listed:
+        if name not in manifest.files:
             findings.add("unlisted_file", name)
-    shards = tuple(_shards(folder, listed, findings))
-    _check_sequences(shards, findings)
-    for configuration in sorted(ALWAYS_THERE - {shard.configuration for shard in shards}):
-        findings.add("missing_configuration", MANIFEST, configuration)
-    return shards
-
-
-def _shards(folder: Path, listed: Mapping[str, ManifestFile], findings: Findings) -> Iterator[Shard]:
-    for name, entry in sorted(listed.items()):
+    shards, numbers = [], defaultdict(list)
+    for name, shard in sorted(manifest.files.items()):
         found = _SHARD.fullmatch(name)
-        if found is None or (entry.configuration, entry.split) != (found["configuration"], found["split"]):
+        if found is None or (shard.configuration, shard.split) != (found["configuration"], found["split"]):
             findings.add("bad_name", name)
             continue
-        configuration = CONFIGURATIONS.get(entry.configuration)
-        if configuration is None or entry.split not in configuration.splits:
+        configuration = CONFIGURATIONS.get(shard.configuration)
+        if configuration is None or shard.split not in configuration.splits:
             findings.add("bad_name", name, "no such configuration or split")
-            continue
-        path = folder / name
-        if not path.is_file():
+        elif not (folder / name).is_file():
             findings.add("missing_file", name)
-            continue
-        yield Shard(name, entry.configuration, entry.split, "", path.stat().st_size, entry.rows)
-
-
-def check_bytes(shard: Shard, entry: ManifestFile, findings: Findings) -> None:
-    """Compare the shard, its hash known, with what the manifest says of it."""
-    if shard.sha256 != entry.sha256:
-        findings.add("other_bytes", shard.name, "SHA-256")
-    if shard.bytes != entry.bytes:
-        findings.add("other_bytes", shard.name, "size")
-
-
-def _check_sequences(shards: tuple[Shard, ...], findings: Findings) -> None:
-    """A split's shards are numbered without a gap, and agree on how many they are."""
-    numbers: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for shard in shards:
-        found = _SHARD.fullmatch(shard.name)
-        numbers[shard.configuration, shard.split].append((int(found["index"]), int(found["count"])))
-    for (configuration, split), found in numbers.items():
-        if sorted(found) != [(index, len(found)) for index in range(len(found))]:
-            findings.add("missing_file", f"data/{configuration}/{split}", "the shards' numbers have a gap")
+        else:
+            shards.append(shard)
+            place = f"data/{shard.configuration}/{shard.split}"
+            numbers[place].append((int(found["index"]), int(found["count"])))
+    for place, pairs in numbers.items():
+        if sorted(pairs) != [(index, len(pairs)) for index in range(len(pairs))]:
+            findings.add("missing_file", place, "the shards' numbers have a gap")
+    for configuration in sorted(ALWAYS_THERE - {shard.configuration for shard in shards}):
+        findings.add("missing_configuration", MANIFEST, configuration)
+    return tuple(shards)

@@ -8,7 +8,7 @@ agent it was. What agents wrote of themselves, and what pictures show, is not lo
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from arb.core.ids import TrajectoryId
 from arb.core.suites.questions import Question
 from dataset_script.build.pictures import image_digest, why_undecodable
-from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, LABEL_COLUMNS, arrow_schema
+from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, LABEL_COLUMNS, Configuration, arrow_schema
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import WORDS, Findings
 from dataset_script.verify.totals import ShardFacts
@@ -108,10 +108,10 @@ class Forbidden:
         own_text = _NODE.sub(b"", text) if column in TREES else text
         fields = _FIELDS | ({"reward": _CUMULATIVE} if column in OWN_REWARDS else {})
         allowed = {"reward": may_hold_rewards, "test_label": may_hold_labels or column == REPLY}
-        for code, field in fields.items():
+        for code, pattern in fields.items():
             if allowed.get(code):
                 continue
-            if field.search(own_text):
+            if pattern.search(own_text):
                 yield code, column
             elif code in _WORDS and _WORDS[code].search(text):
                 yield f"{code}_words" if is_quoted else code, column
@@ -128,32 +128,6 @@ def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
     return tuple(canaries)
 
 
-_BLIND_AGENT: Final = re.compile(r"run-[0-9a-f]{16}")
-_HOST_COPY: Final = r"[A-Za-z0-9]-xl-[12]([^A-Za-z0-9]|$)"
-
-
-def check_blind(
-    batch: pa.RecordBatch, texts: Iterator[tuple[str, pa.Array]], shard: Shard, findings: Findings
-) -> None:
-    """Check rows of a dataset whose manifest says that it is blind."""
-    for name in batch.column("trajectory_id").to_pylist() if "trajectory_id" in batch.schema.names else ():
-        if not _hides_agent(name):
-            findings.add("not_blind", shard.name, f"{str(name)[:80]}: the id")
-    for column in CONFIGURATIONS[shard.configuration].columns:
-        if column.private and (count := len(batch) - batch.column(column.name).null_count):
-            findings.add("not_blind", shard.name, column.name, count=count)
-    for name, text in texts:
-        if count := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
-            findings.add("not_blind", shard.name, f"{name}: a copy of a site", count=count)
-
-
-def _hides_agent(trajectory_id: str | None) -> bool:
-    try:
-        return _BLIND_AGENT.fullmatch(TrajectoryId.parse(trajectory_id or "").agent) is not None
-    except ValueError:
-        return False
-
-
 TEXT_SHARD_BYTES: Final = 16_000_000
 IMAGE_SHARD_BYTES: Final = 250_000_000
 ROWS_AT_A_TIME: Final = 16
@@ -162,58 +136,202 @@ OWN_VERDICTS: Final = frozenset({"judgments"})
 MAY_HOLD_REWARDS: Final = frozenset({"rewards"})
 
 
+_BLIND_AGENT: Final = re.compile(r"run-[0-9a-f]{16}")
+_HOST_COPY: Final = r"[A-Za-z0-9]-xl-[12]([^A-Za-z0-9]|$)"
+_COLUMNS: Final = {
+    "reward": re.compile(r"(?:cum_|raw_|cum_raw_)?rewards?|rule_based", re.IGNORECASE),
+    "prompt": re.compile(r"chat_messages|prompts?", re.IGNORECASE),
+    "test_label": re.compile(r"(?:trajectory_)?(?:success|side_effect|looping|repetition|optimality)"),
+    "annotator_name": re.compile(r"annotator_name"),
+}
+"""Names of columns that hold what must not be published."""
+
+OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
+"""Keys of metadata that Arrow writes or reads: the schema once more, and a column's number."""
+
+
 def check_shard(
     folder: Path, shard: Shard, forbidden: Forbidden, is_blind: bool
 ) -> tuple[ShardFacts, Findings]:
     """Hash and check one shard; return what it says and what is wrong with it."""
-    with (folder / shard.name).open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    facts, findings = ShardFacts(replace(shard, sha256=sha256)), Findings()
+    path, facts = folder / shard.name, ShardFacts(shard)
+    check = _ShardCheck(shard, forbidden, is_blind)
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != shard.sha256:
+            check.add("other_bytes", "SHA-256")
+    size = path.stat().st_size
+    if size != shard.bytes:
+        check.add("other_bytes", "size")
     try:
-        with pq.ParquetFile(folder / shard.name, pre_buffer=False) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             facts.rows = file.metadata.num_rows
-            _check(file, shard, forbidden, facts, findings, is_blind)
+            check.check_file(file, size, facts)
     except (pa.ArrowException, OSError) as error:
         facts.rows = 0
-        findings.add("not_parquet", shard.name, str(error).splitlines()[0][:200])
-    return facts, findings
+        check.add("not_parquet", str(error).splitlines()[0][:200])
+    return facts, check.findings
 
 
-def _check(
-    file: pq.ParquetFile,
-    shard: Shard,
-    forbidden: Forbidden,
-    facts: ShardFacts,
-    findings: Findings,
-    is_blind: bool,
-) -> None:
-    configuration = CONFIGURATIONS[shard.configuration]
-    if file.metadata.num_rows != shard.rows:
-        findings.add("other_bytes", shard.name, "rows")
-    most = IMAGE_SHARD_BYTES if configuration.has_images else TEXT_SHARD_BYTES
-    if shard.bytes > most and file.num_row_groups > 1:  # a single row group may be one long trajectory
-        findings.add("large_shard", shard.name, f"{shard.bytes:,} bytes; at most {most:,}")
-    _check_metadata(file, shard, forbidden, findings)
-    schemas = _schemas(shard, forbidden)
-    if not any(file.schema_arrow.equals(schema) for schema in schemas):
-        findings.add("other_schema", shard.name, _difference(file.schema_arrow, schemas[0]))
-        _check_columns(file.schema_arrow, shard, forbidden, findings)
-        return
-    if configuration.groups_by_trajectory:
-        _check_row_groups(file, shard, findings)
-    for batch in file.iter_batches(ROWS_AT_A_TIME, use_threads=False):
-        _check_texts(batch, shard, forbidden, findings)
-        _check_labels(batch, shard, findings)
-        _check_own_answers(batch, shard, forbidden, findings)
-        if is_blind:
-            check_blind(batch, _texts(batch), shard, findings)
-        facts.take(batch, _check_images(batch, shard, findings), findings)
+@dataclass(frozen=True)
+class _ShardCheck:
+    """The check of one shard, and what it has found."""
+
+    shard: Shard
+    forbidden: Forbidden
+    is_blind: bool
+    findings: Findings = field(default_factory=Findings)
+
+    def add(self, code: str, *names: str, count: int = 1) -> None:
+        """Add a finding about the shard."""
+        self.findings.add(code, self.shard.name, *names, count=count)
+
+    @property
+    def configuration(self) -> Configuration:
+        return CONFIGURATIONS[self.shard.configuration]
+
+    def check_file(self, file: pq.ParquetFile, size: int, facts: ShardFacts) -> None:
+        """Check a file that Parquet's reader has opened; ``facts`` gets what its rows say."""
+        if file.metadata.num_rows != self.shard.rows:
+            self.add("other_bytes", "rows")
+        most = IMAGE_SHARD_BYTES if self.configuration.has_images else TEXT_SHARD_BYTES
+        if size > most and file.num_row_groups > 1:  # a single row group may be one long trajectory
+            self.add("large_shard", f"{size:,} bytes; at most {most:,}")
+        self._check_metadata(file)
+        schemas = self._schemas()
+        if not any(file.schema_arrow.equals(schema) for schema in schemas):
+            self.add("other_schema", _difference(file.schema_arrow, schemas[0]))
+            self._check_columns(file.schema_arrow)
+            return
+        if self.configuration.groups_by_trajectory:
+            self._check_row_groups(file)
+        for batch in file.iter_batches(ROWS_AT_A_TIME, use_threads=False):
+            self._check_texts(batch)
+            self._check_labels(batch)
+            self._check_own_answers(batch)
+            if self.is_blind:
+                self._check_blind(batch)
+            facts.take(batch, self._check_images(batch), self.findings)
+
+    def _schemas(self) -> list[pa.Schema]:
+        """Return the shard's schema, and that of datasets which were built before some columns were added."""
+        name, questions = self.shard.configuration, self.forbidden.questions
+        return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
+
+    def _check_row_groups(self, file: pq.ParquetFile) -> None:
+        """One trajectory a row group, by the statistics alone, which readers use to find it."""
+        for index in range(file.num_row_groups):
+            statistics = file.metadata.row_group(index).column(0).statistics
+            if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
+                self.add("row_groups", f"row group {index}")
+
+    def _check_columns(self, schema: pa.Schema) -> None:
+        """Say what a column that does not belong to the configuration holds by its name."""
+        is_test = self.shard.split == "test"
+        expected = dict(_columns_in(self._schemas()[0]))
+        own = {question.name for question in self.forbidden.own_questions}
+        for name, _ in _columns_in(schema):
+            if name in expected:
+                continue
+            if name in own and is_test:
+                self.add("test_label", f"the column {name}")
+            for code, pattern in _COLUMNS.items():
+                if pattern.fullmatch(name.rsplit(".", 1)[-1]) and (code != "test_label" or is_test):
+                    self.add(code, f"the column {name}")
+
+    def _check_metadata(self, file: pq.ParquetFile) -> None:
+        """The metadata of the file and of every column has only what the builder and Arrow write."""
+        known = {pair for schema in self._schemas() for pair in (schema.metadata or {}).items()}
+        metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
+        columns = _columns_in(file.schema_arrow)
+        places = {f"the metadata of {name}": column.metadata or {} for name, column in columns}
+        may_hold = {"may_hold_rewards": False, "may_hold_labels": self.shard.split != "test"}
+        for place, pairs in {"the file's metadata": metadata, **places}.items():
+            own = {key: value for key, value in pairs.items() if key not in OF_ARROW}
+            if own:
+                self.add("other_schema", f"unexpected: {place}")
+            for key, value in own.items():
+                for code, what in self.forbidden.found_in(b'"%s": %s' % (key, value), place, **may_hold):
+                    self.add(code, what)
+
+    def _check_texts(self, batch: pa.RecordBatch) -> None:
+        may_hold = {
+            "may_hold_rewards": self.shard.configuration in MAY_HOLD_REWARDS,
+            "may_hold_labels": self.shard.split != "test",
+        }
+        for name, text in _texts(batch):
+            column = name.rsplit(".", 1)[-1]
+            if not self.forbidden.is_suspect("\n".join(text.drop_null().to_pylist()).encode(), column):
+                continue
+            for row, step, content in _cells(batch, name):  # once more, slowly, to say where
+                for code, what in self.forbidden.found_in(content.encode(), column, **may_hold):
+                    trajectory = self._row_name(batch, row)
+                    where = "" if step is None else f"step {step}: "
+                    what = what.replace(column, name, 1)
+                    if code in WORDS:
+                        self.findings.add(code, trajectory, f"{self.shard.configuration}, {where}{what}")
+                    else:
+                        self.add(code, f"{trajectory}, {where}{what}")
+
+    def _row_name(self, batch: pa.RecordBatch, row: int) -> str:
+        """The trajectory or task of a row; where it holds a canary itself, it is not repeated."""
+        column = next((name for name in ("trajectory_id", "task") if name in batch.schema.names), None)
+        name = batch.column(column)[row].as_py() if column else None
+        has_canary = name and any(canary in name for canary in self.forbidden.canaries)
+        return f"row {row}" if not name or has_canary else name[:200]
+
+    def _check_labels(self, batch: pa.RecordBatch) -> None:
+        """No expert label on test: by the file's split, whatever the row says of itself."""
+        if self.shard.split != "test" or self.shard.configuration in OWN_VERDICTS:
+            return
+        for name in LABEL_COLUMNS:
+            if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
+                self.add("test_label", name, count=count)
+
+    def _check_own_answers(self, batch: pa.RecordBatch) -> None:
+        """Nothing but answers in the columns of own questions: they hold text, and are published."""
+        for question in self.forbidden.own_questions if self.shard.configuration == ANNOTATIONS else ():
+            answers = batch.column(question.name).to_pylist()
+            if others := sum(answer is not None and answer not in question.values for answer in answers):
+                self.add("other_schema", f"{question.name}: not an answer to the question", count=others)
+
+    def _check_images(self, batch: pa.RecordBatch) -> dict[str, list[str | None]]:
+        """Decode every image; return the digests of the cells of each column that holds single images."""
+        digests = {}
+        for column in self.configuration.columns:
+            if column.type != "image" and column.item != "image":
+                continue
+            cells = batch.column(column.name)
+            images = (cells.flatten() if column.item == "image" else cells).to_pylist()
+            for image in filter(None, images):
+                if reason := why_undecodable(image["bytes"]):
+                    self.add("bad_image", f"{column.name}: {reason}")
+                if image["path"] and "/" in image["path"]:
+                    self.add("machine_path", f"{column.name}.path")
+            if column.type == "image":
+                digests[column.name] = [
+                    image_digest(image["bytes"]) if image and image["bytes"] else None for image in images
+                ]
+        return digests
+
+    def _check_blind(self, batch: pa.RecordBatch) -> None:
+        """Nothing shows which agent ran: no id, no private column and no copy of a site."""
+        ids = batch.column("trajectory_id").to_pylist() if "trajectory_id" in batch.schema.names else ()
+        for name in ids:
+            if not _hides_agent(name):
+                self.add("not_blind", f"{str(name)[:80]}: the id")
+        for column in self.configuration.columns:
+            if column.private and (count := len(batch) - batch.column(column.name).null_count):
+                self.add("not_blind", column.name, count=count)
+        for name, text in _texts(batch):
+            if count := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
+                self.add("not_blind", f"{name}: a copy of a site", count=count)
 
 
-def _schemas(shard: Shard, forbidden: Forbidden) -> list[pa.Schema]:
-    """Return the schema of a shard, and that of datasets which were built before some columns were added."""
-    name, questions = shard.configuration, forbidden.questions
-    return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
+def _hides_agent(trajectory_id: str | None) -> bool:
+    try:
+        return _BLIND_AGENT.fullmatch(TrajectoryId.parse(trajectory_id or "").agent) is not None
+    except ValueError:
+        return False
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
@@ -230,80 +348,13 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str:
     return "; ".join(f"{what}: {', '.join(names)}" for what, names in parts.items() if names) or "order"
 
 
-def _check_row_groups(file: pq.ParquetFile, shard: Shard, findings: Findings) -> None:
-    """One trajectory a row group, by the statistics alone, which readers use to find it."""
-    for index in range(file.num_row_groups):
-        statistics = file.metadata.row_group(index).column(0).statistics
-        if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
-            findings.add("row_groups", shard.name, f"row group {index}")
-
-
-_COLUMNS: Final = {
-    "reward": re.compile(r"(?:cum_|raw_|cum_raw_)?rewards?|rule_based", re.IGNORECASE),
-    "prompt": re.compile(r"chat_messages|prompts?", re.IGNORECASE),
-    "test_label": re.compile(r"(?:trajectory_)?(?:success|side_effect|looping|repetition|optimality)"),
-    "annotator_name": re.compile(r"annotator_name"),
-}
-
-
-def _check_columns(schema: pa.Schema, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
-    """Say what a column that does not belong to the configuration holds by its name."""
-    expected = dict(_columns_in(_schemas(shard, forbidden)[0]))
-    own = {question.name for question in forbidden.own_questions}
-    for name, _ in _columns_in(schema):
-        if name not in expected and name in own and shard.split == "test":
-            findings.add("test_label", shard.name, f"the column {name}")
-        for code, pattern in _COLUMNS.items() if name not in expected else ():
-            if pattern.fullmatch(name.rsplit(".", 1)[-1]) and (code != "test_label" or shard.split == "test"):
-                findings.add(code, shard.name, f"the column {name}")
-
-
-OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
-"""Keys of metadata that Arrow writes or reads: the schema once more, and a column's number."""
-
-
-def _check_metadata(file: pq.ParquetFile, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
-    """The metadata of the file and of every column, but for what the builder and Arrow write, is empty."""
-    known = {pair for schema in _schemas(shard, forbidden) for pair in (schema.metadata or {}).items()}
-    metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
-    places = [("the file's metadata", metadata)]
-    places += [(f"the metadata of {name}", f.metadata or {}) for name, f in _columns_in(file.schema_arrow)]
-    may_hold = {"may_hold_rewards": False, "may_hold_labels": shard.split != "test"}
-    for place, found in places:
-        own = {key: value for key, value in found.items() if key not in OF_ARROW}
-        if own:
-            findings.add("other_schema", shard.name, f"unexpected: {place}")
-        for key, value in own.items():
-            _report(forbidden.found_in(b'"%s": %s' % (key, value), place, **may_hold), shard, findings)
-
-
 def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.Field]]:
     """Every column, those inside lists and structs too, by its dotted name."""
-    for field in fields:
-        yield f"{prefix}{field.name}", field
-        kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+    for column in fields:
+        yield f"{prefix}{column.name}", column
+        kind = column.type.value_type if pa.types.is_list(column.type) else column.type
         if pa.types.is_struct(kind):
-            yield from _columns_in(kind, f"{prefix}{field.name}.")
-
-
-def _check_texts(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
-    may_hold = {
-        "may_hold_rewards": shard.configuration in MAY_HOLD_REWARDS,
-        "may_hold_labels": shard.split != "test",
-    }
-    for name, text in _texts(batch):
-        column = name.rsplit(".", 1)[-1]
-        if not forbidden.is_suspect("\n".join(text.drop_null().to_pylist()).encode(), column):
-            continue
-        for row, step, content in _cells(batch, name):  # once more, slowly, to say where
-            for code, what in forbidden.found_in(content.encode(), column, **may_hold):
-                trajectory = _row_name(batch, row, forbidden)
-                where = "" if step is None else f"step {step}: "
-                what = what.replace(column, name, 1)
-                if code in WORDS:
-                    findings.add(code, trajectory, f"{shard.configuration}, {where}{what}")
-                else:
-                    findings.add(code, shard.name, f"{trajectory}, {where}{what}")
+            yield from _columns_in(kind, f"{prefix}{column.name}.")
 
 
 def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, str]]:
@@ -318,18 +369,10 @@ def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, 
                 yield row, number, text
 
 
-def _row_name(batch: pa.RecordBatch, row: int, forbidden: Forbidden) -> str:
-    """The trajectory or task of a row; where it holds a canary itself, it is not repeated."""
-    column = next((name for name in ("trajectory_id", "task") if name in batch.schema.names), None)
-    name = batch.column(column)[row].as_py() if column else None
-    has_canary = name and any(canary in name for canary in forbidden.canaries)
-    return f"row {row}" if not name or has_canary else name[:200]
-
-
 def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
     """Every column of text, those inside lists and structs too, by its dotted name."""
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        yield from _texts_in(field.name, column)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        yield from _texts_in(name, column)
 
 
 def _texts_in(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
@@ -338,49 +381,5 @@ def _texts_in(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     elif pa.types.is_list(column.type):
         yield from _texts_in(name, column.flatten())
     elif pa.types.is_struct(column.type):
-        for field, part in zip(column.type, column.flatten(), strict=True):
-            yield from _texts_in(f"{name}.{field.name}", part)
-
-
-def _report(found: Iterator[tuple[str, str]], shard: Shard, findings: Findings) -> None:
-    for code, name in found:
-        findings.add(code, shard.name, name)
-
-
-def _check_labels(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> None:
-    """No expert label on test: by the file's split, whatever the row says of itself."""
-    if shard.split != "test" or shard.configuration in OWN_VERDICTS:
-        return
-    for name in LABEL_COLUMNS:
-        if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
-            findings.add("test_label", shard.name, name, count=count)
-
-
-def _check_own_answers(batch: pa.RecordBatch, shard: Shard, forbidden: Forbidden, findings: Findings) -> None:
-    """Nothing but answers in the columns of own questions: they hold text, and are published."""
-    for question in forbidden.own_questions if shard.configuration == ANNOTATIONS else ():
-        answers = batch.column(question.name).to_pylist()
-        if others := sum(answer is not None and answer not in question.values for answer in answers):
-            findings.add(
-                "other_schema", shard.name, f"{question.name}: not an answer to the question", count=others
-            )
-
-
-def _check_images(batch: pa.RecordBatch, shard: Shard, findings: Findings) -> dict[str, list[str | None]]:
-    """Decode every image; return the digests of the cells of each column that holds single images."""
-    digests = {}
-    for column in CONFIGURATIONS[shard.configuration].columns:
-        if column.type != "image" and column.item != "image":
-            continue
-        cells = batch.column(column.name)
-        images = (cells.flatten() if column.item == "image" else cells).to_pylist()
-        for image in filter(None, images):
-            if reason := why_undecodable(image["bytes"]):
-                findings.add("bad_image", shard.name, f"{column.name}: {reason}")
-            if image["path"] and "/" in image["path"]:
-                findings.add("machine_path", shard.name, f"{column.name}.path")
-        if column.type == "image":
-            digests[column.name] = [
-                image_digest(image["bytes"]) if image and image["bytes"] else None for image in images
-            ]
-    return digests
+        for inner, part in zip(column.type, column.flatten(), strict=True):
+            yield from _texts_in(f"{name}.{inner.name}", part)

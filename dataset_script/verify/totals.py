@@ -5,9 +5,9 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.annotation import DECISION
@@ -16,28 +16,18 @@ from arb.core.suite import Suite
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.pictures import image_digest
 from dataset_script.by_id import IndexEntry
+from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEYS: Final = MappingProxyType(
-    {
-        "trajectories": ("trajectory_id",),
-        "trajectories_with_screenshot": ("trajectory_id",),
-        "steps": ("trajectory_id", "num"),
-        "annotations": ("trajectory_id", "annotation"),
-        "judgments": ("trajectory_id", "judge"),
-        "rewards": ("trajectory_id",),
-        "tasks": ("benchmark", "task"),
-    }
-)
-"""The columns that name a row."""
-
-_ENDS: Final = MappingProxyType(
-    {"final_axtree": "axtree", "final_axtree_pruned": "axtree_pruned", "final_screenshot": "screenshot"}
-)
+_ENDS: Final = {
+    "final_axtree": "axtree",
+    "final_axtree_pruned": "axtree_pruned",
+    "final_screenshot": "screenshot",
+}
 """Columns of a trajectory that repeat its last step's, and that step's column."""
 
 _OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
@@ -47,6 +37,9 @@ Digests = Mapping[str, list[str | None]]
 
 Task = tuple[str, str, str]
 """Benchmark, task and split."""
+
+Ends = dict[tuple[str, str], dict[str, Any]]
+"""What the shards say of a trajectory's end, by configuration and split."""
 
 
 @dataclass(slots=True)
@@ -64,24 +57,21 @@ class ShardFacts:
 
     def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
         """Add the rows of a batch."""
-        key_columns = [batch.column(name).to_pylist() for name in KEYS[self.shard.configuration]]
+        key_columns = [
+            batch.column(name).to_pylist() for name in CONFIGURATIONS[self.shard.configuration].key
+        ]
         self.keys += (" ".join(map(str, key)) for key in zip(*key_columns, strict=True))
         if self.shard.configuration == "tasks":
             self._take_tasks(batch, findings)
             return
-        ids = []
-        for name in map(str, key_columns[0]):
-            parsed = _parsed(name)
-            if parsed is None:
+        for row, name in enumerate(map(str, key_columns[0])):
+            try:
+                trajectory_id = str(TrajectoryId.parse(name))
+            except ValueError:
                 findings.add("not_in_suite", self.shard.name, f"{name[:80]!r}: no trajectory id")
             else:
-                self.ends[str(parsed)]  # the trajectory is in this shard, whatever is known of its end
-            ids.append(None if parsed is None else str(parsed))
-        if self.shard.configuration == "steps":
-            self._take_steps(ids, batch, digests)
-        elif "n_steps" in batch.schema.names:
-            self._take_trajectories(ids, batch, digests)
-        elif self.shard.configuration == "annotations":
+                self._take_row(trajectory_id, row, batch, digests)
+        if self.shard.configuration == "annotations":
             for annotator in batch.column("annotator").to_pylist():
                 if annotator is not None and not _OPAQUE.fullmatch(annotator):
                     findings.add("annotator_name", self.shard.name, "annotator")
@@ -98,36 +88,20 @@ class ShardFacts:
             if split != self.shard.split:
                 findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
-    def _take_steps(self, ids: list[str | None], batch: "pa.RecordBatch", digests: Digests) -> None:
-        numbers = batch.column("num").to_pylist()
-        for row, name in enumerate(ids):
-            if name is None:
-                continue
-            end = self.ends[name]
+    def _take_row(self, trajectory_id: str, row: int, batch: "pa.RecordBatch", digests: Digests) -> None:
+        """Note what a row says of its trajectory's length and end: of steps the one with the last number."""
+        end = self.ends[trajectory_id]  # made if it is new: the trajectory is in this shard
+        if self.shard.configuration == "steps":
             end["steps"] = end.get("steps", 0) + 1
-            if (number := numbers[row] or 0) < end.get("last", -1):
-                continue
+            number = batch.column("num")[row].as_py() or 0
+            if number < end.get("last", -1):
+                return
             end["last"] = number
-            for column in _ENDS.values():
-                end[column] = _digest(batch, digests, column, row)
-
-    def _take_trajectories(self, ids: list[str | None], batch: "pa.RecordBatch", digests: Digests) -> None:
-        lengths = batch.column("n_steps").to_pylist()
-        inside = batch.column("steps").value_lengths().to_pylist()
-        for row, name in enumerate(ids):
-            if name is None:
-                continue
-            end = self.ends[name]
-            end["n_steps"], end["length"] = lengths[row], inside[row]
-            for column in _ENDS.keys() & set(batch.schema.names):
-                end[column] = _digest(batch, digests, column, row)
-
-
-def _parsed(trajectory_id: str) -> TrajectoryId | None:
-    try:
-        return TrajectoryId.parse(trajectory_id)
-    except ValueError:
-        return None
+        elif "n_steps" in batch.schema.names:
+            end["n_steps"] = batch.column("n_steps")[row].as_py()
+            end["length"] = batch.column("steps").value_lengths()[row].as_py()
+        for column in {*_ENDS, *_ENDS.values()}.intersection(batch.schema.names):
+            end[column] = _digest(batch, digests, column, row)
 
 
 def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) -> str:
@@ -138,42 +112,22 @@ def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) ->
     return "" if text is None else image_digest(text.encode())
 
 
-@dataclass(slots=True)
-class _Sightings:
-    """A trajectory in all shards: where it is, and what each configuration says of its end."""
-
-    places: set[tuple[str, str]] = field(default_factory=set)
-    ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-
-
-def _runs(shards: Sequence[ShardFacts]) -> Iterator[tuple[str, _Sightings]]:
-    """Yield every trajectory id with what the shards say of it, sorted by id."""
-    runs: dict[str, _Sightings] = defaultdict(_Sightings)
+def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
+    """Return every trajectory id, sorted, with what is known of its end in each configuration and split."""
+    runs: dict[str, Ends] = defaultdict(dict)
     for facts in shards:
-        configuration = facts.shard.configuration
         for trajectory_id, end in facts.ends.items():
-            run = runs[trajectory_id]
-            run.places.add((configuration, facts.shard.split))
-            _join(run.ends[configuration], end)
-    yield from sorted(runs.items())
+            runs[trajectory_id][facts.shard.configuration, facts.shard.split] = end
+    return sorted(runs.items(), key=itemgetter(0))
 
 
-def _join(ends: dict[str, Any], more: dict[str, Any]) -> None:
-    """Add what a further shard says of a trajectory's steps; the last step has the highest number."""
-    count = ends.get("steps", 0) + more.get("steps", 0)
-    if "last" not in more or more["last"] >= ends.get("last", -1):
-        ends |= more
-    if "steps" in more:
-        ends["steps"] = count
-
-
-def _disagreements(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _disagreements(run: Ends) -> list[str]:
     """Return the columns of one trajectory in which the configurations differ."""
     groups = {"the number of steps": ("n_steps", "length", "steps")}
     groups |= {final: (final, step) for final, step in _ENDS.items()}
     found = []
     for what, columns in groups.items():
-        values = {end[column] for end in ends.values() for column in columns if column in end}
+        values = {end[column] for end in run.values() for column in columns if column in end}
         if len(values) > 1:
             found.append(what)
     return found
@@ -214,19 +168,19 @@ def check_agreement(
     present = set()
     for trajectory_id, run in _runs(shards):
         name = TrajectoryId.parse(trajectory_id)
-        for what in _disagreements(run.ends):
+        for what in _disagreements(run):
             findings.add("configurations_disagree", "data", f"{trajectory_id}: {what}")
         for configuration in configurations.intersection(EVERY_TRAJECTORY):
             for split in SPLITS:
-                if ((configuration, split) in run.places) != (("trajectories", split) in run.places):
+                if ((configuration, split) in run) != (("trajectories", split) in run):
                     findings.add("configurations_disagree", f"data/{configuration}/{split}", trajectory_id)
-        for configuration, split in run.places:
+        for configuration, split in run:
             seen.add((name.benchmark, name.task, split))
             if configuration == "trajectories":
                 found[name.benchmark, name.task, split] += 1
                 present.add(trajectory_id)
         if suite is not None and not is_blind:
-            _check_against_suite(trajectory_id, run.places, suite, findings)
+            _check_against_suite(trajectory_id, run, suite, findings)
     splits_of_task = Counter((benchmark, task) for benchmark, task, _ in seen)
     for (_, task), count in sorted(splits_of_task.items()):
         if count > 1:

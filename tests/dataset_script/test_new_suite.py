@@ -12,18 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from arb.core.suite import SuiteRules, load_suite, read_rules
-from arb.core.suites.profile import (
-    OPTIONAL_PAGES,
-    SuiteProfile,
-    read_profile,
-    render_suite_toml,
-)
+from arb.core.suites.profile import OPTIONAL_PAGES, SuiteProfile, read_profile, render_suite_toml
 from dataset_script.__main__ import app
-from dataset_script.new_suite import (
-    build_source,
-    source_facts,
-    suggested_rules,
-)
+from dataset_script.new_suite import build_source, source_facts, suggested_rules
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.task_selection import load_tasks
@@ -235,11 +226,7 @@ def test_a_source_becomes_a_suite_in_one_split_and_a_dataset_without_rewards(tex
     assert (
         texts
         == [step["text"] for step in dataset.rows_of("steps", READING)]
-        == [
-            None,
-            "1 failed: <empty> line",
-            "12 passed in 0.1s",
-        ]
+        == [None, "1 failed: <empty> line", "12 passed in 0.1s"]
     )
     assert (made.facts.name, made.facts.kind, made.facts.left_out) == ("logs", "text", ())
     assert source_facts(made.folder) == made.facts

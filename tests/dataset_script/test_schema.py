@@ -3,14 +3,7 @@ import json
 import pytest
 from datasets import ClassLabel, Features, Image, List, Value
 
-from dataset_script.schema import (
-    CONFIGURATIONS,
-    DEFAULT,
-    STEP_FIELDS,
-    arrow_schema,
-    complete_row,
-    features,
-)
+from dataset_script.schema import CONFIGURATIONS, DEFAULT, STEP_FIELDS, arrow_schema, features
 
 ANSWERS = {
     "success": ClassLabel(names=["unsuccessful", "successful"]),
@@ -117,14 +110,3 @@ def test_every_column_has_one_sentence_that_ends():
         for column in (*configuration.columns, *STEP_FIELDS):
             assert column.sentence.endswith(".")
             assert "|" not in column.sentence + column.type_description  # it would break the card's table
-
-
-def test_an_older_row_is_completed_with_null():
-    step = {field.name: field.name for field in STEP_FIELDS}
-    old_step = {name: value for name, value in step.items() if name != "text"}
-    columns = CONFIGURATIONS[DEFAULT].columns
-    row = complete_row({column.name: None for column in columns} | {"steps": [old_step]}, columns)
-    del row["answer"]
-    completed = complete_row(row, columns)
-    assert completed["answer"] is None and completed["steps"] == [old_step | {"text": None}]
-    assert complete_row({"steps": [step], "answer": "Done."}, columns)["steps"] == [step]

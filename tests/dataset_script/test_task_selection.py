@@ -16,7 +16,6 @@ from arb.core.suite import SuiteError, load_suite
 from dataset_script.__main__ import app
 from dataset_script.task_selection import (
     MetadataTask,
-    SelectionError,
     Task,
     count_by_area,
     draw_dev_tasks,
@@ -125,7 +124,7 @@ def test_a_total_is_shared_evenly_and_the_largest_give_what_is_left_over():
     assert even_shares({"d": 9, "a": 2, "c": 5, "b": 3}, 9) == {"a": 2, "b": 2, "c": 2, "d": 3}
     assert even_shares({"a": 1, "b": 1}, 1) == {"a": 0, "b": 1}
     for total in (0, 3):
-        with pytest.raises(SelectionError, match=f"a total of 1 to 2 tasks can be drawn, not {total}"):
+        with pytest.raises(SuiteError, match=f"a total of 1 to 2 tasks can be drawn, not {total}"):
             even_shares({"a": 1, "b": 1}, total)
 
 
@@ -162,9 +161,9 @@ def test_a_level_that_is_not_there_names_those_that_are():
     tasks = [task(1, level="l1"), task(2, level="l2", split="train")]
 
     assert [t.task_id for t in sample_tasks(tasks, level="l1")] == ["shop.1"]
-    with pytest.raises(SelectionError, match="no task of the level 'l3'; the metadata has: l1, l2"):
+    with pytest.raises(SuiteError, match="no task of the level 'l3'; the metadata has: l1, l2"):
         sample_tasks(tasks, level="l3")
-    with pytest.raises(SelectionError, match="no task of the split 'test'; the metadata has: train"):
+    with pytest.raises(SuiteError, match="no task of the split 'test'; the metadata has: train"):
         sample_tasks(tasks, level="l2")
 
 
@@ -195,7 +194,7 @@ def test_only_the_split_that_was_asked_for_is_drawn_from():
 
     assert [t.task_id for t in sample_tasks(tasks, 8, 0)] == ["shop.2"]
     assert [t.task_id for t in sample_tasks(tasks, 8, 0, "train")] == ["shop.1"]
-    with pytest.raises(SelectionError, match="no task of the split 'dev'; the metadata has: test, train"):
+    with pytest.raises(SuiteError, match="no task of the split 'dev'; the metadata has: test, train"):
         sample_tasks(tasks, 8, 0, "dev")
 
 
@@ -242,7 +241,7 @@ def test_every_bad_row_of_the_metadata_is_named(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text(METADATA + "a.1,map,x,test,\na.1,map,x,test,\na.2,,x,test,\na.3,map\n")
 
-    with pytest.raises(SelectionError) as error:
+    with pytest.raises(SuiteError) as error:
         read_metadata(path)
     assert str(error.value) == (
         "m.csv: row 3, task_name 'a.1': named twice; keep one row; row 4: sites is empty; "
@@ -266,12 +265,12 @@ def test_a_file_that_is_no_metadata_says_what_is_wrong(tmp_path, content, said):
     path = tmp_path / "m.csv"
     path.write_bytes(content)
 
-    with pytest.raises(SelectionError, match=said):
+    with pytest.raises(SuiteError, match=said):
         read_metadata(path)
 
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path):
-    with pytest.raises(SelectionError, match="No such file"):
+    with pytest.raises(OSError, match="No such file"):
         read_metadata(tmp_path / "absent.csv")
 
 
@@ -299,7 +298,7 @@ def test_a_seed_gives_the_same_split_whatever_the_order():
 
 @pytest.mark.parametrize("dev_tasks", [0, 2, 3, -1])
 def test_both_splits_get_a_task(dev_tasks):
-    with pytest.raises(SelectionError, match=r"1 to 1 of the 2 tasks"):
+    with pytest.raises(SuiteError, match=r"1 to 1 of the 2 tasks"):
         split_by_task(["webarena.1", "webarena.2", "webarena.resized.2"], dev_tasks, 0)
 
 
@@ -357,7 +356,7 @@ def test_tasks_that_have_to_be_dev_are_and_count(share, seed, kept):
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, float("nan")])
 def test_a_share_lies_between_none_and_all(share):
-    with pytest.raises(SelectionError, match="between 0 and 1"):
+    with pytest.raises(SuiteError, match="between 0 and 1"):
         split_by_share(RUNS, share, 0)
 
 
@@ -373,7 +372,7 @@ def test_every_bad_id_is_named(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("trajectory_id,x\na/b/c,\na/b/c,\n,y\nab,\n")
 
-    with pytest.raises(SelectionError) as error:
+    with pytest.raises(SuiteError) as error:
         read_ids(path)
     assert str(error.value) == (
         "ids.csv: row 4: trajectory_id is empty; 'a/b/c': named 2 times; keep one row; "
@@ -385,7 +384,7 @@ def test_a_file_without_ids_says_which_columns_it_needs(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("id\n1\n")
 
-    with pytest.raises(SelectionError, match="needs a column trajectory_id or task_id"):
+    with pytest.raises(SuiteError, match="needs a column trajectory_id or task_id"):
         read_ids(path)
 
 

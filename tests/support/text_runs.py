@@ -15,6 +15,7 @@ from dataset_script.sources import agentlab
 from dataset_script.sources.base import (
     SourceFile,
     SourceListing,
+    TrajectorySource,
     read_json_object,
 )
 from tests.support.judges import picture
@@ -79,10 +80,9 @@ def write_text_runs(folder: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSource:
+class TextSource(TrajectorySource):
     """The files of a folder, as `write_text_runs` leaves them."""
 
-    folder: Path
     also_allowed: tuple[str, ...] = ()
     kind: ClassVar[str] = "text"
 

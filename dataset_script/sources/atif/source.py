@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording
-from dataset_script.sources.atif.trajectory import (
-    RunReader,
-    files_named,
-    read_document,
-    references,
-)
+from dataset_script.sources.atif.trajectory import RunReader, files_named, read_document, references
 from dataset_script.sources.base import (
-    LogSource,
     Note,
     SourceFile,
     SourceListing,
+    TrajectorySource,
     UnusableFileError,
     content_of,
     file_stamp,
@@ -62,7 +57,7 @@ class _Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class AtifSource(LogSource):
+class AtifSource(TrajectorySource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "atif"

@@ -14,8 +14,8 @@ from tests.support.released_layout import png
 from tests.support.released_layout import step as make_step
 
 SHARDS = [
-    Shard("data/steps/test-00000-of-00001.parquet", "steps", "test", "b" * 64, 20, 3),
-    Shard("data/rewards/dev-00000-of-00001.parquet", "rewards", "dev", "a" * 64, 10, 1),
+    Shard("steps", "test", "b" * 64, 20, 3, "data/steps/test-00000-of-00001.parquet"),
+    Shard("rewards", "dev", "a" * 64, 10, 1, "data/rewards/dev-00000-of-00001.parquet"),
 ]
 
 

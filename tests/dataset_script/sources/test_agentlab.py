@@ -311,10 +311,3 @@ def test_a_run_whose_file_changed_has_another_identity(study, tmp_path):
 def test_a_folder_without_runs_is_no_source(tmp_path):
     with pytest.raises(SourceError, match=r"exp_args\.pkl"):
         AgentLabSource(tmp_path).list_runs()
-
-
-def test_a_source_can_go_to_a_worker_process(study, tmp_path):
-    study()
-    source = pickle.loads(pickle.dumps(AgentLabSource(tmp_path, ("a.B",))))
-
-    assert source == AgentLabSource(tmp_path, ("a.B",))

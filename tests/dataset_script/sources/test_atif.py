@@ -2,17 +2,16 @@
 
 import json
 import os
-import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from dataset_script.sources import open_source
 from dataset_script.sources.atif import AtifSource
 from dataset_script.sources.base import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
-from tests.support.json_values import mutated
+from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 
 BY_HARBOR = Path(__file__).parent / "atif_by_harbor"
 JOB = BY_HARBOR / "jobs" / "2026-11-02__10-00-00"
@@ -102,7 +101,6 @@ def test_a_jobs_folder_a_trial_and_a_single_file_are_recognised(place, first):
     source = open_source(place)
     assert isinstance(source, AtifSource)
     assert ids(source)[0] == first
-    assert pickle.loads(pickle.dumps(source)) == source
     assert all(source.identity(file) for file in source.list_runs().files)
 
 
@@ -382,7 +380,7 @@ TERMINUS = [
 ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+@WITH_FOLDER
 @given(trial=mutated([TRIAL, CLAUDE, TERMINUS, json.loads(DESCRIBED.read_text())]))
 def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
     for path in tmp_path.rglob("*.json"):
@@ -398,18 +396,5 @@ def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
             (each for each in content if isinstance(each, list) and len(each) == 2) if number == 2 else ()
         ):
             write(tmp_path / "files", part, name if name in dict(TERMINUS) else "other.json")
-    source = AtifSource(tmp_path)
-    try:
-        files = source.list_runs().files
-    except SourceError:
-        return
-    for file in files:
-        source.identity(file)
-        try:
-            recording, _ = source.read(file)
-        except UnusableFileError:
-            continue
-        json.dumps(
-            [recording.goal, recording.answer, recording.state, turns(recording)], ensure_ascii=False
-        ).encode()
+    for recording in read_or_refused(AtifSource(tmp_path)):
         assert recording.steps[-1].action is None

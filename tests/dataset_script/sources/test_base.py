@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -68,10 +69,12 @@ def test_a_file_that_holds_no_json_object_is_refused_by_code(tmp_path, content, 
     assert refused.value.code == code
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "log.json")
+@pytest.mark.parametrize("name", ["log.json", "log.eval", "result.json", "agent/task.json"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    (tmp_path / "agent").mkdir()
+    os.mkfifo(tmp_path / name)
     with pytest.raises(UnusableFileError, match="no regular file"):
-        read_json_object(tmp_path / "log.json")
+        read_json_object(tmp_path / name)
     with pytest.raises(SourceError, match="holds no runs that can be read"):
         open_source(tmp_path)
 
@@ -186,3 +189,6 @@ def test_logs_are_recognised_by_their_own_kind_alone(folder, kind):
     kinds = (ReleasedSource, PublishedSource, AgentLabSource)
     kinds += (OnlineMind2WebSource, BrowserUseSource, InspectSource, AtifSource)
     assert [each for each in kinds if each.recognises(Path(__file__).parent / folder)] == [kind]
+    source = open_source(Path(__file__).parent / folder)
+    assert type(source) is kind
+    assert pickle.loads(pickle.dumps(source)) == source  # worker processes get a copy

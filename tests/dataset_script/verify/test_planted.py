@@ -90,10 +90,7 @@ def test_a_reward_is_a_field_however_it_is_written(key, value, others, indent, e
 
 @pytest.mark.parametrize(
     ("configuration", "column", "text"),
-    [
-        *((*place, WORDS[0]) for place in PAGE_OR_MODEL),
-        *(("steps", "reasoning", text) for text in WORDS[1:]),
-    ],
+    [*((*place, WORDS[0]) for place in PAGE_OR_MODEL), *(("steps", "reasoning", text) for text in WORDS[1:])],
 )
 def test_words_of_a_page_or_a_model_are_a_warning_with_trajectory_and_step(
     published, own_suite, configuration, column, text
@@ -208,14 +205,6 @@ def test_a_label_as_a_field_is_an_error_on_test_alone(published, own_suite):
     assert found(report) == {("test_label", file_of("steps", "test")): (f"{TEST}, step 0: reasoning",)}
 
 
-def test_an_agents_prompt_is_caught(published, own_suite):
-    published.rows["steps", "dev"][2]["reasoning"] = '{"chat_messages": []}'
-
-    assert found(verify(published.write(), suite=own_suite)) == {
-        ("prompt", file_of("steps")): (f"{DEV}, step 2: reasoning",)
-    }
-
-
 @pytest.mark.parametrize("label", ["success", "side_effect", "repetition", "optimality"])
 @pytest.mark.parametrize("configuration", ["trajectories", "trajectories_with_screenshot"])
 def test_a_planted_test_label_is_caught_and_not_repeated(published, own_suite, configuration, label):
@@ -310,7 +299,7 @@ def test_a_canary_is_caught_in_every_text_column_and_named_by_its_number(publish
     expected = set()
     for (configuration, split), rows in published.rows.items():
         for column in CONFIGURATIONS[configuration].columns:
-            if column.is_text and column.name not in ("trajectory_id", "split", "benchmark", "task"):
+            if column.type == "string" and column.name not in ("trajectory_id", "split", "benchmark", "task"):
                 rows[0][column.name] = f"so {canary}!"
                 expected.add((configuration, split, column.name))
 
@@ -340,20 +329,28 @@ def test_a_canary_too_short_to_mean_anything_is_refused(published):
         verify(published.write(), canaries=["a"])
 
 
-def test_annotators_by_name_are_caught(published, own_suite):
-    published.rows["annotations", "dev"][1]["annotator"] = "Ada"
+TRACE = 'Traceback (most recent call last):\n  File "/home/ada/agent.py", line 7, in run'
+MACHINE_PATHS = ["/home/ada/runs/1", "saved to /root/x", "C:\\Users\\ada", "(/Users/ada/x)"]
+
+
+@pytest.mark.parametrize(
+    ("code", "configuration", "column", "value"),
+    [
+        ("annotator_name", "annotations", "annotator", "Ada"),
+        ("prompt", "steps", "reasoning", '{"chat_messages": []}'),
+        ("machine_path", "steps", "last_action_error", TRACE),
+        *(("machine_path", "steps", "focused_element", path) for path in MACHINE_PATHS),
+    ],
+)
+def test_names_prompts_and_paths_of_a_machine_are_caught_and_not_repeated(
+    published, own_suite, code, configuration, column, value
+):
+    published.rows[configuration, "dev"][1][column] = value
 
     report = verify(published.write(), suite=own_suite)
 
-    assert codes(report) == {"annotator_name"}
-    assert "Ada" not in str(report.as_json())
-
-
-@pytest.mark.parametrize("path", ["/home/ada/runs/1", "saved to /root/x", "C:\\Users\\ada", "(/Users/ada/x)"])
-def test_a_path_of_the_machine_is_caught_where_no_page_and_no_model_wrote_it(published, own_suite, path):
-    published.rows["steps", "dev"][1]["focused_element"] = path
-
-    assert codes(verify(published.write(), suite=own_suite)) == {"machine_path"}
+    assert codes(report) == {code}
+    assert column in str(report.as_json()) and value not in str(report.as_json())
 
 
 @pytest.mark.parametrize("path", ['<a href="/home/index">', "Error: /home/ada/runs/1", "(/Users/ada/x)"])
@@ -364,13 +361,6 @@ def test_a_path_in_an_error_of_the_browser_is_a_warning(published, own_suite, pa
 
     assert found(report) == {("path_words", DEV): ("steps, step 1: last_action_error",)}
     assert report.ok
-
-
-def test_a_traceback_with_a_path_is_an_error(published, own_suite):
-    trace = 'Traceback (most recent call last):\n  File "/home/ada/agent.py", line 7, in run'
-    published.rows["steps", "dev"][1]["last_action_error"] = trace
-
-    assert codes(verify(published.write(), suite=own_suite)) == {"machine_path"}
 
 
 def test_a_path_on_a_page_or_in_an_address_is_no_path_of_the_machine(published, own_suite):
