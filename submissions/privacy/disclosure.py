@@ -35,6 +35,7 @@ over tasks move with the exact counts.
 
 import hashlib
 import hmac
+import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,6 @@ from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
-from arb.core.predictions.table import Predictions
 from arb.core.suite import Suite, SuiteRules, Trajectory
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import ScoredRecord
@@ -399,18 +399,9 @@ def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
     """The label set of some rows (bool of shape (n,)), under the same version: for `score_report`."""
     return replace(
         labels,
-        trajectories=trajectories_of(labels.trajectories, rows),
+        trajectories=tuple(itertools.compress(labels.trajectories, rows)),
         primary={name: column[rows] for name, column in labels.primary.items()},
         first={name: column[rows] for name, column in labels.first.items()},
         second={name: column[rows] for name, column in labels.second.items()},
         annotated_twice=labels.annotated_twice[rows],
     )
-
-
-def trajectories_of(trajectories: Sequence[Trajectory], rows: np.ndarray) -> tuple[Trajectory, ...]:
-    return tuple(trajectory for trajectory, inside in zip(trajectories, rows, strict=True) if inside)
-
-
-def predictions_of(aligned: Predictions, rows: np.ndarray) -> Predictions:
-    """The aligned predictions of some rows, with every column that the file has."""
-    return aligned.take(np.flatnonzero(rows))

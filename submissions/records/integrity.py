@@ -198,9 +198,7 @@ def _problem_of_score(
             f"its score could not be checked, since this version does not know version {metric} of the "
             "metric; use the newest one"
         )
-    checked = check_stored_file(
-        service.files, submitted.file_sha256, service.suite, submitted.body["split"], service.parsers
-    )
+    checked = check_stored_file(service, submitted.file_sha256, submitted.body["split"])
     if checked.aligned is None:
         return "its file is not acceptable now"
     compares_halves = bool(scored.body["halves"]) and not is_retired

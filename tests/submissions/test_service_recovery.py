@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from submissions.scoring import scorer
 from submissions.scoring import verdicts as verdicts_module
-from submissions.scoring.scorer import Scorer
 from tests.support.submissions import again, send, stored_files, verdicts
 
 
@@ -13,7 +13,7 @@ from tests.support.submissions import again, send, stored_files, verdicts
 def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monkeypatch, caplog, damage):
     bad, good = verdicts(service.suite, misses=1), verdicts(service.suite, misses=2)
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
+        patched.setattr(scorer, "record_score", lambda *arguments: False)
         hurt, whole = send(service, bad), send(service, good, judge="Second judge")
     path = service.files.path(hurt.file_sha256)
     path.write_bytes(b"rubbish") if damage == "changed" else path.unlink()
@@ -36,7 +36,7 @@ def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monk
 
 def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(service, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
+        patched.setattr(scorer, "record_score", lambda *arguments: False)
         send(service, verdicts(service.suite))
     lowered = again(service, max_upload_bytes=100)
     assert lowered.intake.finish_scoring() == 1
@@ -45,7 +45,7 @@ def test_a_submission_within_the_limit_of_its_day_is_scored_under_a_lower_one(se
 
 def test_a_file_that_the_checker_takes_no_more_is_named_in_the_log(service, monkeypatch, caplog):
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
+        patched.setattr(scorer, "record_score", lambda *arguments: False)
         receipt = send(service, verdicts(service.suite))
     read = verdicts_module.read_predictions
 

@@ -180,7 +180,7 @@ def test_a_file_whose_account_is_banned_while_it_is_scored_is_neither_shown_nor_
 
 def test_a_scored_file_that_cannot_be_read_any_more_stays_charged(suite):
     sent = send(suite, verdicts(suite.suite, misses=1), account="Ada").submission_id
-    scorer.refund_submission(suite.engine, sent, "its stored file is missing or damaged", suite.clock())
+    scorer.refund_submission(suite, sent, "its stored file is missing or damaged")
     assert charged(suite) == ["Ada"]
 
 
