@@ -3,19 +3,23 @@
 It holds only what the Space serves to anyone.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import threading
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from arb.core.files import atomic_write
-from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError
+from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError, hub_of
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
-from submissions.hub.lease import CommitLease
+from submissions.hub.lease import open_lease
+from submissions.hub.records_copy import Stopping
+
+if TYPE_CHECKING:
+    from submissions.app import SubmissionsApp
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0
@@ -52,26 +56,29 @@ def board_files(board: Board, title: str) -> dict[str, bytes]:
 class BoardCopy:
     """Commits the board to its repository from a thread of its own, so that events never wait for it.
 
-    Of several processes with one database the one that has the ``lease`` does it; ``may`` says whether the
-    records are whole, and so the board.
+    Of several processes with one database the one that has the lease does it, once the records are whole.
     """
 
-    def __init__(
-        self,
-        board: Callable[[], Board],
-        repository: HubRepository,
-        folder: Path,
-        stop: threading.Event,
-        lease: CommitLease,
-        may: Callable[[], bool],
-        limiter: CommitRateLimiter,
-        title: str,
-    ) -> None:
-        self._board, self._repository, self._folder = board, repository, folder
-        self._stop, self._lease, self._may, self._limiter = stop, lease, may, limiter
-        self._title = title
+    def __init__(self, app: SubmissionsApp) -> None:
+        settings = app.settings
+        self._app = app
+        self._stop = threading.Event()
+        self._repository = HubRepository(
+            hub_of(settings),
+            settings.board_repo,
+            say=lambda line: logger.info("the Hub: %s", line),
+            sleep=self._pause,
+        )
+        self._folder = settings.state_dir / "hub" / "board"
+        self._lease = open_lease(app.engine, settings.state_dir, "board")
+        self._limiter = CommitRateLimiter()
         self._digest: str | None = None
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
+
+    def _pause(self, seconds: float) -> None:
+        """Pause until the end of the server at most."""
+        if self._stop.wait(seconds):
+            raise Stopping
 
     def start(self) -> None:
         self._thread.start()
@@ -86,7 +93,7 @@ class BoardCopy:
 
         Raises HubError, PublishError.
         """
-        board = self._board()
+        board = self._app.records.board()
         if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
         repository = self._repository
@@ -95,7 +102,7 @@ class BoardCopy:
         repository.patiently(lambda: create(repository.repo))
         self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files = board_files(board, self._title)
+        files = board_files(board, self._app.suite.profile.title)
         paths = {name: self._folder / name for name in files}
         for name, content in files.items():
             atomic_write(paths[name], content)
@@ -107,7 +114,7 @@ class BoardCopy:
         while not self._stop.is_set():
             pause = SECONDS_BETWEEN_CHECKS
             try:
-                if self._may() and self._lease.acquire():
+                if self._app.durability.closed is None and self._lease.acquire():
                     self.push()
             except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE

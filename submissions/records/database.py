@@ -38,7 +38,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column, relationship
 
-from submissions.errors import DatabaseAway
+from submissions.errors import DatabaseAway, RecordsUnavailable
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_SECONDS = 30
@@ -58,7 +58,7 @@ _SQLITE_AWAY = frozenset(
 _READS_ONLY = "reads_only"
 
 
-class DatabaseUnavailable(Exception):
+class DatabaseUnavailable(RecordsUnavailable):
     """Records that cannot be opened; the message says why and what to do, and holds no password."""
 
 

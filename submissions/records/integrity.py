@@ -33,6 +33,7 @@ from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
 from leaderboard.score import is_known_version, report_of_version
 from submissions.app import SubmissionsApp
+from submissions.errors import RecordsUnavailable
 from submissions.privacy.server_secret import (
     KnownSecret,
     SecretRefused,
@@ -253,7 +254,7 @@ SECRET_CHECK: Final = "secret_check.json"
 MAX_PROBLEMS: Final = 20
 
 
-class BackupError(Exception):
+class BackupError(RecordsUnavailable):
     """Raised when a folder cannot be written or restored from; the message lists every problem."""
 
 

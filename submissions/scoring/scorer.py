@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import select
@@ -46,8 +46,6 @@ ID_LENGTH: Final = 32
 """Hexadecimal digits of the id of a submission."""
 THE_SERVER = "the server"
 """The actor of events that no account causes."""
-FILE_WAIT: Final = timedelta(minutes=10)
-"""So young a submission may have its file at another replica, which scores it."""
 
 
 def record_submission(
@@ -220,9 +218,6 @@ def _score_stored_file(app: SubmissionsApp, submission: Submission, labels: Labe
     try:
         checked = check_stored_file(app, submission.file_sha256, submission.split)
     except (OSError, ValueError):
-        if app.clock() - submission.submitted_at < FILE_WAIT:
-            logger.warning("submission %s waits: its file is not here (yet)", submission.id)
-            return False
         problem = "its stored file is missing or damaged"
         logger.error("submission %s cannot be scored: %s", submission.id, problem)
         refund_submission(app, submission.id, problem)

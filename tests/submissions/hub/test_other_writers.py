@@ -132,7 +132,7 @@ def test_one_process_of_a_state_folder_commits_and_another_follows_it(hub, opene
     assert records_on(hub) == records_of(second)
 
 
-def test_replicas_with_one_database_take_turns_and_each_brings_the_files_it_has(
+def test_one_replica_of_a_database_commits_with_every_file_and_another_follows_it(
     hub, opened, crash, postgres_url, tmp_path
 ):
     one = opened(database_url=postgres_url, state_dir=tmp_path / "one")
