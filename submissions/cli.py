@@ -47,11 +47,8 @@ def verify(as_json: JsonOption = False) -> None:
     from submissions.records.integrity import verify as check
 
     service = open_records()
-    try:
-        with progress_bar(stays=False, only_on_terminal=True) as progress:
-            found = check(service, lambda done, of: progress(done, of, "scores made again"))
-    except RecordsUnavailable as problem:
-        stop(str(problem), code=1)
+    with ends_on(RecordsUnavailable), progress_bar(stays=False, only_on_terminal=True) as progress:
+        found = check(service, lambda done, of: progress(done, of, "scores made again"))
     if as_json:
         print_json(vars(found))
     else:
@@ -184,10 +181,8 @@ def _print_next(as_json: bool) -> None:
     from submissions.scoring.rescore import label_effects
 
     service = open_records()
-    try:
+    with ends_on(SubmissionError):
         found = next_labels(service)
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
     kinds = {
         kind: [each.to_json(service.suite.labels_are_public) for each in getattr(found, kind)]
         for kind in ("applied", "conflicts", "missing")
@@ -289,23 +284,21 @@ def export(
 
     service = open_records()
     try:
-        if static:
-            number = write_static_site(service.records.board(), out)
-            if as_json:
-                print_json({"folder": str(out), "files": number})
+        with ends_on(FolderTaken, RecordsUnavailable):
+            if not static:
+                found = export_to_folder(service, out)
             else:
-                typer.echo(
-                    f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is"
-                )
-        else:
-            found = export_to_folder(service, out)
-            _say_backup(found, f"in {out}", as_json)
-            if not as_json:
-                next_step("where ARB_STATE_DIR is empty, bring it back", "submissions", "restore", out)
-    except (FolderTaken, RecordsUnavailable) as problem:
-        stop(str(problem), code=1)
+                number = write_static_site(service.records.board(), out)
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
+    if not static:
+        _say_backup(found, f"in {out}", as_json)
+        if not as_json:
+            next_step("where ARB_STATE_DIR is empty, bring it back", "submissions", "restore", out)
+    elif as_json:
+        print_json({"folder": str(out), "files": number})
+    else:
+        typer.echo(f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is")
 
 
 def restore(
@@ -323,10 +316,8 @@ def restore(
     from submissions.errors import RecordsUnavailable
     from submissions.records.integrity import restore_from_folder
 
-    try:
+    with ends_on(RecordsUnavailable):
         found = restore_from_folder(read_settings(), folder, new_secret)
-    except RecordsUnavailable as problem:
-        stop(str(problem), code=1)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
         typer.echo(
@@ -381,6 +372,15 @@ def as_maintainer(name: str) -> Actor:
     return Actor(name, is_maintainer=True)
 
 
+@contextmanager
+def ends_on(*refusals: type[Exception], code: int = 1) -> Iterator[None]:
+    """End the command with the message of a refusal, and an exit code."""
+    try:
+        yield
+    except refusals as problem:
+        stop(str(problem), code)
+
+
 def open_records() -> SubmissionsApp:
     """Return the service over this machine's records; end the command if they cannot be used."""
     from submissions.app import SubmissionsApp
@@ -390,13 +390,11 @@ def open_records() -> SubmissionsApp:
     settings = read_settings()
     read_suite(None, settings)
     service = SubmissionsApp(settings)
-    try:
+    with ends_on(RecordsUnavailable, code=2):
         service.engine  # noqa: B018 - opened here, so that its error is reported here
         if not service.suite.labels_are_public:
             with suppress(SecretUnavailable):
                 service.secret  # noqa: B018 - as well
-    except RecordsUnavailable as problem:
-        stop(str(problem))
     return service
 
 
@@ -413,20 +411,17 @@ def records_to_write() -> Iterator[SubmissionsApp]:
     settings = read_settings()
     read_suite(None, settings)
     is_on_hub = bool(settings.records_repo)
-    try:
+    with ends_on(RecordsUnavailable, code=2):
         service = open_service(settings) if is_on_hub else open_records()
-    except RecordsUnavailable as problem:
-        stop(str(problem))
     try:
         if is_on_hub and (reason := service.durability.closed):
             stop(f"nothing was done: {reason}", code=1)
-        yield service
-        with service.snapshot() as session:
-            last = number_of_events(session)
+        with ends_on(SubmissionError):
+            yield service
+            with service.snapshot() as session:
+                last = number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
             stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
     finally:
         if is_on_hub:
             service.close()
@@ -449,10 +444,8 @@ def export_labels(
     if out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
     service = SubmissionsApp(settings)
-    try:
+    with ends_on(RecordsUnavailable, code=2):
         known = published_versions(service.engine, service.suite.name)
-    except RecordsUnavailable as problem:
-        stop(str(problem))
     found = next((each for each in reversed(known) if version in (None, each.version)), None)
     if found is None:
         there = ", ".join(each.version for each in known) or "none; `publish-labels` publishes one"

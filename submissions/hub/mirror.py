@@ -51,7 +51,13 @@ DIVERGED: Final = (
     "the records on the Hub differ from those of this server; several servers with one repository need one "
     "database (DATABASE_URL), and the Space's log has the details"
 )
-
+ENDS: Final = {
+    Forked: DIVERGED,
+    EventFilesDamaged: DIVERGED,
+    ReplacedByAnotherServer: REPLACED,
+    SecretChanged: OTHER_SECRET,
+}
+"""Why no record is added any more, by what the copy raises; any other error may pass."""
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
@@ -169,9 +175,7 @@ class HubSync:
 
     def _run(self) -> None:
         again = Retrying(
-            retry=retry_if_not_exception_type(
-                (Forked, EventFilesDamaged, ReplacedByAnotherServer, SecretChanged, Stopping)
-            ),
+            retry=retry_if_not_exception_type((*ENDS, Stopping)),
             wait=seconds_until_retry,
             sleep=sleep_using_event(self._stop),
             stop=stop_when_event_set(self._stop),
@@ -184,12 +188,8 @@ class HubSync:
                 self._is_failing = False
                 self._wake.wait(SECONDS_BETWEEN_CHECKS)
                 self._wake.clear()
-        except (Forked, EventFilesDamaged) as problem:
-            self._end(DIVERGED, problem)
-        except ReplacedByAnotherServer as problem:
-            self._end(REPLACED, problem)
-        except SecretChanged as problem:
-            self._end(OTHER_SECRET, problem)
+        except tuple(ENDS) as problem:
+            self._end(ENDS[type(problem)], problem)
         except Exception as problem:  # it was logged when it happened; only the end of the server leads here
             logger.info("committing records to the Hub ends (%s)", type(problem).__name__)
         finally:

@@ -29,7 +29,7 @@ from submissions.hub.repository import (
     writer_file,
 )
 from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
-from submissions.records.database import Commit, Event, Submission, snapshot, transaction
+from submissions.records.database import Commit, Event, snapshot, transaction
 from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
@@ -84,13 +84,6 @@ def note_commit(session: Session, through: int, commit: str, at: datetime) -> No
     session.execute(delete(Commit).where(Commit.through_sequence > through))
     if through and session.get(Commit, through) is None:
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
-
-
-def stored_files(session: Session) -> set[str]:
-    """The SHA-256 of every file that was submitted, and of every label set that was published."""
-    published = events_after(session, kinds=["labels_published"])
-    submitted = session.scalars(select(Submission.file_sha256).distinct())
-    return {*submitted, *(event.file_sha256 for event in published)}
 
 
 SECONDS_BETWEEN_LINES: Final = 5.0
@@ -202,7 +195,8 @@ class RecordsCopy:
             shared_hash = NO_HASH
             if common:
                 shared_hash = session.scalar(select(Event.hash).where(Event.sequence == common))
-            wanted = stored_files(session)
+            with_files = events_after(session, kinds=("submitted", "labels_published"))
+            wanted = {event.file_sha256 for event in with_files}
         newer = self._newer_records(head, common, shared_hash)
         newer = [event for event in newer if event.sequence > ours]
         wanted |= {event.file_sha256 for event in newer if event.file_sha256}

@@ -116,6 +116,7 @@ class RecordsRepository:
         return {path: self._folder / path for path in sizes}
 
     def clear(self) -> None:
+        """Remove what was fetched."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:

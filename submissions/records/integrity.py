@@ -52,7 +52,6 @@ from submissions.records.database import (
     transaction,
 )
 from submissions.records.event_log import (
-    NOT_EMPTY,
     EventLogBroken,
     NotEmpty,
     check_event_log,
@@ -300,9 +299,8 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     With ``new_secret`` the records go on with another secret, which withdraws the figures of hidden labels.
 
     Raises:
-        BackupError: With every problem of the folder, or because there are records here already, or because
-            the secret is not the one of the export.
-        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
+        BackupError: With every problem of the folder, or because the secret is not the one of the export.
+        NotEmpty, SecretUnavailable, SecretTooWeak: There are records here already, or see `ServerSecret.of`.
     """
     events, known = _read_records(folder), _read_secret_check(folder)
     wanted = {event.file_sha256 for event in events if event.file_sha256}
@@ -320,7 +318,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     try:
         with snapshot(engine) as session:
             if number_of_events(session):
-                raise BackupError(NOT_EMPTY)
+                raise NotEmpty
         secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
         target = open_files(settings, engine)
         for sha256 in sorted(wanted.difference(missing)):
@@ -331,8 +329,6 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
                 replace_secret(session, secret, datetime.now(UTC))
             else:
                 note_secret(session, secret)
-    except NotEmpty as problem:
-        raise BackupError(str(problem)) from None
     except OSError as error:
         raise BackupError(
             f"a file cannot be stored in ARB_STATE_DIR: {error.strerror or type(error).__name__}"

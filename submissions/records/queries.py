@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from sqlalchemy import Engine, Select, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from arb.core.judge_info import NAME_LENGTH, JudgeInfo
 from leaderboard.board.board import ScoredRecord
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission, snapshot
+from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission
 from submissions.records.event_log import (
     DECLARED,
     FIGURE_KINDS,
@@ -27,7 +27,7 @@ from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, f
 
 SCORES_AT_ONCE = 500
 POLICY: Final = "strict"
-"""The policy that every submission is scored with."""
+"""The policy that every submission is scored with, so no query asks for it."""
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
@@ -93,14 +93,11 @@ def counted_submissions(
     return moments
 
 
-def unscored_submissions(engine: Engine, suite: str, label_version: str) -> Sequence[Submission]:
-    """The submissions of a suite that have no score under a label version, in the order they came."""
-    scored = select(ScoreRow.submission_id).where(
-        ScoreRow.label_version == label_version, ScoreRow.policy == POLICY
-    )
+def unscored_submissions(session: Session, suite: str, label_version: str) -> Sequence[Submission]:
+    """Return the submissions of a suite without a score under a label version, in the order they came."""
+    scored = select(ScoreRow.submission_id).where(ScoreRow.label_version == label_version)
     waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
-    with snapshot(engine) as session:
-        return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
+    return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
 
 
 @dataclass(frozen=True)
@@ -204,7 +201,7 @@ def score_lines(session: Session, suite: str, label_version: str | None = None) 
         .join(Submission)
         .join(JudgeRow)
         .join(Account)
-        .where(Submission.suite == suite, ScoreRow.policy == POLICY)
+        .where(Submission.suite == suite)
         .order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
     )
     if label_version is not None:
@@ -241,13 +238,8 @@ def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
 
 def find_score(session: Session, submission_id: str, label_version: str) -> ScoreRow | None:
     """The score of a submission under a label version."""
-    return session.scalar(
-        select(ScoreRow).where(
-            ScoreRow.submission_id == submission_id,
-            ScoreRow.label_version == label_version,
-            ScoreRow.policy == POLICY,
-        )
-    )
+    of_submission = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
+    return session.scalar(of_submission.where(ScoreRow.label_version == label_version))
 
 
 def has_score(session: Session, submission_id: str) -> bool:
@@ -278,7 +270,7 @@ def versions_scored(session: Session, suite: str) -> list[str]:
 
 def _label_versions(suite: str) -> Select[tuple[str]]:
     of_suite = select(ScoreRow.label_version).join(Submission).where(Submission.suite == suite)
-    return of_suite.where(ScoreRow.policy == POLICY).group_by(ScoreRow.label_version)
+    return of_suite.group_by(ScoreRow.label_version)
 
 
 def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:

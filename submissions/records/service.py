@@ -40,8 +40,7 @@ class RecordsService:
 
     @cached_property
     def leak(self) -> LeakBudget:
-        app = self._app
-        return LeakBudget(app.engine, app.suite, app.disclosure_policy, app.clock)
+        return LeakBudget(self._app)
 
     def submission(self, submission_id: str, actor: Actor) -> SubmissionView:
         """What the owner of a submission, or a maintainer, may see of it.

@@ -199,8 +199,8 @@ def score_unscored(app: SubmissionsApp, labels: LabelSet) -> int:
     board. One that was given back counts again, and waits if its account has no file left. Held, rejected
     and withdrawn ones are left alone.
     """
-    waiting = unscored_submissions(app.engine, app.suite.name, labels.version)
     with snapshot(app.engine) as session:
+        waiting = unscored_submissions(session, app.suite.name, labels.version)
         statuses = current_statuses(session)
     scored = 0
     for submission in waiting:
