@@ -18,8 +18,8 @@ from submissions.intake.accounts import Actor, age_problem
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload, read_upload
 from submissions.moderation.overview import reasons_to_hold
-from submissions.records.database import snapshot
-from submissions.records.queries import POLICY, RecordedSubmission, current_statuses, recorded_submission
+from submissions.records.database import Submission
+from submissions.records.queries import POLICY
 from submissions.scoring import scorer
 
 if TYPE_CHECKING:
@@ -93,28 +93,20 @@ class IntakeService:
         reasons = ()
         if not app.suite.labels_are_public:
             reasons = reasons_to_hold(upload.check.aligned, app.suite.split("test"), app.suite.rules)
-        recorded = scorer.record_submission(app, upload, declaration, labels.version, reasons)
-        return app.records.view(self._score_now(recorded, upload, labels), actor)
+        submission, is_new = scorer.record_submission(app, upload, declaration, labels.version, reasons)
+        self._score_now(submission, upload, labels)
+        return app.records.submission(submission.id, actor, is_new)
 
-    def _score_now(
-        self, recorded: RecordedSubmission, upload: Upload, labels: LabelSet
-    ) -> RecordedSubmission:
+    def _score_now(self, submission: Submission, upload: Upload, labels: LabelSet) -> None:
         """Score unless it is held or has its score; a fault of ours gives the file back to its account."""
-        is_scored = recorded.score is not None and recorded.score.label_version == labels.version
-        if is_scored or recorded.status.is_held or recorded.status.is_rejected:
-            return recorded
-        app, submission = self._app, recorded.submission
         try:
-            scorer.record_score(app, submission, upload.check.aligned, labels)
+            scorer.record_score(self._app, submission, upload.check.aligned, labels)
         except DatabaseAway:
             self._finish_later()
             raise
         except Exception:
-            scorer.refund_submission(app, submission.id, "scoring failed on our side")
+            scorer.refund_submission(self._app, submission.id, "scoring failed on our side")
             raise
-        with snapshot(app.engine) as session:
-            found = recorded_submission(session, submission, current_statuses(session), labels.version)
-        return replace(found, is_new=recorded.is_new)
 
     def finish_scoring(self) -> int:
         """Score every recorded submission that has no score under these labels; return how many were scored.

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +20,8 @@ from submissions.records.event_log import (
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
     events_after,
-    events_of_submission,
 )
-from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
+from submissions.records.statuses import SubmissionStatuses, fold_statuses
 
 SCORES_AT_ONCE = 500
 POLICY: Final = "strict"
@@ -100,49 +98,16 @@ def unscored_submissions(session: Session, suite: str, label_version: str) -> Se
     return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
 
 
-@dataclass(frozen=True)
-class RecordedSubmission:
-    """A submission at one moment of the records.
-
-    ``last`` is the sequence of the newest event about it. Its figures may be shown once all events up to
-    ``figures_through`` are durable. ``judge`` is the name that its judge has at that moment.
-    """
-
-    submission: Submission
-    submitted: Event
-    last: int
-    figures_through: int
-    judge: str
-    status: SubmissionStatus
-    score: ScoreRow | None
-    public_score: ScoreRow | None = None
-    """The score that its owner may see where labels are private (`disclosure_history`)."""
-    is_new: bool = False
+def scores_of(session: Session, submission_id: str) -> Sequence[ScoreRow]:
+    """Return all scores of a submission, oldest first."""
+    wanted = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
+    return session.scalars(wanted.order_by(ScoreRow.id)).all()
 
 
-def recorded_submission(
-    session: Session, submission: Submission, statuses: SubmissionStatuses, label_version: str | None
-) -> RecordedSubmission:
-    """A submission at the session's moment, with its score under a label version or else its newest one."""
-    events = events_of_submission(session, submission.id)
-    body = events[0].body
-    newest_first = (
-        select(ScoreRow).where(ScoreRow.submission_id == submission.id).order_by(ScoreRow.id.desc())
-    )
-    scores = session.scalars(newest_first).all()
-    of_version = (score for score in scores if score.label_version == label_version)
-    public_score = current_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
-    first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
-    return RecordedSubmission(
-        submission,
-        events[0],
-        events[-1].sequence,
-        max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS)),
-        statuses.name_of(body["account"], body["judge"]),
-        statuses.of(submission.id),
-        next(of_version, scores[0] if scores else None),
-        public_score,
-    )
+def public_score(session: Session, submission_id: str, statuses: SubmissionStatuses) -> ScoreRow | None:
+    """Return the score of a submission that its owner may see if labels are private."""
+    history = disclosure_history(scores_of(session, submission_id), statuses, submission_id)
+    return current_score(history, statuses)
 
 
 def disclosure_history(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,13 @@ from submissions.errors import PermissionDenied
 from submissions.intake.accounts import AccountQuota, Actor, is_same_name
 from submissions.intake.receipts import SubmissionView, receipt_of
 from submissions.privacy.leak_budget import LeakBudget, quota_of
-from submissions.records.database import snapshot
+from submissions.records.database import Event, snapshot
+from submissions.records.event_log import FIGURE_KINDS, events_of_submission
 from submissions.records.queries import (
-    RecordedSubmission,
     current_statuses,
     find_submission,
-    recorded_submission,
+    public_score,
+    scores_of,
 )
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
@@ -42,40 +43,46 @@ class RecordsService:
     def leak(self) -> LeakBudget:
         return LeakBudget(self._app)
 
-    def submission(self, submission_id: str, actor: Actor) -> SubmissionView:
-        """What the owner of a submission, or a maintainer, may see of it.
+    def submission(self, submission_id: str, actor: Actor, is_new: bool = False) -> SubmissionView:
+        """Return what the owner of a submission, or a maintainer, may see of it now.
 
-        Raises KeyError where there is no such submission, PermissionDenied for anybody else.
+        It does not wait until the events are durable, and shows no figures before: if the events were lost,
+        nobody would have been charged for them. ``is_new`` is what the receipt says.
+
+        Raises:
+            KeyError: There is no such submission.
+            PermissionDenied: The actor is somebody else.
         """
-        version = self._app.label_version
-        with snapshot(self._app.engine) as session:
-            submission = find_submission(session, self._app.suite.name, submission_id)
+        app, policy, version = self._app, self._app.disclosure_policy, self._app.label_version
+        with snapshot(app.engine) as session:
+            submission = find_submission(session, app.suite.name, submission_id)
             if submission is None:
                 raise KeyError(submission_id)
-            if not (actor.is_maintainer or is_same_name(submission.judge.account.name, actor.name)):
+            account = submission.judge.account.name
+            if not (actor.is_maintainer or is_same_name(account, actor.name)):
                 raise PermissionDenied("only its owner and maintainers may see this submission")
-            found = recorded_submission(session, submission, current_statuses(session), version)
-        return self.view(found, actor)
-
-    def view(self, found: RecordedSubmission, actor: Actor) -> SubmissionView:
-        """Return what an actor may see of a submission now, without waiting until its events are durable.
-
-        Figures are not shown before: if the events were lost, nobody would have been charged for them.
-        """
-        app, policy = self._app, self._app.disclosure_policy
-        audience = "maintainer" if actor.is_maintainer else "owner"
+            statuses = current_statuses(session)
+            events = events_of_submission(session, submission_id)
+            newest_first = scores_of(session, submission_id)[::-1]
+            shown = public_score(session, submission_id, statuses)
+        status = statuses.of(submission_id)
+        of_version = (score for score in newest_first if score.label_version == version)
+        exact = next(of_version, newest_first[0] if newest_first else None)
         is_exact = actor.is_maintainer or app.suite.labels_are_public
-        score = found.score if is_exact else found.public_score
-        is_durable = app.durability.wait(found.last, 0.0)
-        may_be_seen = not found.status.is_held and app.durability.wait(found.figures_through, 0.0)
-        status = "waiting" if not is_durable else "held" if found.status.is_held else "accepted"
+        score = exact if is_exact else shown
+        is_durable = app.durability.wait(events[-1].sequence, 0.0)
+        may_be_seen = not status.is_held and app.durability.wait(_figures_through(events), 0.0)
+        word = "waiting" if not is_durable else "held" if status.is_held else "accepted"
+        report = None
+        if score is not None and may_be_seen:
+            report = policy.report(score, "maintainer" if actor.is_maintainer else "owner")
         return SubmissionView(
-            receipt=receipt_of(found.submitted, found.is_new, status, app.signer),
-            judge=found.judge,
-            status=found.status,
-            report=policy.report(score, audience) if score and may_be_seen else None,
-            appears_at=policy.appears_at(found.status.published_at),
-            are_figures_withdrawn=found.score is not None and score is None,
+            receipt=receipt_of(events[0], is_new, word, app.signer),
+            judge=statuses.name_of(account, submission.judge.name),
+            status=status,
+            report=report,
+            appears_at=policy.appears_at(status.published_at),
+            are_figures_withdrawn=exact is not None and score is None,
         )
 
     def quota(self, account: str) -> AccountQuota | None:
@@ -138,3 +145,9 @@ class RecordsService:
         if submission is None:
             raise KeyError(submission_id)
         return read_stored_verdicts(self._app, submission.file_sha256, submission.split)
+
+
+def _figures_through(events: Sequence[Event]) -> int:
+    """Return the event up to which all have to be durable before a submission's figures may be shown."""
+    first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
+    return max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS))

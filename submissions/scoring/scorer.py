@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,11 +26,9 @@ from submissions.records.database import Account, JudgeRow, Submission, snapshot
 from submissions.records.event_log import DECLARED, add_event, events_of_submission, lock_event_log
 from submissions.records.queries import (
     POLICY,
-    RecordedSubmission,
     current_statuses,
     find_score,
     has_score,
-    recorded_submission,
     unscored_submissions,
 )
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
@@ -54,8 +51,8 @@ def record_submission(
     declaration: JudgeInfo,
     label_version: str,
     reasons_to_hold: Sequence[str] = (),
-) -> RecordedSubmission:
-    """Return the record of a judge's test file, and make it unless it is there.
+) -> tuple[Submission, bool]:
+    """Return the submission of a judge's test file, and whether it is new; record it unless it is there.
 
     Limits are counted in the same transaction.
 
@@ -69,21 +66,19 @@ def record_submission(
         judge = found.first_name_of(account, declaration.judge)
         existing = _existing(session, suite, account, judge, upload)
         if existing is not None and not _waits_for_quota(existing, found):
-            return recorded_submission(session, existing, found, label_version)
+            return existing, False
         now = app.clock()
         _require_quota(app, session, account, found, now)
         if existing is not None:
             _count(session, existing.id, now)
-            return recorded_submission(session, existing, current_statuses(session), label_version)
+            return existing, False
         body = submission_body(suite, upload, declaration, judge, label_version)
         body["submission_id"] = _free_id(session, body)
         add_event(session, "submitted", account, now, body)
         if reasons_to_hold:
             held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
             add_event(session, "held", THE_SERVER, now, held)
-        submission = session.get_one(Submission, body["submission_id"])
-        found = current_statuses(session)
-        return replace(recorded_submission(session, submission, found, label_version), is_new=True)
+        return session.get_one(Submission, body["submission_id"]), True
 
 
 def _require_quota(
@@ -105,12 +100,16 @@ def record_score(
     False if the submission is held, was rejected, or was given back: nobody may see figures that were not
     charged for, and a maintainer may have decided since the file was read.
     """
+    with snapshot(app.engine) as session:
+        if find_score(session, submission.id, labels.version) is not None:
+            return True
+        if not _may_be_scored(session, submission.id):
+            return False
     body = {"submission_id": submission.id, **score_of(verdicts, labels, app.half_key)}
     try:
         with transaction(app.engine) as session:
             lock_event_log(session)
-            status = fold_statuses(events_of_submission(session, submission.id)).of(submission.id)
-            if status.is_held or status.is_rejected or status.is_refunded:
+            if not _may_be_scored(session, submission.id):
                 return False
             add_event(session, "scored", submission.judge.account.name, app.clock(), body)
     except IntegrityError:
@@ -119,6 +118,11 @@ def record_score(
                 raise
         logger.info("submission %s was scored by another process at the same time", submission.id)
     return True
+
+
+def _may_be_scored(session: Session, submission_id: str) -> bool:
+    status = fold_statuses(events_of_submission(session, submission_id)).of(submission_id)
+    return not (status.is_held or status.is_rejected or status.is_refunded)
 
 
 def refund_submission(app: SubmissionsApp, submission_id: str, reason: str) -> None:
@@ -212,9 +216,6 @@ def score_unscored(app: SubmissionsApp, labels: LabelSet) -> int:
 
 def _score_stored_file(app: SubmissionsApp, submission: Submission, labels: LabelSet) -> bool:
     """Score one recorded submission from its stored file; return whether that was possible."""
-    with snapshot(app.engine) as session:
-        if find_score(session, submission.id, labels.version) is not None:
-            return True  # another process was here first
     try:
         checked = check_stored_file(app, submission.file_sha256, submission.split)
     except (OSError, ValueError):

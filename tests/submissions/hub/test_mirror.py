@@ -12,7 +12,7 @@ from submissions.app import SubmissionsApp
 from submissions.hub.records_copy import next_batch
 from submissions.hub.repository import EventFile, event_file_of, file_path
 from submissions.intake.accounts import Actor
-from tests.submissions.hub.conftest import RECORDS
+from tests.submissions.hub.conftest import COMMIT, RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, send_at_once, titles
 from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
@@ -43,7 +43,6 @@ def test_a_batch_is_bounded_in_records_and_bytes(two_submissions, monkeypatch):
 
 
 ADA = Actor("Ada")
-COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 
 
 def assert_no_record_is_without_its_file(hub) -> None:

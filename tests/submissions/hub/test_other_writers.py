@@ -12,13 +12,12 @@ from submissions.hub.mirror import DIVERGED, REPLACED
 from submissions.hub.records_copy import STARTS
 from submissions.hub.repository import WRITER, EventFile, to_lines
 from submissions.intake.accounts import Actor
-from tests.submissions.hub.conftest import RECORDS
+from tests.submissions.hub.conftest import COMMIT, RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, titles
 from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
 
 ADA = Actor("Ada")
-COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 
 
 def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, opened, tmp_path):
