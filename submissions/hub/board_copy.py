@@ -9,6 +9,7 @@ import json
 import logging
 import threading
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from arb.core.files import atomic_write
@@ -25,29 +26,15 @@ logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0
 SECONDS_AFTER_FAILURE: Final = 60.0
 
-CARD: Final = """---
-pretty_name: {name}
-tags:
-- leaderboard
-configs:
-- config_name: board
-  data_files: board.csv
----
-
-# Leaderboard of {title}
-
-A copy of the leaderboard of judges, kept by the Space that takes submissions; every commit is a board.
-
-- `board.json`: rows, figures, intervals, ranks, and `digest`, the SHA-256 of everything else in it.
-- `board.csv`: a line for each row and label, the same figures as fractions.
-"""
+CARD: Final = Path(__file__).with_name("board_card.md")
+"""The repository's page: a template with the name as a string of YAML, and the title."""
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
     """The board as files: nothing that the Space does not serve to anyone. ``title`` is the suite's."""
     name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a string of YAML too
     return {
-        "README.md": CARD.format(name=name, title=title).encode(),
+        "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),
         "board.csv": board_to_csv(board).encode(),
         "board.json": board.to_bytes(),
     }
