@@ -25,12 +25,11 @@ from submissions.hub.repository import (
     RecordsRepository,
     file_path,
     read_lines,
-    to_lines,
     writer_file,
 )
 from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
 from submissions.records.database import Commit, Event, snapshot, transaction
-from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log
+from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log, to_lines
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
 from submissions.records.secret_check import (

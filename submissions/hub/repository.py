@@ -14,7 +14,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -212,10 +212,6 @@ def in_order(files: Iterable[EventFile]) -> tuple[EventFile, ...]:
 
 def file_path(sha256: str) -> str:
     return f"files/{sha256[:2]}/{sha256}"
-
-
-def to_lines(events: Sequence[Event]) -> bytes:
-    return b"".join(event.line() + b"\n" for event in events)
 
 
 def read_lines(content: bytes, file: EventFile) -> list[Event]:

@@ -166,10 +166,24 @@ def row_cost(rules: SuiteRules) -> float:
     return finer + _rho(cell_noise(rules))
 
 
+def _times(number: float, cost: float) -> float:
+    """Return the cost of a number of things; 0 for none of them, even if one has no bound."""
+    return number * cost if number else 0.0
+
+
 def account_budget(rules: SuiteRules) -> float:
-    """What an account may be shown in a year, in rho."""
-    files = rules.files_a_year * file_cost(rules) if rules.files_a_year else 0.0
-    return files + (rules.public_rows_a_year * row_cost(rules) if rules.public_rows_a_year else 0.0)
+    """Return what an account may be shown in a year, in rho."""
+    return _times(rules.files_a_year, file_cost(rules)) + _times(rules.public_rows_a_year, row_cost(rules))
+
+
+def common_budget(rules: SuiteRules) -> float:
+    """Return what all accounts together may be shown in a year, in rho."""
+    return _times(rules.accounts_a_year, account_budget(rules))
+
+
+def strangers_budget(rules: SuiteRules) -> float:
+    """Return what all accounts that no maintainer confirmed may be shown in a year, in rho."""
+    return _times(1 - rules.reserved_share, common_budget(rules))
 
 
 class Charge(NamedTuple):
@@ -210,16 +224,6 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
         if sum(later.rho for later in inside[place:]) + cost <= budget + _ROUNDING:
             return charge.at + YEAR
     return datetime.max.replace(tzinfo=now.tzinfo)
-
-
-def common_budget(rules: SuiteRules) -> float:
-    """Return what all accounts together may be shown in a year, in rho."""
-    return rules.accounts_a_year * account_budget(rules) if rules.accounts_a_year else 0.0
-
-
-def strangers_budget(rules: SuiteRules) -> float:
-    """Return what all accounts that no maintainer confirmed may be shown in a year, in rho."""
-    return (1 - rules.reserved_share) * common_budget(rules) if rules.reserved_share < 1 else 0.0
 
 
 class FitsFrom(NamedTuple):

@@ -199,6 +199,11 @@ def parse_event(line: bytes) -> Event:
     return event
 
 
+def to_lines(events: Iterable[Event]) -> bytes:
+    """Return events as lines of canonical JSON, for copies that are not public."""
+    return b"".join(event.line() + b"\n" for event in events)
+
+
 def check_event_log(events: Sequence[Event]) -> list[str]:
     """Every problem of a whole log, from event 1; empty when it is as it was written."""
     problems, previous = [], NO_HASH

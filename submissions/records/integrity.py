@@ -59,6 +59,7 @@ from submissions.records.event_log import (
     number_of_events,
     parse_event,
     restore_events,
+    to_lines,
 )
 from submissions.records.files import FileStore, open_files
 from submissions.records.secret_check import known_secret, note_secret, replace_secret
@@ -368,7 +369,7 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
         service.secret  # noqa: B018 - noted with the records at first use
     with snapshot(service.engine) as session:
         events, known = events_after(session), known_secret(session)
-    atomic_write(folder / RECORDS, b"".join(event.line() + b"\n" for event in events))
+    atomic_write(folder / RECORDS, to_lines(events))
     names_secret = known is not None and known.check_value is not None
     if names_secret:
         atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")

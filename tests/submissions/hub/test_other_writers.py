@@ -10,8 +10,9 @@ from submissions.errors import SubmissionError
 from submissions.hub.lease import open_lease
 from submissions.hub.mirror import DIVERGED, REPLACED
 from submissions.hub.records_copy import STARTS
-from submissions.hub.repository import WRITER, EventFile, to_lines
+from submissions.hub.repository import WRITER, EventFile
 from submissions.intake.accounts import Actor
+from submissions.records.event_log import to_lines
 from tests.submissions.hub.conftest import COMMIT, RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, titles
 from tests.support.submissions import send, verdicts
