@@ -31,7 +31,7 @@ CARD: Final = Path(__file__).with_name("board_card.md")
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
-    """The board as files: nothing that the Space does not serve to anyone. ``title`` is the suite's."""
+    """Return the board as files, with nothing that the Space does not serve to anyone."""
     name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a string of YAML too
     return {
         "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),
@@ -63,7 +63,7 @@ class BoardCopy:
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
     def _pause(self, seconds: float) -> None:
-        """Pause until the end of the server at most."""
+        """Pause between attempts; the end of the server cuts it short."""
         if self._stop.wait(seconds):
             raise Stopping
 

@@ -68,7 +68,7 @@ FAILURES_THAT_COUNT: Final = 3
 
 
 class HubSync:
-    """Durability by commits. Safe for threads; ``start`` begins, ``close`` ends, as does ``stop``."""
+    """Durability by commits. Safe for threads; `start` begins, and `close` or the event ``stop`` ends."""
 
     def __init__(self, app: SubmissionsApp, records_copy: RecordsCopy, stop: threading.Event) -> None:
         self._engine, self._copy, self._stop = app.engine, records_copy, stop
@@ -90,7 +90,7 @@ class HubSync:
         self._thread = threading.Thread(target=self._run, name="records to the Hub", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> None:
-        """Begin; returns once the records are restored, or it is known that this takes longer."""
+        """Begin; return once the records are restored, or it is known that this takes longer."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(
@@ -98,7 +98,7 @@ class HubSync:
             )
 
     def when_open(self, call: Callable[[], object]) -> None:
-        """Call once records may be added: now, or by the thread as soon as they may."""
+        """Make a call once records may be added: now, or in the thread as soon as they may."""
         with self._changed:
             if self.closed is not None:
                 self._when_open = call
@@ -107,14 +107,14 @@ class HubSync:
 
     @property
     def closed(self) -> str | None:
-        """Why no record may be added now, in words that anyone may read; None where one may."""
+        """Why no record may be added now, in words that anyone may read; None if one may."""
         if self.ended or self._is_restored or self._is_authority:
             return self.ended
         return HUB_SILENT if self._is_failing else RESTORING
 
     @property
     def message(self) -> str | None:
-        """A sentence for pages while records wait for the Hub; None where none do."""
+        """A sentence for pages while records wait for the Hub; None if none do."""
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
         some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
@@ -123,7 +123,7 @@ class HubSync:
         return f"{some} to be saved on the Hub."
 
     def waiting(self) -> int:
-        """How many records are not on the Hub yet."""
+        """Return how many records are not on the Hub yet."""
         with snapshot(self._engine) as session:
             return max(0, number_of_events(session) - committed_through(session))
 
@@ -156,7 +156,7 @@ class HubSync:
         return through
 
     def close(self, timeout_s: float = 20.0) -> None:
-        """Commit what waits, as far as that is possible in the time, and end."""
+        """Commit what waits, as far as the time allows, and end."""
         deadline = time.monotonic() + timeout_s
         self._wake.set()
         with self._changed:
@@ -196,7 +196,7 @@ class HubSync:
             self._lease.release()
 
     def _work(self) -> None:
-        """Restore where that is left to do, commit all that waits."""
+        """Restore the records if that is left to do, and commit all that wait."""
         if self._stop.is_set():
             raise Stopping
         self._holds_lease = self._lease.acquire()
