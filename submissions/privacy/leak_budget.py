@@ -57,15 +57,9 @@ from submissions.privacy.disclosure import (
     benchmark_cell,
     cell_noise,
 )
+from submissions.records import queries
 from submissions.records.database import ScoreRow, snapshot
 from submissions.records.event_log import number_of_events
-from submissions.records.queries import (
-    counted_submissions,
-    current_statuses,
-    disclosure_histories,
-    owned_submissions,
-    scores_by_id,
-)
 from submissions.records.statuses import SubmissionStatuses
 
 if TYPE_CHECKING:
@@ -198,7 +192,7 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
     rules, charges = suite.rules, []
-    for name, came, *owner in owned_submissions(session, suite.name):
+    for name, came, *owner in queries.owned_submissions(session, suite.name):
         status = found.of(name)
         if (at := found.charged_at(name, came)) is not None:
             charges.append(Charge(at, *owner, file_cost(rules)))
@@ -254,7 +248,7 @@ def quota_of(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime
 ) -> AccountQuota:
     """What is left to an account: by number of files, and where labels are private by what they reveal."""
-    came = counted_submissions(session, suite.name, account, found)
+    came = queries.counted_submissions(session, suite.name, account, found)
     left = remaining_quota(came, suite.rules, now)
     if suite.labels_are_public:
         return left
@@ -317,9 +311,9 @@ class LeakBudget:
             return self._cached[1]
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
-        found, now = current_statuses(session), self._policy.round(self._app.clock())
+        found, now = queries.current_statuses(session), self._policy.round(self._app.clock())
         seen: list[tuple[int, Audience]] = []
-        for history in disclosure_histories(session, self._app.suite.name, found):
+        for history in queries.disclosure_histories(session, self._app.suite.name, found):
             later = [at for _, at in history[1:]]
             published_at = found.of(history[0][0].submission_id).published_at
             is_public = published_at is not None and self._policy.round(published_at) < now
@@ -331,7 +325,7 @@ class LeakBudget:
         for score_id, audience in seen:
             if (score_id, audience) not in self._seen:
                 unseen[score_id].append(audience)
-        for score in scores_by_id(session, list(unseen)):
+        for score in queries.scores_by_id(session, list(unseen)):
             for audience in unseen[score.id]:
                 self._seen[score.id, audience] = tuple(self._disclosures_of(score, audience))
         for key in seen:

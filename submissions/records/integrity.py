@@ -40,6 +40,7 @@ from submissions.privacy.server_secret import (
     SecretUnavailable,
     ServerSecret,
 )
+from submissions.records import event_log
 from submissions.records.database import (
     Account,
     Event,
@@ -50,16 +51,6 @@ from submissions.records.database import (
     open_database,
     snapshot,
     transaction,
-)
-from submissions.records.event_log import (
-    EventLogBroken,
-    NotEmpty,
-    check_event_log,
-    events_after,
-    number_of_events,
-    parse_event,
-    restore_events,
-    to_lines,
 )
 from submissions.records.files import FileStore, open_files
 from submissions.records.secret_check import known_secret, note_secret, replace_secret
@@ -91,14 +82,14 @@ class Verification:
 def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None) -> Verification:
     """Check everything; changes nothing. Raises SecretRefused."""
     with snapshot(service.engine) as session:
-        events = events_after(session)
+        events = event_log.events_after(session)
     submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
     scored = [event for event in events if event.kind == "scored"]
     found = fold_statuses(events)
     retired = set() if service.suite.labels_are_public else found.retired_versions
     unreadable, file_problems = _unreadable_files(service, events)
     labels, absent = _label_sets(service, scored, retired)
-    problems = [*check_event_log(events), *_duplicates(events), *file_problems, *absent]
+    problems = [*event_log.check_event_log(events), *_duplicates(events), *file_problems, *absent]
     to_check = [event for event in scored if event.body["label_version"] in labels]
     for place, event in enumerate(to_check, start=1):
         progress(place, len(to_check))
@@ -228,7 +219,7 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
     restored = open_database("sqlite://")
     try:
         with transaction(restored) as session:
-            restore_events(session, events)
+            event_log.restore_events(session, events)
     except (ValueError, IntegrityError):
         return []  # the log is broken, or has something twice: these problems are named already
     with snapshot(service.engine) as used, snapshot(restored) as made:
@@ -305,7 +296,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     """
     events, known = _read_records(folder), _read_secret_check(folder)
     wanted = {event.file_sha256 for event in events if event.file_sha256}
-    source, missing, problems = FileStore(folder / FILES), [], check_event_log(events)
+    source, missing, problems = FileStore(folder / FILES), [], event_log.check_event_log(events)
     for sha256 in sorted(wanted):
         try:
             source.read(sha256)
@@ -318,14 +309,14 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     engine = open_database(settings.records_url())
     try:
         with snapshot(engine) as session:
-            if number_of_events(session):
-                raise NotEmpty
+            if event_log.number_of_events(session):
+                raise event_log.NotEmpty
         secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
         target = open_files(settings, engine)
         for sha256 in sorted(wanted.difference(missing)):
             target.keep(source.read(sha256))
         with transaction(engine) as session:
-            number = restore_events(session, events)
+            number = event_log.restore_events(session, events)
             if new_secret:
                 replace_secret(session, secret, datetime.now(UTC))
             else:
@@ -368,8 +359,8 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
     with suppress(SecretUnavailable, SecretRefused):
         service.secret  # noqa: B018 - noted with the records at first use
     with snapshot(service.engine) as session:
-        events, known = events_after(session), known_secret(session)
-    atomic_write(folder / RECORDS, to_lines(events))
+        events, known = event_log.events_after(session), known_secret(session)
+    atomic_write(folder / RECORDS, event_log.to_lines(events))
     names_secret = known is not None and known.check_value is not None
     if names_secret:
         atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
@@ -410,8 +401,8 @@ def _read_records(folder: Path) -> list[Event]:
     events, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:
-            events.append(parse_event(line))
-        except EventLogBroken as problem:
+            events.append(event_log.parse_event(line))
+        except event_log.EventLogBroken as problem:
             problems.append(f"{RECORDS}, line {number}: {problem}")
     if problems:
         raise BackupError(_together(problems))

@@ -13,14 +13,9 @@ from submissions.errors import PermissionDenied
 from submissions.intake.accounts import AccountQuota, Actor, is_same_name
 from submissions.intake.receipts import SubmissionView, receipt_of
 from submissions.privacy.leak_budget import LeakBudget, quota_of
+from submissions.records import queries
 from submissions.records.database import Event, snapshot
 from submissions.records.event_log import FIGURE_KINDS, events_of_submission
-from submissions.records.queries import (
-    current_statuses,
-    find_submission,
-    public_score,
-    scores_of,
-)
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
 
@@ -55,16 +50,16 @@ class RecordsService:
         """
         app, policy, version = self._app, self._app.disclosure_policy, self._app.label_version
         with snapshot(app.engine) as session:
-            submission = find_submission(session, app.suite.name, submission_id)
+            submission = queries.find_submission(session, app.suite.name, submission_id)
             if submission is None:
                 raise KeyError(submission_id)
             account = submission.judge.account.name
             if not (actor.is_maintainer or is_same_name(account, actor.name)):
                 raise PermissionDenied("only its owner and maintainers may see this submission")
-            statuses = current_statuses(session)
+            statuses = queries.current_statuses(session)
             events = events_of_submission(session, submission_id)
-            newest_first = scores_of(session, submission_id)[::-1]
-            shown = public_score(session, submission_id, statuses)
+            newest_first = queries.scores_of(session, submission_id)[::-1]
+            shown = queries.public_score(session, submission_id, statuses)
         status = statuses.of(submission_id)
         of_version = (score for score in newest_first if score.label_version == version)
         exact = next(of_version, newest_first[0] if newest_first else None)
@@ -90,7 +85,7 @@ class RecordsService:
         if self._app.label_version is None:
             return None
         with snapshot(self._app.engine) as session:
-            statuses = current_statuses(session)
+            statuses = queries.current_statuses(session)
             return quota_of(session, self._app.suite, account, statuses, self._app.clock())
 
     @cached_property
@@ -141,7 +136,7 @@ class RecordsService:
 
     def _read_verdicts(self, submission_id: str) -> Predictions:
         with snapshot(self._app.engine) as session:
-            submission = find_submission(session, self._app.suite.name, submission_id)
+            submission = queries.find_submission(session, self._app.suite.name, submission_id)
         if submission is None:
             raise KeyError(submission_id)
         return read_stored_verdicts(self._app, submission.file_sha256, submission.split)

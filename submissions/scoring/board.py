@@ -22,18 +22,9 @@ from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
 from leaderboard.report import labels_by_task
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_in
+from submissions.records import queries
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import events_after
-from submissions.records.queries import (
-    current_score,
-    current_statuses,
-    disclosure_histories,
-    fullest_label_version,
-    score_lines,
-    scores_by_id,
-    state_of_board,
-    submissions_not_durable,
-)
 
 if TYPE_CHECKING:
     from submissions.app import SubmissionsApp
@@ -133,13 +124,13 @@ class BoardMaker:
         app = self._app
         if app.labels.is_older_than(events_after(session, kinds=["labels_published"])):
             app.forget_labels()  # another replica, or a command, published a set
-        version = app.label_version or fullest_label_version(session, app.suite.name)
-        return version, state_of_board(session), self.round(), self._not_durable(session)
+        version = app.label_version or queries.fullest_label_version(session, app.suite.name)
+        return version, queries.state_of_board(session), self.round(), self._not_durable(session)
 
     def _not_durable(self, session: Session) -> frozenset[str]:
         """Return the submissions that have no row yet, since their records could still be lost."""
         through = self._app.durability.through(session)
-        return frozenset() if through is None else submissions_not_durable(session, through)
+        return frozenset() if through is None else queries.submissions_not_durable(session, through)
 
     def __call__(self, session: Session, state: tuple, is_current: bool = True) -> Board:
         """Return the board of a label version, the first of ``state``, at the session's moment.
@@ -163,12 +154,13 @@ class BoardMaker:
 
         They are those of a label version, or of each submission the score that was shown to its owner.
         """
-        statuses, now, policy = current_statuses(session), self._app.clock(), self._app.disclosure_policy
+        statuses = queries.current_statuses(session)
+        policy, now = self._app.disclosure_policy, self._app.clock()
         if by_version:
-            scores = score_lines(session, self._app.suite.name, version or "")
+            scores = queries.score_lines(session, self._app.suite.name, version or "")
         else:
-            histories = disclosure_histories(session, self._app.suite.name, statuses)
-            scores = list(filter(None, (current_score(history, statuses) for history in histories)))
+            histories = queries.disclosure_histories(session, self._app.suite.name, statuses)
+            scores = list(filter(None, (queries.current_score(history, statuses) for history in histories)))
         waiting, keys = self._not_durable(session), {}
         for score in scores:
             status = statuses.of(score.submission_id)
@@ -176,7 +168,7 @@ class BoardMaker:
                 names = statuses.current_name(score.account), statuses.name_of(score.account, score.judge)
                 keys[score.id] = (status, *names)
         known = {score_id: made for score_id, made in self._made.items() if keys.get(score_id) == made[0]}
-        for score in scores_by_id(session, [score_id for score_id in keys if score_id not in known]):
+        for score in queries.scores_by_id(session, [score_id for score_id in keys if score_id not in known]):
             known[score.id] = keys[score.id], policy.board_record(score, statuses)
         self._made = known
         return [known[score_id][1] for score_id in keys]

@@ -22,15 +22,9 @@ from submissions.intake.accounts import limit_message
 from submissions.intake.upload import Upload
 from submissions.privacy.disclosure import digests_of, hidden_half, labels_of
 from submissions.privacy.leak_budget import quota_of
+from submissions.records import queries
 from submissions.records.database import Account, JudgeRow, Submission, snapshot, transaction
 from submissions.records.event_log import DECLARED, add_event, events_of_submission, lock_event_log
-from submissions.records.queries import (
-    POLICY,
-    current_statuses,
-    find_score,
-    has_score,
-    unscored_submissions,
-)
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
 from submissions.scoring.verdicts import check_stored_file
 
@@ -62,7 +56,7 @@ def record_submission(
     suite, account = app.suite.name, declaration.account
     with transaction(app.engine) as session:
         lock_event_log(session)
-        found = current_statuses(session)
+        found = queries.current_statuses(session)
         judge = found.first_name_of(account, declaration.judge)
         existing = _existing(session, suite, account, judge, upload)
         if existing is not None and not _waits_for_quota(existing, found):
@@ -101,7 +95,7 @@ def record_score(
     charged for, and a maintainer may have decided since the file was read.
     """
     with snapshot(app.engine) as session:
-        if find_score(session, submission.id, labels.version) is not None:
+        if queries.find_score(session, submission.id, labels.version) is not None:
             return True
         if not _may_be_scored(session, submission.id):
             return False
@@ -114,7 +108,7 @@ def record_score(
             add_event(session, "scored", submission.judge.account.name, app.clock(), body)
     except IntegrityError:
         with snapshot(app.engine) as session:
-            if find_score(session, submission.id, labels.version) is None:
+            if queries.find_score(session, submission.id, labels.version) is None:
                 raise
         logger.info("submission %s was scored by another process at the same time", submission.id)
     return True
@@ -129,7 +123,8 @@ def refund_submission(app: SubmissionsApp, submission_id: str, reason: str) -> N
     """Stop counting a submission towards the limits, unless its account may have seen figures of it."""
     with transaction(app.engine) as session:
         lock_event_log(session)
-        if not (has_score(session, submission_id) or current_statuses(session).of(submission_id).is_refunded):
+        status = queries.current_statuses(session).of(submission_id)
+        if not (status.is_refunded or queries.has_score(session, submission_id)):
             body = {"submission_id": submission_id, "reason": reason}
             add_event(session, "refunded", THE_SERVER, app.clock(), body)
 
@@ -204,8 +199,8 @@ def score_unscored(app: SubmissionsApp, labels: LabelSet) -> int:
     and withdrawn ones are left alone.
     """
     with snapshot(app.engine) as session:
-        waiting = unscored_submissions(session, app.suite.name, labels.version)
-        statuses = current_statuses(session)
+        waiting = queries.unscored_submissions(session, app.suite.name, labels.version)
+        statuses = queries.current_statuses(session)
     scored = 0
     for submission in waiting:
         status = statuses.of(submission.id)
@@ -245,7 +240,7 @@ def _count_again(app: SubmissionsApp, submission: Submission) -> None:
     """
     with transaction(app.engine) as session:
         lock_event_log(session)
-        found = current_statuses(session)
+        found = queries.current_statuses(session)
         if found.of(submission.id).is_refunded:
             now = app.clock()
             _require_quota(app, session, submission.judge.account.name, found, now)
@@ -259,7 +254,7 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
     """
     return {
         "label_version": labels.version,
-        "policy": POLICY,
+        "policy": queries.POLICY,
         "metric_version": METRIC_VERSION,
         **_figures(verdicts, labels),
         "counts_by_task": dict(counts_by_task(verdicts, labels)),
@@ -269,7 +264,7 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
 
 def _figures(aligned: Predictions, labels: LabelSet) -> dict:
     return {
-        "report": with_cost(score_report(aligned, labels, POLICY), aligned.cost_usd),
+        "report": with_cost(score_report(aligned, labels, queries.POLICY), aligned.cost_usd),
         "digests": digests_of(aligned, labels.trajectories),
     }
 
