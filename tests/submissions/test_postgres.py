@@ -21,8 +21,6 @@ from submissions.records.database import (
 from tests.support.submissions import declaration, send, verdicts
 from tests.support.waiting import eventually
 
-MOMENT = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)
-
 
 @pytest.fixture
 def url(postgres_url) -> str:
@@ -56,17 +54,6 @@ def test_of_services_that_open_a_new_database_at_once_one_stores_the_secrets_che
 def test_the_short_schemes_that_hosts_hand_out_are_understood(url, scheme):
     engine = open_database(url.replace("postgresql+psycopg", scheme))
     assert engine.dialect.driver == "psycopg"
-
-
-def test_a_snapshot_goes_on_seeing_the_moment_that_it_began_with(url):
-    engine = open_database(url)
-    with snapshot(engine) as reader:
-        assert reader.scalar(select(func.count(Account.id))) == 0
-        with transaction(engine) as writer:
-            writer.add(Account(name="Ada", created_at=MOMENT))
-        assert reader.scalar(select(func.count(Account.id))) == 0
-    with snapshot(engine) as reader:
-        assert reader.scalar(select(Account.created_at)) == MOMENT
 
 
 def test_the_board_is_the_same_bytes_as_from_sqlite(url, settings, tmp_path):

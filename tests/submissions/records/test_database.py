@@ -123,9 +123,9 @@ def test_a_transaction_that_fails_leaves_nothing(url):
         assert session.scalars(select(Account)).all() == []
 
 
-def test_reading_neither_waits_for_a_writer_nor_holds_one_up(url, monkeypatch):
+def test_reading_neither_waits_for_a_writer_nor_holds_one_up(database_url, monkeypatch):
     monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.2)
-    engine = open_database(url)
+    engine = open_database(database_url)
     with transaction(engine) as writer:
         writer.add(Account(name="Ada", created_at=NOON))
         writer.flush()
