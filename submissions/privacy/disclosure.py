@@ -32,7 +32,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import hypot, sqrt
 from statistics import NormalDist
 from typing import Any, Final, Literal, TypedDict
@@ -293,7 +293,8 @@ def _share_of(n: int, count: int, rows: int) -> int:
     return (2 * count * n + rows) // (2 * rows)
 
 
-EPOCH_YEAR = 2025
+EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
+"""The beginning of the first round."""
 
 
 @dataclass(frozen=True)
@@ -324,16 +325,19 @@ class DisclosurePolicy:
         at = status.published_at
         return at is not None and self.round(at) < self.round(now)
 
+    @property
+    def _round_length(self) -> timedelta:
+        return timedelta(days=max(1, self.suite.rules.round_days))
+
     def round(self, moment: datetime) -> int:
-        """The number of the round that a moment lies in; rows made public in it appear after its end."""
-        return (moment - _start(moment)) // timedelta(days=max(1, self.suite.rules.round_days))
+        """Return the number of the round of a moment; rows made public in it appear after its end."""
+        return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """When a row appears that was made public at a moment; None where there are no rounds."""
+        """Return when a row appears that was made public at a moment; None if there are no rounds."""
         if self.key is None or published_at is None:
             return None
-        days = max(1, self.suite.rules.round_days)
-        return _start(published_at) + (self.round(published_at) + 1) * timedelta(days=days)
+        return EPOCH + (self.round(published_at) + 1) * self._round_length
 
     def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
         """A submission as it stands on the board: from its score, status and name alone."""
@@ -352,10 +356,6 @@ class DisclosurePolicy:
             keeps_version=True,
             ranking=ranking,
         )
-
-
-def _start(moment: datetime) -> datetime:
-    return datetime(EPOCH_YEAR, 1, 1, tzinfo=moment.tzinfo)
 
 
 # The half that ranks is the default if labels are private: whatever figures say of the half that is shown,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from arb.core.cache import ByteCache
 from arb.core.predictions.table import Predictions
 from leaderboard.board.board import Board
 from submissions.errors import PermissionDenied
@@ -28,6 +27,7 @@ class RecordsService:
 
     def __init__(self, app: SubmissionsApp) -> None:
         self._app = app
+        self._verdict_cache = verdict_cache()
 
     def forget_secret(self) -> None:
         """Build the leak budget and the board again at their next use, with the secret of now."""
@@ -87,10 +87,6 @@ class RecordsService:
         with snapshot(self._app.engine) as session:
             statuses = queries.current_statuses(session)
             return quota_of(session, self._app.suite, account, statuses, self._app.clock())
-
-    @cached_property
-    def _verdict_cache(self) -> ByteCache[Predictions]:
-        return verdict_cache()
 
     @cached_property
     def _current(self) -> CurrentBoard:
