@@ -39,6 +39,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
+from arb.core.judge_info import JudgeInfo
 from arb.core.suite import Suite, SuiteRules, Trajectory
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import ScoredRecord
@@ -48,7 +49,8 @@ from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import Verdicts, verdicts_of
 from submissions.records.database import ScoreRow
-from submissions.records.queries import POLICY, scored_record
+from submissions.records.event_log import DECLARED
+from submissions.records.queries import POLICY
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
 OVERALL: Final = "overall"
@@ -340,22 +342,37 @@ class DisclosurePolicy:
         return EPOCH + (self.round(published_at) + 1) * self._round_length
 
     def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-        """A submission as it stands on the board: from its score, status and name alone."""
-        record = scored_record(score, found)
-        if self.key is None:
-            return record
-        # Without counts by task: ties come from the intervals, which hold the noise.
-        ranking = None
-        if half := score.halves.get("ranked"):
-            labels = self.ranking_report(half)["labels"]
-            ranking = {label: found["overall"] for label, found in labels.items() if found}
-        return replace(
-            record,
+        """Return a submission as it stands on the board, from its score, its status and its names now."""
+        submission, status = score.submission, found.of(score.submission.id)
+        account, judge = submission.judge.account.name, submission.judge.name
+        names = {"judge": found.name_of(account, judge), "account": found.current_name(account)}
+        declared = {name: getattr(submission, name) for name in DECLARED}
+        return ScoredRecord(
+            id=submission.id,
+            info=JudgeInfo(**names, **declared),
+            file_sha256=submission.file_sha256,
+            # To the microsecond: the earlier of two equal submissions ranks first.
+            submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
             report=self.report(score, "public"),
-            counts_by_task={},
-            keeps_version=True,
-            ranking=ranking,
+            counts_by_task=self._counts_by_task(score),
+            is_verified=status.is_verified,
+            is_label_exposed=status.is_label_exposed,
+            keeps_version=self.key is not None,
+            ranking=self._ranking(score),
         )
+
+    def _counts_by_task(self, score: ScoreRow) -> dict[str, Any]:
+        if self.key is not None:
+            return {}  # ties come from the intervals, which hold the noise
+        # As lists of lists they would take fifty times the memory.
+        return {label: n and np.array(n, dtype=np.int32) for label, n in score.counts_by_task.items()}
+
+    def _ranking(self, score: ScoreRow) -> dict[str, Any] | None:
+        half = score.halves.get("ranked")
+        if self.key is None or not half:
+            return None
+        labels = self.ranking_report(half)["labels"]
+        return {label: found["overall"] for label, found in labels.items() if found}
 
 
 # The half that ranks is the default if labels are private: whatever figures say of the half that is shown,

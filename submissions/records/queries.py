@@ -6,16 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, joinedload
 
-from arb.core.judge_info import NAME_LENGTH, JudgeInfo
-from leaderboard.board.board import ScoredRecord
+from arb.core.judge_info import NAME_LENGTH
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission
 from submissions.records.event_log import (
-    DECLARED,
     FIGURE_KINDS,
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
@@ -244,25 +241,3 @@ def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
         wanted = select(ScoreRow).where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
         yield from session.scalars(wanted.options(joinedload(ScoreRow.submission)))
         session.expunge_all()
-
-
-def scored_record(score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-    """A score as the board takes it, under the name that its judge has now."""
-    submission = score.submission
-    account, judge = submission.judge.account.name, submission.judge.name
-    status = found.of(submission.id)
-    declared = {name: getattr(submission, name) for name in DECLARED}
-    return ScoredRecord(
-        id=submission.id,
-        info=JudgeInfo(judge=found.name_of(account, judge), account=found.current_name(account), **declared),
-        file_sha256=submission.file_sha256,
-        # To the microsecond: the earlier of two equal submissions ranks first.
-        submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
-        report=score.report,
-        # As lists of lists they would take fifty times the memory.
-        counts_by_task={
-            label: found and np.array(found, dtype=np.int32) for label, found in score.counts_by_task.items()
-        },
-        is_verified=status.is_verified,
-        is_label_exposed=status.is_label_exposed,
-    )
