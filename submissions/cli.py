@@ -373,11 +373,11 @@ def as_maintainer(name: str) -> Actor:
 
 
 @contextmanager
-def ends_on(*refusals: type[Exception], code: int = 1) -> Iterator[None]:
-    """End the command with the message of a refusal, and an exit code."""
+def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
+    """End the command with the message of such an error, and an exit code."""
     try:
         yield
-    except refusals as problem:
+    except errors as problem:
         stop(str(problem), code)
 
 

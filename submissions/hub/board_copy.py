@@ -3,24 +3,20 @@
 It holds only what the Space serves to anyone.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from arb.core.files import atomic_write
 from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError, hub_of
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
+from submissions.app import SubmissionsApp
 from submissions.hub.lease import open_lease
 from submissions.hub.records_copy import Stopping
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0

@@ -3,13 +3,11 @@
 The service asks `HubSync` whether an event is durable. Its messages are safe for anyone to read.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlalchemy.orm import Session
 from tenacity import (
@@ -33,9 +31,7 @@ from submissions.hub.repository import EventFilesDamaged, HeadMoved, seconds_unt
 from submissions.privacy.server_secret import SecretChanged
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
+from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
@@ -70,16 +66,16 @@ FAILURES_THAT_COUNT: Final = 3
 class HubSync:
     """Durability by commits. Safe for threads; `start` begins, and `close` or the event ``stop`` ends."""
 
-    def __init__(self, app: SubmissionsApp, records_copy: RecordsCopy, stop: threading.Event) -> None:
+    def __init__(self, app: Resources, records_copy: RecordsCopy, stop: threading.Event) -> None:
         self._engine, self._copy, self._stop = app.engine, records_copy, stop
         self._lease = open_lease(app.engine, app.settings.state_dir, "records")
         # Nobody has to wait for the Hub's copy if the disk keeps records and files.
         self._disk_is_durable = app.settings.disk_is_lasting
         with app.snapshot() as session:
             is_empty = number_of_events(session) == 0
-        is_kept_here = self._disk_is_durable or bool(app.settings.database_url)
+        is_local = self._disk_is_durable or bool(app.settings.database_url)
         # Then the records are whole without the Hub, and may be added to while it is silent.
-        self._is_authority = is_kept_here and not is_empty
+        self._is_authority = is_local and not is_empty
         self._changed = threading.Condition()
         self._wake = threading.Event()
         self._is_restored = self._is_failing = self._holds_lease = False

@@ -3,15 +3,13 @@
 The table of commits says up to which record the Hub holds them all.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -38,9 +36,7 @@ from submissions.records.secret_check import (
     last_replacement,
     replace_secret,
 )
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
+from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 MOST_RECORDS: Final = 500
@@ -113,7 +109,7 @@ class RecordsCopy:
 
     def __init__(
         self,
-        app: SubmissionsApp,
+        app: Resources,
         repository: RecordsRepository,
         limiter: CommitRateLimiter,
         stop: threading.Event,

@@ -1,13 +1,10 @@
 """Taking prediction files in: check, dry run, submit, score."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from arb.core.judge_info import JudgeInfo
 from leaderboard.labels.labels import LabelSet
@@ -17,13 +14,13 @@ from submissions.errors import DatabaseAway, PermissionDenied, SubmissionError, 
 from submissions.intake.accounts import Actor, age_problem
 from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload, read_upload
+from submissions.moderation.actions import ModerationService
 from submissions.moderation.overview import reasons_to_hold
 from submissions.records.database import Submission
 from submissions.records.queries import POLICY
+from submissions.records.service import RecordsService
+from submissions.resources import Resources
 from submissions.scoring import scorer
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +28,10 @@ logger = logging.getLogger(__name__)
 class IntakeService:
     """Checks, records and scores the files of one suite. Safe for threads."""
 
-    def __init__(self, app: SubmissionsApp) -> None:
-        self._app = app
+    def __init__(
+        self, app: Resources, records: RecordsService, moderation: Callable[[], ModerationService]
+    ) -> None:
+        self._app, self._records, self._moderation = app, records, moderation
         self._lock = threading.Lock()
         self._finishing: threading.Thread | None = None
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
@@ -78,7 +77,7 @@ class IntakeService:
 
     def _submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor) -> SubmissionView:
         app = self._app
-        actor = app.moderation.identify(actor, for_good=True)
+        actor = self._moderation().identify(actor, for_good=True)
         declaration = replace(declaration, account=actor.name)
         labels = app.labels.test
         if labels is None or self.read_only_reason:
@@ -95,7 +94,7 @@ class IntakeService:
             reasons = reasons_to_hold(upload.check.aligned, app.suite.split("test"), app.suite.rules)
         submission, is_new = scorer.record_submission(app, upload, declaration, labels.version, reasons)
         self._score_now(submission, upload, labels)
-        return app.records.submission(submission.id, actor, is_new)
+        return self._records.submission(submission.id, actor, is_new)
 
     def _score_now(self, submission: Submission, upload: Upload, labels: LabelSet) -> None:
         """Score unless it is held or has its score; a fault of ours gives the file back to its account."""

@@ -165,14 +165,14 @@ class ModerationService(Actions):
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
             found = current_statuses(session)
-            shown = public_score(session, submission.id, found)
+            current = public_score(session, submission.id, found)
             if found.are_figures_withdrawn:
                 raise SubmissionError("metrics are withdrawn until whoever runs this Space shows them again")
             if find_score(session, submission.id, label_version or "") is None:
                 raise SubmissionError(
                     "it has no score under the current labels yet; a maintainer re-scores all submissions"
                 )
-            if shown is not None and shown.label_version == label_version:
+            if current is not None and current.label_version == label_version:
                 raise SubmissionError("its metrics are those under the current labels already")
             account, rules = submission.judge.account.name, self.suite.rules
             left = quota_of(session, self.suite, account, found, self.clock())

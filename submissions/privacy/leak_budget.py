@@ -35,8 +35,6 @@ The order of public rows follows from overall figures of the hidden half with th
 one half only, and no row costs it more there than in the other.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,7 +42,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from math import inf, log, sqrt
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -61,9 +59,7 @@ from submissions.records import queries
 from submissions.records.database import ScoreRow, snapshot
 from submissions.records.event_log import number_of_events
 from submissions.records.statuses import SubmissionStatuses
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
+from submissions.resources import Resources
 
 DELTA: Final = 1e-6
 _ROUNDING: Final = 1e-9
@@ -270,7 +266,7 @@ class LeakReport:
     """By account and judge."""
 
     @classmethod
-    def of(cls, disclosures: Sequence[Disclosure]) -> LeakReport:
+    def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
         """What all of them reveal together and in parts; labels that stayed are in every version's."""
         return cls(
             total=leak_of(disclosures),
@@ -294,7 +290,7 @@ class LeakBudget:
     everybody at a row since its round, also where it was hidden or withdrawn later.
     """
 
-    def __init__(self, app: SubmissionsApp) -> None:
+    def __init__(self, app: Resources) -> None:
         self._app, self._policy = app, app.disclosure_policy
         self._lock = threading.Lock()
         self._cached: tuple[tuple[int, int], LeakReport] | None = None

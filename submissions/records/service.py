@@ -1,10 +1,7 @@
 """Reading the records of a suite: submissions, limits, boards and verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from arb.core.predictions.table import Predictions
 from leaderboard.board.board import Board
@@ -15,17 +12,15 @@ from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.records import queries
 from submissions.records.database import Event, snapshot
 from submissions.records.event_log import FIGURE_KINDS, events_of_submission
+from submissions.resources import Resources
 from submissions.scoring.board import BoardMaker, CurrentBoard
 from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
 
 
 class RecordsService:
     """What may be read of the records of one suite. Safe for threads."""
 
-    def __init__(self, app: SubmissionsApp) -> None:
+    def __init__(self, app: Resources) -> None:
         self._app = app
         self._verdict_cache = verdict_cache()
 
@@ -59,12 +54,12 @@ class RecordsService:
             statuses = queries.current_statuses(session)
             events = events_of_submission(session, submission_id)
             newest_first = queries.scores_of(session, submission_id)[::-1]
-            shown = queries.public_score(session, submission_id, statuses)
+            public = queries.public_score(session, submission_id, statuses)
         status = statuses.of(submission_id)
         of_version = (score for score in newest_first if score.label_version == version)
         exact = next(of_version, newest_first[0] if newest_first else None)
         is_exact = actor.is_maintainer or app.suite.labels_are_public
-        score = exact if is_exact else shown
+        score = exact if is_exact else public
         is_durable = app.durability.wait(events[-1].sequence, 0.0)
         may_be_seen = not status.is_held and app.durability.wait(_figures_through(events), 0.0)
         word = "waiting" if not is_durable else "held" if status.is_held else "accepted"

@@ -4,13 +4,11 @@ The row of the second annotators is made from the labels, and stands only where 
 exact counts over single trajectories.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -25,9 +23,7 @@ from submissions.labels.versions import LabelStore, versions_in
 from submissions.records import queries
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import events_after
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
+from submissions.resources import Resources
 
 AWAY_SECONDS: Final = 2.0
 """How long the last board is served before the database is asked again, once it did not answer."""
@@ -107,7 +103,7 @@ class CurrentBoard:
 class BoardMaker:
     """Makes the boards of a suite; keeps the record of each score, which is large to read."""
 
-    def __init__(self, app: SubmissionsApp) -> None:
+    def __init__(self, app: Resources) -> None:
         self._app = app
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}

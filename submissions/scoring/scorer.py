@@ -1,12 +1,10 @@
 """Recording a submission, and scoring it once for every label version."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
@@ -26,10 +24,8 @@ from submissions.records import queries
 from submissions.records.database import Account, JudgeRow, Submission, snapshot, transaction
 from submissions.records.event_log import DECLARED, add_event, events_of_submission, lock_event_log
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
+from submissions.resources import Resources
 from submissions.scoring.verdicts import check_stored_file
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +36,7 @@ THE_SERVER = "the server"
 
 
 def record_submission(
-    app: SubmissionsApp,
+    app: Resources,
     upload: Upload,
     declaration: JudgeInfo,
     label_version: str,
@@ -76,7 +72,7 @@ def record_submission(
 
 
 def _require_quota(
-    app: SubmissionsApp, session: Session, account: str, found: SubmissionStatuses, now: datetime
+    app: Resources, session: Session, account: str, found: SubmissionStatuses, now: datetime
 ) -> None:
     """Raise PermissionDenied for an account that is closed, and RateLimited if it has no file left."""
     if found.is_banned(account):
@@ -86,9 +82,7 @@ def _require_quota(
         raise RateLimited(limit_message(left, app.suite.rules), left.next_at)
 
 
-def record_score(
-    app: SubmissionsApp, submission: Submission, verdicts: Predictions, labels: LabelSet
-) -> bool:
+def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
     """Score verdicts and write the score unless another process did; return whether there is one.
 
     False if the submission is held, was rejected, or was given back: nobody may see figures that were not
@@ -119,7 +113,7 @@ def _may_be_scored(session: Session, submission_id: str) -> bool:
     return not (status.is_held or status.is_rejected or status.is_refunded)
 
 
-def refund_submission(app: SubmissionsApp, submission_id: str, reason: str) -> None:
+def refund_submission(app: Resources, submission_id: str, reason: str) -> None:
     """Stop counting a submission towards the limits, unless its account may have seen figures of it."""
     with transaction(app.engine) as session:
         lock_event_log(session)
@@ -190,7 +184,7 @@ def _free_id(session: Session, body: dict[str, Any]) -> str:
     return found
 
 
-def score_unscored(app: SubmissionsApp, labels: LabelSet) -> int:
+def score_unscored(app: Resources, labels: LabelSet) -> int:
     """Score every recorded submission that has no score under these labels; return how many were scored.
 
     A process that is killed between recording and scoring leaves such ones. One that cannot be scored (its
@@ -209,7 +203,7 @@ def score_unscored(app: SubmissionsApp, labels: LabelSet) -> int:
     return scored
 
 
-def _score_stored_file(app: SubmissionsApp, submission: Submission, labels: LabelSet) -> bool:
+def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet) -> bool:
     """Score one recorded submission from its stored file; return whether that was possible."""
     try:
         checked = check_stored_file(app, submission.file_sha256, submission.split)
@@ -233,7 +227,7 @@ def _score_stored_file(app: SubmissionsApp, submission: Submission, labels: Labe
     return record_score(app, submission, checked.aligned, labels)
 
 
-def _count_again(app: SubmissionsApp, submission: Submission) -> None:
+def _count_again(app: Resources, submission: Submission) -> None:
     """Let a file that was given back count towards its account's limits, before it is scored after all.
 
     Raises SubmissionError if the account has used what it got back, or is closed.

@@ -1,13 +1,11 @@
 """Verdicts that are read again: of submissions from their stored files, of paper judges from a folder."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,9 +16,7 @@ from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL, Suite
-
-if TYPE_CHECKING:
-    from submissions.app import SubmissionsApp
+from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +29,7 @@ class VerdictsUnavailable(Exception):
     """Verdicts that cannot be shown; the message says why, in words that anyone may read."""
 
 
-def check_stored_file(
-    app: SubmissionsApp, sha256: str, split: str, keep_reasoning: bool = False
-) -> CheckResult:
+def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: bool = False) -> CheckResult:
     """Read the stored file with this SHA-256 and check it against a split, as when it was submitted.
 
     It was within the size limit of its day, so today's does not apply. Raises OSError or ValueError if the
@@ -47,7 +41,7 @@ def check_stored_file(
     return check(table, findings, app.suite, split)
 
 
-def read_stored_verdicts(app: SubmissionsApp, sha256: str, split: str) -> Predictions:
+def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions:
     """Return the columns of a stored file in the order of the split, with its texts if they fit.
 
     Raises VerdictsUnavailable if the file is missing, damaged or not acceptable for the suite any more.
