@@ -80,13 +80,11 @@ def serve(
     # request now and then.
     gc.disable()
     from space.app import create_app
-    from submissions.privacy.server_secret import SecretRefused
-    from submissions.records.database import DatabaseUnavailable
-    from submissions.startup import InvalidRepositoryName
+    from submissions.errors import RecordsUnavailable
 
     try:
         built = create_app(settings, wait_s=0)
-    except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as error:
+    except RecordsUnavailable as error:
         stop(str(error))
     gc.freeze()
     gc.enable()

@@ -20,6 +20,7 @@ class SubmissionsApp(Resources):
 
     @cached_property
     def moderation(self) -> ModerationService:
+        """What owners and maintainers may do."""
         return ModerationService(
             self.engine,
             self.suite,
@@ -29,6 +30,6 @@ class SubmissionsApp(Resources):
         )
 
     def adopt_secret(self, known: KnownSecret) -> None:
-        """Take over the Hub's secret, also for boards and budgets that were made with another."""
+        """Use the derivation that the Hub's records name, also for boards and budgets."""
         super().adopt_secret(known)
         self.records.forget_secret()

@@ -25,6 +25,7 @@ from arb.core.console import percent, progress_bar, text_table
 
 if TYPE_CHECKING:
     from submissions.app import SubmissionsApp
+    from submissions.intake.accounts import Actor
     from submissions.labels.versions import LabelVersion
     from submissions.records.integrity import Backup
     from submissions.scoring.rescore import Rescoring
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 HUB_SECONDS = 120.0
 """How long a command waits until the Hub has what it recorded."""
 
+COMMAND_LINE = "the command line"
 MaintainerOption = Annotated[str, typer.Option(help="Who does it; kept with the record.")]
 OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder to write.")]
 
@@ -41,17 +43,14 @@ def verify(as_json: JsonOption = False) -> None:
 
     Exit code 1 if anything is not as it was written, or could not be checked. Changes nothing.
     """
-    from submissions.privacy.server_secret import SecretRefused
+    from submissions.errors import RecordsUnavailable
     from submissions.records.integrity import verify as check
 
     service = open_records()
-    try:
-        with progress_bar(stays=False, only_on_terminal=True) as progress:
-            found = check(service, lambda done, of: progress(done, of, "scores made again"))
-    except SecretRefused as problem:
-        stop(str(problem), code=1)
+    with ends_on(RecordsUnavailable), progress_bar(stays=False, only_on_terminal=True) as progress:
+        found = check(service, lambda done, of: progress(done, of, "scores made again"))
     if as_json:
-        print_json({**vars(found), "problems": list(found.problems)})
+        print_json(vars(found))
     else:
         replaced = found.scores_of_replaced_secrets
         typer.echo(
@@ -67,17 +66,16 @@ def verify(as_json: JsonOption = False) -> None:
 
 def rescore(
     as_json: JsonOption = False,
-    maintainer: MaintainerOption = "the command line",
+    maintainer: MaintainerOption = COMMAND_LINE,
 ) -> None:
     """Score every submission under the labels as they are now, and show ranks before and after.
 
     Old scores stay, under their label version. Stopped, it goes on where it was.
     """
-    from submissions.intake.accounts import Actor
     from submissions.scoring.rescore import rescore as score_again
 
     with records_to_write() as service:
-        found = score_again(service, Actor(maintainer, is_maintainer=True))
+        found = score_again(service, as_maintainer(maintainer))
     if as_json:
         print_json(found.to_json())
         return
@@ -103,18 +101,17 @@ def account(
     even_if_unknown: Annotated[
         bool, typer.Option("--even-if-unknown", help="Accept a name that nobody has here yet.")
     ] = False,
-    maintainer: MaintainerOption = "the command line",
+    maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Confirm or ban an account, or undo that.
 
     A confirmed account may use the part of the leak budget that is reserved for confirmed accounts.
     """
-    from submissions.intake.accounts import Actor
 
     decision = f"{action}ned" if action.endswith("ban") else f"{action}ed"
     with records_to_write() as service:
-        actor = Actor(maintainer, is_maintainer=True)
+        actor = as_maintainer(maintainer)
         service.moderation.decide_account(decision, name, actor, reason, even_if_unknown)
     if as_json:
         print_json({"account": name, "decision": decision})
@@ -138,7 +135,7 @@ def publish_labels(
     preview: Annotated[
         bool, typer.Option("--preview", help="Without FILE: say what it would do, and publish nothing.")
     ] = False,
-    maintainer: MaintainerOption = "the command line",
+    maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Make a file the suite's newest label set; ARB_LABELS=records serves it, `rescore` scores everything.
@@ -146,14 +143,13 @@ def publish_labels(
     Without FILE: publish the accepted corrections of disputes, whatever ARB_LABELS names; they are served and
     everything is scored at once. Old sets stay: ARB_LABELS=records:VERSION serves one again.
     """
-    from submissions.intake.accounts import Actor
     from submissions.labels.corrections import publish_corrections
     from submissions.scoring.rescore import publish_file
     from submissions.scoring.rescore import rescore as score_again
 
     if file is not None and preview:
         stop("--preview is of corrections: leave FILE out")
-    actor = Actor(maintainer, is_maintainer=True)
+    actor = as_maintainer(maintainer)
     try:
         if preview:
             return _print_next(as_json)
@@ -185,10 +181,8 @@ def _print_next(as_json: bool) -> None:
     from submissions.scoring.rescore import label_effects
 
     service = open_records()
-    try:
+    with ends_on(SubmissionError):
         found = next_labels(service)
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
     kinds = {
         kind: [each.to_json(service.suite.labels_are_public) for each in getattr(found, kind)]
         for kind in ("applied", "conflicts", "missing")
@@ -285,27 +279,26 @@ def export(
     Without --static the folder holds hidden figures: keep it as private as the labels.
     """
     from leaderboard.board.export import FolderTaken, write_static_site
-    from submissions.records.integrity import BackupError, export_to_folder
+    from submissions.errors import RecordsUnavailable
+    from submissions.records.integrity import export_to_folder
 
     service = open_records()
     try:
-        if static:
-            number = write_static_site(service.records.board(), out)
-            if as_json:
-                print_json({"folder": str(out), "files": number})
+        with ends_on(FolderTaken, RecordsUnavailable):
+            if not static:
+                found = export_to_folder(service, out)
             else:
-                typer.echo(
-                    f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is"
-                )
-        else:
-            found = export_to_folder(service, out)
-            _say_backup(found, f"in {out}", as_json)
-            if not as_json:
-                next_step("where ARB_STATE_DIR is empty, bring it back", "submissions", "restore", out)
-    except (FolderTaken, BackupError) as problem:
-        stop(str(problem), code=1)
+                number = write_static_site(service.records.board(), out)
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
+    if not static:
+        _say_backup(found, f"in {out}", as_json)
+        if not as_json:
+            next_step("where ARB_STATE_DIR is empty, bring it back", "submissions", "restore", out)
+    elif as_json:
+        print_json({"folder": str(out), "files": number})
+    else:
+        typer.echo(f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is")
 
 
 def restore(
@@ -320,14 +313,11 @@ def restore(
     The server's secret has to be there: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
     --new-secret, private figures are withdrawn until `accept-charge`, since their noise is drawn again.
     """
-    from submissions.privacy.server_secret import SecretTooWeak, SecretUnavailable
-    from submissions.records.database import DatabaseUnavailable
-    from submissions.records.integrity import BackupError, restore_from_folder
+    from submissions.errors import RecordsUnavailable
+    from submissions.records.integrity import restore_from_folder
 
-    try:
+    with ends_on(RecordsUnavailable):
         found = restore_from_folder(read_settings(), folder, new_secret)
-    except (BackupError, DatabaseUnavailable, SecretTooWeak, SecretUnavailable) as problem:
-        stop(str(problem), code=1)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
         typer.echo(
@@ -338,7 +328,7 @@ def restore(
 
 
 def accept_charge(
-    maintainer: MaintainerOption = "the command line",
+    maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Show private figures again after the secret was replaced, and charge them to the leak budget.
@@ -346,13 +336,12 @@ def accept_charge(
     Every file is scored with the new secret first. Each file whose figures were shown before counts once more
     for its account.
     """
-    from submissions.intake.accounts import Actor
     from submissions.privacy.secret_change import accept_charge as accept
 
     with records_to_write() as service:
-        found = accept(service, Actor(maintainer, is_maintainer=True))
+        found = accept(service, as_maintainer(maintainer))
     if as_json:
-        print_json({"submissions": list(found.submissions), "rho": found.rho})
+        print_json({"submissions": found.submissions, "rho": found.rho})
         return
     typer.echo(f"the figures of {len(found.submissions):,} files are shown again, for {found.rho:.4f} of rho")
     next_step("check the records", "submissions", "verify")
@@ -367,7 +356,7 @@ def new_secret() -> None:
 
 def _say_backup(found: Backup, where: str, as_json: bool) -> None:
     if as_json:
-        print_json({"records": found.records, "files": found.files, "missing": list(found.missing)})
+        print_json({"records": found.records, "files": found.files, "missing": found.missing})
     else:
         typer.echo(f"{found.records:,} records and {found.files:,} files {where}")
     for sha256 in found.missing:
@@ -376,22 +365,36 @@ def _say_backup(found: Backup, where: str, as_json: bool) -> None:
         )
 
 
+def as_maintainer(name: str) -> Actor:
+    """Return the maintainer of this name, who acts on the command line."""
+    from submissions.intake.accounts import Actor
+
+    return Actor(name, is_maintainer=True)
+
+
+@contextmanager
+def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
+    """End the command with the message of such an error, and an exit code."""
+    try:
+        yield
+    except errors as problem:
+        stop(str(problem), code)
+
+
 def open_records() -> SubmissionsApp:
     """Return the service over this machine's records; end the command if they cannot be used."""
     from submissions.app import SubmissionsApp
-    from submissions.privacy.server_secret import SecretRefused, SecretUnavailable
-    from submissions.records.database import DatabaseUnavailable
+    from submissions.errors import RecordsUnavailable
+    from submissions.privacy.server_secret import SecretUnavailable
 
     settings = read_settings()
     read_suite(None, settings)
     service = SubmissionsApp(settings)
-    try:
+    with ends_on(RecordsUnavailable, code=2):
         service.engine  # noqa: B018 - opened here, so that its error is reported here
         if not service.suite.labels_are_public:
             with suppress(SecretUnavailable):
                 service.secret  # noqa: B018 - as well
-    except (DatabaseUnavailable, SecretRefused) as problem:
-        stop(str(problem))
     return service
 
 
@@ -401,29 +404,24 @@ def records_to_write() -> Iterator[SubmissionsApp]:
 
     If the Hub keeps the records, the new ones are there when the block ends.
     """
-    from submissions.errors import SubmissionError
-    from submissions.privacy.server_secret import SecretRefused
-    from submissions.records.database import DatabaseUnavailable
+    from submissions.errors import RecordsUnavailable, SubmissionError
     from submissions.records.event_log import number_of_events
-    from submissions.startup import InvalidRepositoryName, open_service
+    from submissions.startup import open_service
 
     settings = read_settings()
     read_suite(None, settings)
     is_on_hub = bool(settings.records_repo)
-    try:
+    with ends_on(RecordsUnavailable, code=2):
         service = open_service(settings) if is_on_hub else open_records()
-    except (DatabaseUnavailable, InvalidRepositoryName, SecretRefused) as problem:
-        stop(str(problem))
     try:
         if is_on_hub and (reason := service.durability.closed):
             stop(f"nothing was done: {reason}", code=1)
-        yield service
-        with service.snapshot() as session:
-            last = number_of_events(session)
+        with ends_on(SubmissionError):
+            yield service
+            with service.snapshot() as session:
+                last = number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
             stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
-    except SubmissionError as problem:
-        stop(str(problem), code=1)
     finally:
         if is_on_hub:
             service.close()
@@ -438,18 +436,16 @@ def export_labels(
     It holds test labels: only its owner may read it, and it belongs to no public folder.
     """
     from submissions.app import SubmissionsApp
+    from submissions.errors import RecordsUnavailable
     from submissions.labels.versions import published_versions
-    from submissions.records.database import DatabaseUnavailable
 
     settings = read_settings()
     read_suite(None, settings)
     if out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
     service = SubmissionsApp(settings)
-    try:
+    with ends_on(RecordsUnavailable, code=2):
         known = published_versions(service.engine, service.suite.name)
-    except DatabaseUnavailable as problem:
-        stop(str(problem))
     found = next((each for each in reversed(known) if version in (None, each.version)), None)
     if found is None:
         there = ", ".join(each.version for each in known) or "none; `publish-labels` publishes one"

@@ -70,15 +70,12 @@ def local_address(host: str, port: int) -> str:
 
 
 def may_carry_token(space: str) -> bool:
-    """Whether a token may be sent to this address: by HTTPS, or without leaving this machine."""
+    """Return whether a token may be sent to this address: by HTTPS, or without leaving this machine."""
     try:
         parts = urlsplit(space)
-        is_https = parts.scheme == "https"
-        return (
-            is_https
-            or parts.hostname == "localhost"
-            or ipaddress.ip_address(parts.hostname or "").is_loopback
-        )
+        if parts.scheme == "https" or parts.hostname == "localhost":
+            return True
+        return ipaddress.ip_address(parts.hostname or "").is_loopback
     except ValueError:
         return False
 
@@ -101,7 +98,6 @@ def send_submission(
     """
     if token is not None and not may_carry_token(space):
         raise SubmissionNotSent(f"no token is sent to {space}: it would go there unencrypted; use https://")
-    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     address = f"{space.rstrip('/')}/api/submissions"
     retry = Retrying(
         stop=_gives_up,
@@ -113,9 +109,11 @@ def send_submission(
         reraise=True,
     )
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
+        if token is not None:
+            opened.headers["Authorization"] = f"Bearer {token}"
         try:
-            sent = retry(_send, opened, address, path, declared, headers)
-            return _follow(opened, address, sent, headers, say, sleep)
+            sent = retry(_send, opened, address, path, declared)
+            return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
             raise SubmissionNotSent(
                 f"{space} cannot be reached: {problem}; send the file again later"
@@ -126,7 +124,6 @@ def _follow(
     client: httpx.Client,
     address: str,
     sent: SpaceAnswer,
-    headers: Mapping[str, str],
     say: Callable[[str], object],
     sleep: Callable[[float], object],
 ) -> SpaceAnswer:
@@ -143,7 +140,7 @@ def _follow(
         say(f"{message} Asking again in {sent.retry_after:.0f} s")
         sleep(max(sent.retry_after, 1.0))
         try:
-            answer = client.get(f"{address}/{sent.answer['submission_id']}", headers=headers)
+            answer = client.get(f"{address}/{sent.answer['submission_id']}")
             found = answer.json()
         except (httpx.TransportError, ValueError):
             continue  # it is recorded there, and answers again some time
@@ -156,17 +153,10 @@ def _follow(
     return sent
 
 
-def _send(
-    client: httpx.Client,
-    address: str,
-    path: Path,
-    declared: Mapping[str, str],
-    headers: Mapping[str, str],
-) -> SpaceAnswer:
+def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str, str]) -> SpaceAnswer:
     try:
         with path.open("rb") as file:
-            files = {"file": (path.name, file)}
-            answer = client.post(address, data=dict(declared), files=files, headers=headers)
+            answer = client.post(address, data=dict(declared), files={"file": (path.name, file)})
     except httpx.TransportError as error:
         raise _Unreachable(str(error) or type(error).__name__) from None
     except httpx.InvalidURL as error:

@@ -3,6 +3,10 @@
 from datetime import datetime
 
 
+class RecordsUnavailable(Exception):
+    """The records cannot be opened, copied or restored; the message says why and what to do."""
+
+
 class SubmissionError(Exception):
     """A file or an action that was refused; the message says why and what to do."""
 

@@ -22,7 +22,6 @@ from submissions.records.database import open_database, snapshot, transaction
 from submissions.records.event_log import number_of_events
 from submissions.records.files import FileStore, open_files
 from submissions.records.secret_check import claim_secret, note_secret
-from submissions.scoring.scorer import Scorer
 
 
 class Resources:
@@ -45,11 +44,11 @@ class Resources:
         self._closing: list[Callable[[], object]] = []
 
     def on_close(self, call: Callable[[], object]) -> None:
-        """Have ``call`` called at the end, in the order in which calls were named."""
+        """Make ``call`` when the service is closed; calls are made in the order in which they were added."""
         self._closing.append(call)
 
     def close(self) -> None:
-        """End what runs beside the service; see `submissions.startup`."""
+        """End what runs next to the service; see `submissions.startup`."""
         self.closed.set()
         while self._closing:
             self._closing.pop(0)()
@@ -86,21 +85,24 @@ class Resources:
         )
 
     def snapshot(self) -> AbstractContextManager[Session]:
-        """A session of one moment of the records, for the lists of `submissions.moderation.overview`."""
+        """Return a session for reading the records as they are at one moment."""
         return snapshot(self.engine)
 
     def forget_labels(self) -> None:
-        """Read the labels anew at their next use: others were published."""
+        """Read the labels again at their next use, since others were published."""
         self.__dict__.pop("labels", None)
 
     @cached_property
     def secret(self) -> ServerSecret:
-        """What keys are made of. Raises SecretUnavailable, SecretTooWeak, SecretChanged."""
+        """The secret that keys are made from. Raises SecretUnavailable, SecretTooWeak, SecretChanged."""
         with self._setup_lock:
             return claim_secret(self.engine, self.settings, self.clock)
 
     def adopt_secret(self, known: KnownSecret) -> None:
-        """Take over what the Hub's records say of their secret, before the first of them is here."""
+        """Use the derivation that the Hub's records name, before the first of them is restored.
+
+        What depends on the secret is made again at its next use.
+        """
         try:
             secret = self.secret
         except SecretUnavailable:
@@ -111,7 +113,7 @@ class Resources:
             if number_of_events(session):
                 return
             note_secret(session, secret.under(known.derivation))
-        for name in ("secret", "labels", "signer", "scorer", "disclosure_policy"):
+        for name in ("secret", "labels", "signer", "half_key", "disclosure_policy"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -119,10 +121,10 @@ class Resources:
         return Signer(self.secret)
 
     @cached_property
-    def scorer(self) -> Scorer:
-        half = self.suite.rules.ranking_half and not self.suite.labels_are_public
-        key = self.secret.key("ranking-half") if half else None
-        return Scorer(self.engine, self.files, self.suite, self.clock, key, self.parsers)
+    def half_key(self) -> bytes | None:
+        """The key that draws the half which ranks; None if the suite ranks by all trajectories."""
+        has_half = self.suite.rules.ranking_half and not self.suite.labels_are_public
+        return self.secret.key("ranking-half") if has_half else None
 
     @cached_property
     def disclosure_policy(self) -> DisclosurePolicy:
@@ -131,13 +133,13 @@ class Resources:
 
     @property
     def label_version(self) -> str | None:
-        """The version of the test labels; None where there are none."""
+        """The version of the test labels; None if there are none."""
         return self.labels.test.version if self.labels.test else None
 
     def labels_for_public_figures(self) -> LabelSet | None:
-        """The test labels, for figures over many trajectories, where the suite's labels are public.
+        """Return the test labels if they are public, for figures over many trajectories.
 
-        None where they are hidden, or cannot be read. They go into functions of `leaderboard` that give
-        counts and figures; no page shows one.
+        None if they are hidden, or cannot be read. Only functions of `leaderboard` that return counts and
+        figures get them; no page shows a label.
         """
         return self.labels.test if self.suite.labels_are_public else None

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from arb.core.console import percent
 from arb.core.predictions.check import excerpt, row_texts
 from arb.core.predictions.findings import Finding
+from arb.core.predictions.raw import recognise
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from submissions.intake.upload import Upload
 
@@ -97,9 +98,10 @@ def _view(finding: Finding, kind: str, texts: Mapping[int, str]) -> FindingView:
 def _texts(upload: Upload) -> Mapping[int, str]:
     """What stands in every row that will be shown, read once."""
     wanted = {number for finding in upload.check.findings for number in finding.rows[:MOST_ROWS]}
-    if not wanted or upload.format is None or upload.content is None:
+    if not wanted or not upload.content:
         return {}
-    return row_texts(upload.content, upload.format, wanted)
+    found = recognise(upload.content)
+    return {} if isinstance(found, Finding) else row_texts(upload.content, found, wanted)
 
 
 def understood(upload: Upload) -> tuple[str, ...]:

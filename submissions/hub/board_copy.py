@@ -6,44 +6,31 @@ It holds only what the Space serves to anyone.
 import json
 import logging
 import threading
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from arb.core.files import atomic_write
-from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError
+from arb.core.hub import CommitRateLimiter, HubError, HubRepository, PublishError, hub_of
 from leaderboard.board.board import Board
 from leaderboard.board.export import board_to_csv
-from submissions.hub.lease import CommitLease
+from submissions.app import SubmissionsApp
+from submissions.hub.lease import open_lease
+from submissions.hub.records_copy import Stopping
 
 logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_CHECKS: Final = 5.0
 SECONDS_AFTER_FAILURE: Final = 60.0
 
-CARD: Final = """---
-pretty_name: {name}
-tags:
-- leaderboard
-configs:
-- config_name: board
-  data_files: board.csv
----
-
-# Leaderboard of {title}
-
-A copy of the leaderboard of judges, kept by the Space that takes submissions; every commit is a board.
-
-- `board.json`: rows, figures, intervals, ranks, and `digest`, the SHA-256 of everything else in it.
-- `board.csv`: a line for each row and label, the same figures as fractions.
-"""
+CARD: Final = Path(__file__).with_name("board_card.md")
+"""The repository's page: a template with the name as a string of YAML, and the title."""
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
-    """The board as files: nothing that the Space does not serve to anyone. ``title`` is the suite's."""
+    """Return the board as files, with nothing that the Space does not serve to anyone."""
     name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a string of YAML too
     return {
-        "README.md": CARD.format(name=name, title=title).encode(),
+        "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),
         "board.csv": board_to_csv(board).encode(),
         "board.json": board.to_bytes(),
     }
@@ -52,26 +39,29 @@ def board_files(board: Board, title: str) -> dict[str, bytes]:
 class BoardCopy:
     """Commits the board to its repository from a thread of its own, so that events never wait for it.
 
-    Of several processes with one database the one that has the ``lease`` does it; ``may`` says whether the
-    records are whole, and so the board.
+    Of several processes with one database the one that has the lease does it, once the records are whole.
     """
 
-    def __init__(
-        self,
-        board: Callable[[], Board],
-        repository: HubRepository,
-        folder: Path,
-        stop: threading.Event,
-        lease: CommitLease,
-        may: Callable[[], bool],
-        limiter: CommitRateLimiter,
-        title: str,
-    ) -> None:
-        self._board, self._repository, self._folder = board, repository, folder
-        self._stop, self._lease, self._may, self._limiter = stop, lease, may, limiter
-        self._title = title
+    def __init__(self, app: SubmissionsApp) -> None:
+        settings = app.settings
+        self._app = app
+        self._stop = threading.Event()
+        self._repository = HubRepository(
+            hub_of(settings),
+            settings.board_repo,
+            say=lambda line: logger.info("the Hub: %s", line),
+            sleep=self._pause,
+        )
+        self._folder = settings.state_dir / "hub" / "board"
+        self._lease = open_lease(app.engine, settings.state_dir, "board")
+        self._limiter = CommitRateLimiter()
         self._digest: str | None = None
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
+
+    def _pause(self, seconds: float) -> None:
+        """Pause between attempts; the end of the server cuts it short."""
+        if self._stop.wait(seconds):
+            raise Stopping
 
     def start(self) -> None:
         self._thread.start()
@@ -86,7 +76,7 @@ class BoardCopy:
 
         Raises HubError, PublishError.
         """
-        board = self._board()
+        board = self._app.records.board()
         if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
         repository = self._repository
@@ -95,7 +85,7 @@ class BoardCopy:
         repository.patiently(lambda: create(repository.repo))
         self._limiter.note()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files = board_files(board, self._title)
+        files = board_files(board, self._app.suite.profile.title)
         paths = {name: self._folder / name for name in files}
         for name, content in files.items():
             atomic_write(paths[name], content)
@@ -107,7 +97,7 @@ class BoardCopy:
         while not self._stop.is_set():
             pause = SECONDS_BETWEEN_CHECKS
             try:
-                if self._may() and self._lease.acquire():
+                if self._app.durability.closed is None and self._lease.acquire():
                     self.push()
             except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE

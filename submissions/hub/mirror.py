@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 from tenacity import (
     RetryCallState,
@@ -20,7 +19,7 @@ from tenacity import (
 )
 
 from arb.core.hub import HubError
-from submissions.hub.lease import CommitLease
+from submissions.hub.lease import open_lease
 from submissions.hub.records_copy import (
     Forked,
     RecordsCopy,
@@ -32,6 +31,7 @@ from submissions.hub.repository import EventFilesDamaged, HeadMoved, seconds_unt
 from submissions.privacy.server_secret import SecretChanged
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
+from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
@@ -47,7 +47,13 @@ DIVERGED: Final = (
     "the records on the Hub differ from those of this server; several servers with one repository need one "
     "database (DATABASE_URL), and the Space's log has the details"
 )
-
+ENDS: Final = {
+    Forked: DIVERGED,
+    EventFilesDamaged: DIVERGED,
+    ReplacedByAnotherServer: REPLACED,
+    SecretChanged: OTHER_SECRET,
+}
+"""Why no record is added any more, by what the copy raises; any other error may pass."""
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
 """How soon a record is seen that another process wrote."""
@@ -58,44 +64,37 @@ FAILURES_THAT_COUNT: Final = 3
 
 
 class HubSync:
-    """Durability by commits. Safe for threads; ``start`` begins, ``close`` ends.
+    """Durability by commits. Safe for threads; `start` begins, and `close` or the event ``stop`` ends."""
 
-    ``disk_is_durable``: the disk keeps records and files, so that nobody has to wait for the Hub's copy.
-    ``is_authority``: the records here are whole without asking the Hub, so that they may be added to while
-    it is silent. ``is_shared``: other processes with the same database may commit too.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        records_copy: RecordsCopy,
-        lease: CommitLease,
-        stop: threading.Event,
-        *,
-        disk_is_durable: bool,
-        is_authority: bool,
-        is_shared: bool,
-    ) -> None:
-        self._engine, self._copy, self._lease, self._stop = engine, records_copy, lease, stop
-        self._disk_is_durable, self._is_authority, self._is_shared = disk_is_durable, is_authority, is_shared
+    def __init__(self, app: Resources, records_copy: RecordsCopy, stop: threading.Event) -> None:
+        self._engine, self._copy, self._stop = app.engine, records_copy, stop
+        self._lease = open_lease(app.engine, app.settings.state_dir, "records")
+        # Nobody has to wait for the Hub's copy if the disk keeps records and files.
+        self._disk_is_durable = app.settings.disk_is_lasting
+        with app.snapshot() as session:
+            is_empty = number_of_events(session) == 0
+        is_local = self._disk_is_durable or bool(app.settings.database_url)
+        # Then the records are whole without the Hub, and may be added to while it is silent.
+        self._is_authority = is_local and not is_empty
         self._changed = threading.Condition()
         self._wake = threading.Event()
         self._is_restored = self._is_failing = self._holds_lease = False
-        self._ended: str | None = None
+        self.ended: str | None = None
+        """Why no record will be added any more, whatever the Hub answers; None while that is open."""
         self._through = 0
         self._when_open: Callable[[], object] | None = None
         self._thread = threading.Thread(target=self._run, name="records to the Hub", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> None:
-        """Begin; returns once the records are restored, or it is known that this takes longer."""
+        """Begin; return once the records are restored, or it is known that this takes longer."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_restored or self._is_failing or self._ended, timeout=timeout_s
+                lambda: self._is_restored or self._is_failing or self.ended, timeout=timeout_s
             )
 
     def when_open(self, call: Callable[[], object]) -> None:
-        """Call once records may be added: now, or by the thread as soon as they may."""
+        """Make a call once records may be added: now, or in the thread as soon as they may."""
         with self._changed:
             if self.closed is not None:
                 self._when_open = call
@@ -104,19 +103,14 @@ class HubSync:
 
     @property
     def closed(self) -> str | None:
-        """Why no record may be added now, in words that anyone may read; None where one may."""
-        if self._ended or self._is_restored or self._is_authority:
-            return self._ended
+        """Why no record may be added now, in words that anyone may read; None if one may."""
+        if self.ended or self._is_restored or self._is_authority:
+            return self.ended
         return HUB_SILENT if self._is_failing else RESTORING
 
     @property
-    def ended(self) -> str | None:
-        """Why no record will be added any more, whatever the Hub answers; None where that is open."""
-        return self._ended
-
-    @property
     def message(self) -> str | None:
-        """A sentence for pages while records wait for the Hub; None where none do."""
+        """A sentence for pages while records wait for the Hub; None if none do."""
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
         some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
@@ -125,7 +119,7 @@ class HubSync:
         return f"{some} to be saved on the Hub."
 
     def waiting(self) -> int:
-        """How many records are not on the Hub yet."""
+        """Return how many records are not on the Hub yet."""
         with snapshot(self._engine) as session:
             return max(0, number_of_events(session) - committed_through(session))
 
@@ -142,7 +136,7 @@ class HubSync:
             limit = min(timeout_s, WAIT_WHILE_FAILING_SECONDS) if self._is_failing else timeout_s
             left = start + limit - time.monotonic()
             self._wake.set()
-            if left <= 0 or self._ended or self._stop.is_set():
+            if left <= 0 or self.ended or self._stop.is_set():
                 return False
             with self._changed:
                 if self._through < sequence:
@@ -158,7 +152,7 @@ class HubSync:
         return through
 
     def close(self, timeout_s: float = 20.0) -> None:
-        """Commit what waits, as far as that is possible in the time, and end."""
+        """Commit what waits, as far as the time allows, and end."""
         deadline = time.monotonic() + timeout_s
         self._wake.set()
         with self._changed:
@@ -172,14 +166,12 @@ class HubSync:
             logger.warning("%d records are not on the Hub yet; the next start commits them", number)
 
     def _is_busy(self) -> bool:
-        alive = self._thread.is_alive() and self._ended is None and not self._is_failing
+        alive = self._thread.is_alive() and self.ended is None and not self._is_failing
         return alive and self._holds_lease and self.waiting() > 0
 
     def _run(self) -> None:
         again = Retrying(
-            retry=retry_if_not_exception_type(
-                (Forked, EventFilesDamaged, ReplacedByAnotherServer, SecretChanged, Stopping)
-            ),
+            retry=retry_if_not_exception_type((*ENDS, Stopping)),
             wait=seconds_until_retry,
             sleep=sleep_using_event(self._stop),
             stop=stop_when_event_set(self._stop),
@@ -192,22 +184,20 @@ class HubSync:
                 self._is_failing = False
                 self._wake.wait(SECONDS_BETWEEN_CHECKS)
                 self._wake.clear()
-        except (Forked, EventFilesDamaged) as problem:
-            self._end(DIVERGED, problem)
-        except ReplacedByAnotherServer as problem:
-            self._end(REPLACED, problem)
-        except SecretChanged as problem:
-            self._end(OTHER_SECRET, problem)
+        except tuple(ENDS) as problem:
+            self._end(ENDS[type(problem)], problem)
         except Exception as problem:  # it was logged when it happened; only the end of the server leads here
             logger.info("committing records to the Hub ends (%s)", type(problem).__name__)
         finally:
             self._lease.release()
 
     def _work(self) -> None:
-        """Restore where that is left to do, commit all that waits."""
+        """Restore the records if that is left to do, and commit all that wait."""
         if self._stop.is_set():
             raise Stopping
-        if not self._can_commit():
+        self._holds_lease = self._lease.acquire()
+        if not self._holds_lease:
+            self._copy.disconnect()
             if not self._is_restored:
                 self._copy.pull()
                 self._restored()
@@ -217,17 +207,6 @@ class HubSync:
         while self._copy.commit_some():
             self._is_failing = False
             self._read_committed()
-
-    def _can_commit(self) -> bool:
-        """Acquire the lease, or release it to the process that has the file of the next record."""
-        if not self._is_shared or self._copy.has_pending():
-            self._holds_lease = self._lease.acquire()
-        elif self._holds_lease and self.waiting():
-            self._lease.release()
-            self._holds_lease = False
-        if not self._holds_lease:
-            self._copy.disconnect()
-        return self._holds_lease
 
     def _restored(self) -> None:
         if self._is_restored:
@@ -262,5 +241,5 @@ class HubSync:
     def _end(self, reason: str, problem: Exception) -> None:
         logger.error("no record is written any more: %s (%s)", reason, problem)
         with self._changed:
-            self._ended = reason
+            self.ended = reason
             self._changed.notify_all()

@@ -7,12 +7,11 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Engine, delete, func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from arb.core.hub import CommitRateLimiter, HubError
@@ -24,27 +23,30 @@ from submissions.hub.repository import (
     RecordsRepository,
     file_path,
     read_lines,
-    to_lines,
     writer_file,
 )
-from submissions.privacy.server_secret import KnownSecret, ServerSecret
-from submissions.records.database import Commit, Event, Submission, snapshot, transaction
-from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log
+from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
+from submissions.records.database import Commit, Event, snapshot, transaction
+from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log, to_lines
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
-from submissions.records.secret_check import known_secret, last_replacement, replace_secret
+from submissions.records.secret_check import (
+    check_accepted,
+    known_secret,
+    last_replacement,
+    replace_secret,
+)
+from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 MOST_RECORDS: Final = 500
 MOST_BYTES: Final = 50_000_000
-WAIT_FOR_A_FILE: Final = timedelta(minutes=10)
-"""A file that is not here may be at another process, which then commits it; after so long it is lost."""
 
 
-def next_batch(events: Sequence[Event], files: FileStore, now: datetime) -> tuple[int, dict[str, bytes]]:
-    """How many of the records go into one commit, and the content of it by path; 0 where none can go.
+def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str, bytes]]:
+    """Return how many of the records go into one commit, and the content of the commit by path.
 
-    A record and its file are never in two commits. It ends before a record whose file is not here.
+    A record and its file are never in two commits.
     """
     taken: list[Event] = []
     contents: dict[str, bytes] = {}
@@ -55,8 +57,6 @@ def next_batch(events: Sequence[Event], files: FileStore, now: datetime) -> tupl
             try:
                 content = files.read(sha256)
             except (OSError, ValueError):
-                if now - event.at < WAIT_FOR_A_FILE:
-                    break
                 logger.error("record %d goes to the Hub without its file %s", event.sequence, sha256)
         size += len(content) + len(event.line())
         if taken and size > MOST_BYTES:
@@ -81,13 +81,6 @@ def note_commit(session: Session, through: int, commit: str, at: datetime) -> No
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
 
 
-def stored_files(session: Session) -> set[str]:
-    """The SHA-256 of every file that was submitted, and of every label set that was published."""
-    published = events_after(session, kinds=["labels_published"])
-    submitted = session.scalars(select(Submission.file_sha256).distinct())
-    return {*submitted, *(event.file_sha256 for event in published)}
-
-
 SECONDS_BETWEEN_LINES: Final = 5.0
 STARTS: Final = "A server starts to write"
 
@@ -104,7 +97,6 @@ class Stopping(Exception):
     """The server is shutting down."""
 
 
-@dataclass
 class RecordsCopy:
     """Restores records from the Hub and commits to it those that it does not hold yet. Used by one thread.
 
@@ -115,23 +107,19 @@ class RecordsCopy:
     not fetched again.
     """
 
-    engine: Engine
-    files: FileStore
-    repository: RecordsRepository
-    limiter: CommitRateLimiter
-    clock: Callable[[], datetime]
-    stop: threading.Event
-    is_shared: bool
-    secret: Callable[[], ServerSecret | None]
-    """The server's secret; None if it has none."""
-    adopt: Callable[[KnownSecret], object]
-    """Called with what the Hub says of the secret, before the first record comes."""
-    check_accepted: Callable[[ServerSecret], object]
-    """Raises SecretChanged if nobody accepted this secret in place of another one."""
-    _name: str = field(default_factory=lambda: secrets.token_hex(16), init=False)
-    _head: Head | None = field(default=None, init=False)
-    _is_named: bool = field(default=False, init=False)
-    _logged_at: float = field(default=0.0, init=False)
+    def __init__(
+        self,
+        app: Resources,
+        repository: RecordsRepository,
+        limiter: CommitRateLimiter,
+        stop: threading.Event,
+    ) -> None:
+        self._app, self._repository, self._limiter, self._stop = app, repository, limiter, stop
+        self.is_shared = app.engine.dialect.name == "postgresql"
+        self._name = secrets.token_hex(16)
+        self._head: Head | None = None
+        self._is_named = False
+        self._logged_at = 0.0
 
     def connect(self) -> None:
         """Restore what the Hub holds and become the one that writes there.
@@ -141,12 +129,12 @@ class RecordsCopy:
         """
         if self._head is not None:
             return
-        head = self.repository.head()
+        head = self._repository.head()
         if self._is_named and head.writer != self._name:
             raise ReplacedByAnotherServer
         self._pull(head)
         is_unnamed = not self.is_shared and head.writer != self._name
-        with snapshot(self.engine) as session:
+        with snapshot(self._app.engine) as session:
             known = known_secret(session)
         if is_unnamed or (head.secret is None and known is not None and known.check_value):
             # The first secret of the records stays in the file; the log holds every later one.
@@ -159,40 +147,34 @@ class RecordsCopy:
         """Another process may write from now on."""
         self._head, self._is_named = None, False
 
-    def has_pending(self) -> bool:
-        """Whether records wait that can go to the Hub from here, without asking the Hub."""
-        with snapshot(self.engine) as session:
-            events = events_after(session, committed_through(session), most=1)
-        return next_batch(events, self.files, self.clock())[0] > 0
-
     def commit_some(self) -> int:
-        """One commit of records that wait; how many they were, 0 where none can go. Raises as `connect`."""
+        """Commit records that wait, in one commit; return how many. Raises as `connect`."""
         self.connect()
         head = self._head
-        with snapshot(self.engine) as session:
+        with snapshot(self._app.engine) as session:
             events = events_after(session, head.last, most=MOST_RECORDS)
-        number, contents = next_batch(events, self.files, self.clock())
+        number, contents = next_batch(events, self._app.files)
         if not number:
             return 0
         file = EventFile(events[0].sequence, events[number - 1].sequence)
         commit = self._commit(head, contents, f"Records {file.first} to {file.last}")
         self._head = Head(commit, (*head.files, file), self._name)
-        with transaction(self.engine) as session:
-            note_commit(session, file.last, commit, self.clock())
+        with transaction(self._app.engine) as session:
+            note_commit(session, file.last, commit, self._app.clock())
         return number
 
     def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
-        while seconds := self.limiter.seconds_to_wait():
+        while seconds := self._limiter.seconds_to_wait():
             logger.info("commits to the Hub go on in %.0f s: the limit of an hour is reached", seconds)
-            if self.stop.wait(seconds):
+            if self._stop.wait(seconds):
                 raise Stopping
         self._head = None  # until an answer says otherwise
-        self.limiter.note()
-        return self.repository.commit(head.commit, contents, message)
+        self._limiter.note()
+        return self._repository.commit(head.commit, contents, message)
 
     def pull(self) -> None:
         """Restore what the Hub holds, without writing there: for a process that does not commit."""
-        self._pull(self.repository.head())
+        self._pull(self._repository.head())
 
     def _pull(self, head: Head) -> None:
         """Insert the newer records and fetch every file that is not here.
@@ -201,19 +183,20 @@ class RecordsCopy:
         and SecretChanged if the Hub's records were made with another secret.
         """
         if head.last:  # 7d56a80 did not always write the check value
-            self.adopt(head.secret or KnownSecret(None, 1))
-        with snapshot(self.engine) as session:
+            self._app.adopt_secret(head.secret or KnownSecret(None, 1))
+        with snapshot(self._app.engine) as session:
             ours, own_hash = head_of_log(session)
             common = min(ours, head.last)
             shared_hash = NO_HASH
             if common:
                 shared_hash = session.scalar(select(Event.hash).where(Event.sequence == common))
-            wanted = stored_files(session)
+            with_files = events_after(session, kinds=("submitted", "labels_published"))
+            wanted = {event.file_sha256 for event in with_files}
         newer = self._newer_records(head, common, shared_hash)
         newer = [event for event in newer if event.sequence > ours]
         wanted |= {event.file_sha256 for event in newer if event.file_sha256}
         self._pull_files(wanted, head.commit)
-        with transaction(self.engine) as session:
+        with transaction(self._app.engine) as session:
             lock_event_log(session)
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, own_hash)):
                 raise HubError("records were added here while others were fetched; looking again")
@@ -221,27 +204,31 @@ class RecordsCopy:
             for event in newer:
                 insert(session, event)
             if replaced_by is not None:
-                replace_secret(session, replaced_by, self.clock())
-            note_commit(session, head.last, head.commit, self.clock())
+                replace_secret(session, replaced_by, self._app.clock())
+            note_commit(session, head.last, head.commit, self._app.clock())
         if newer:
             logger.info("restored from the Hub: the records %d to %d", newer[0].sequence, newer[-1].sequence)
-        self.repository.clear()
+        self._repository.clear()
 
     def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
         """Return our secret if it was accepted in place of the one that the Hub's records were made with."""
-        if not head.last or (secret := self.secret()) is None:
+        if not head.last:
+            return None
+        try:
+            secret = self._app.secret
+        except SecretUnavailable:
             return None
         known = last_replacement(newer) or last_replacement(events_after(session, kinds=["secret_replaced"]))
         known = known or head.secret
         if known is None or secret.is_known_as(known):
             return None
-        self.check_accepted(secret)
+        check_accepted(secret, self._app.settings)
         return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
         """The Hub's records from the last one that should be the same on both sides."""
         files = [file for file in head.files if file.last >= max(common, 1)]
-        paths = self.repository.read({file.path: file.size for file in files}, head.commit, self._progress)
+        paths = self._repository.read({file.path: file.size for file in files}, head.commit, self._progress)
         events = [event for file in files for event in read_lines(paths[file.path].read_bytes(), file)]
         previous = events[0].previous if common and events else NO_HASH
         for event in events:
@@ -249,27 +236,27 @@ class RecordsCopy:
                 raise EventFilesDamaged(f"record {event.sequence} on the Hub does not follow the one before")
             previous = event.hash
             if event.sequence == common and event.hash != shared_hash:
-                raise Forked(f"record {common} here and on the Hub ({self.repository.repo}) are different")
+                raise Forked(f"record {common} here and on the Hub ({self._repository.repo}) are different")
         return events
 
     def _pull_files(self, wanted: Iterable[str], commit: str) -> None:
-        absent = self.files.absent(wanted)
+        absent = self._app.files.absent(wanted)
         if not absent:
             return
-        there = self.repository.sizes("files", commit)
+        there = self._repository.sizes("files", commit)
         for sha256 in absent:
             if file_path(sha256) not in there:
                 logger.error("the file %s is neither here nor on the Hub", sha256)
         found = [sha256 for sha256 in absent if file_path(sha256) in there]
         logger.info("restoring %d files from the Hub", len(found))
         sizes = {file_path(sha256): there[file_path(sha256)] for sha256 in found}
-        fetched = self.repository.read(sizes, commit, self._progress)
+        fetched = self._repository.read(sizes, commit, self._progress)
         for sha256 in found:
-            if self.files.keep(fetched[file_path(sha256)].read_bytes()) != sha256:
+            if self._app.files.keep(fetched[file_path(sha256)].read_bytes()) != sha256:
                 logger.error("the file %s on the Hub does not have that SHA-256", sha256)
 
     def _progress(self, done: int, total: int) -> None:
-        if self.stop.is_set():
+        if self._stop.is_set():
             raise Stopping
         if time.monotonic() - self._logged_at >= SECONDS_BETWEEN_LINES:
             self._logged_at = time.monotonic()

@@ -14,7 +14,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -116,6 +116,7 @@ class RecordsRepository:
         return {path: self._folder / path for path in sizes}
 
     def clear(self) -> None:
+        """Remove what was fetched."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:
@@ -211,10 +212,6 @@ def in_order(files: Iterable[EventFile]) -> tuple[EventFile, ...]:
 
 def file_path(sha256: str) -> str:
     return f"files/{sha256[:2]}/{sha256}"
-
-
-def to_lines(events: Sequence[Event]) -> bytes:
-    return b"".join(event.line() + b"\n" for event in events)
 
 
 def read_lines(content: bytes, file: EventFile) -> list[Event]:

@@ -68,26 +68,14 @@ def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
     return declared, actor
 
 
-def is_age_exempt(actor: Actor, rules: SuiteRules) -> bool:
-    """Whether the age of the account does not count.
-
-    So where the suite asks for none, for maintainers, for accounts the suite exempts, and for names said on
-    the machine itself: these have no age.
-    """
-    return (
-        rules.account_age_days == 0
-        or actor.is_maintainer
-        or actor.how == "local"
-        or any(is_same_name(actor.name, name) for name in rules.age_exempt)
-    )
-
-
 def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
-    """The first day on which the account may submit, ``today`` where it may already.
+    """Return the first day on which the account may submit, ``today`` if it may already.
 
-    None where it is not known when the account was made, so that no day can be named.
+    The age does not count if the suite asks for none, for maintainers, for accounts that the suite exempts,
+    and for names given on the machine itself. None if it is not known when the account was made.
     """
-    if is_age_exempt(actor, rules):
+    is_exempt = actor.is_maintainer or any(is_same_name(actor.name, name) for name in rules.age_exempt)
+    if is_exempt or rules.account_age_days == 0 or actor.how == "local":
         return today
     if actor.since is None:
         return None
@@ -152,9 +140,7 @@ def _left(
 
 
 def limit_message(found: AccountQuota, rules: SuiteRules) -> str:
-    """Why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
-    if found.next_at is None:
-        raise ValueError("the account may submit, so there is no limit to report")
+    """Return why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
     used = (
         f"{rules.files_a_year} in a year" if not found.left_this_year else f"{rules.files_a_day} in 24 hours"
     )

@@ -59,14 +59,15 @@ class Receipt:
     status: Status
     signature: str = ""
 
+    def facts(self) -> dict[str, Any]:
+        """Return what is signed, as JSON."""
+        facts = {name: getattr(self, name) for name in SIGNED}
+        return {**facts, "submitted_at": self.submitted_at.isoformat(timespec="microseconds")}
+
     def to_json(self) -> dict[str, Any]:
-        """The receipt as JSON: what is signed, the signature, and the status at the moment."""
-        return {
-            **_facts(self),
-            "signature": self.signature,
-            "is_new": self.is_new,
-            "status": self.status,
-        }
+        """Return the receipt as JSON: what is signed, the signature, and the status at the moment."""
+        now = {"signature": self.signature, "is_new": self.is_new, "status": self.status}
+        return {**self.facts(), **now}
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Signer:
 
     def signature(self, receipt: Receipt) -> str:
         """The signature of a receipt's facts, hexadecimal."""
-        return self._key.sign(canonical(_facts(receipt))).hex()
+        return self._key.sign(canonical(receipt.facts())).hex()
 
 
 def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
@@ -149,8 +150,3 @@ def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
     except (InvalidSignature, ValueError, TypeError):
         return "the signature does not fit: the receipt was changed, or another server's key made it"
     return None
-
-
-def _facts(receipt: Receipt) -> dict[str, Any]:
-    facts = {name: getattr(receipt, name) for name in SIGNED}
-    return {**facts, "submitted_at": receipt.submitted_at.isoformat(timespec="microseconds")}

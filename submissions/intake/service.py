@@ -16,11 +16,11 @@ from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload, read_upload
 from submissions.moderation.actions import ModerationService
 from submissions.moderation.overview import reasons_to_hold
-from submissions.records.database import snapshot
-from submissions.records.queries import POLICY, RecordedSubmission, current_statuses, recorded_submission
+from submissions.records.database import Submission
+from submissions.records.queries import POLICY
 from submissions.records.service import RecordsService
 from submissions.resources import Resources
-from submissions.scoring.scorer import NotCharged, record_submission, refund_submission
+from submissions.scoring import scorer
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +29,9 @@ class IntakeService:
     """Checks, records and scores the files of one suite. Safe for threads."""
 
     def __init__(
-        self, resources: Resources, records: RecordsService, moderation: Callable[[], ModerationService]
+        self, app: Resources, records: RecordsService, moderation: Callable[[], ModerationService]
     ) -> None:
-        self._shared, self._records, self._moderation = resources, records, moderation
+        self._app, self._records, self._moderation = app, records, moderation
         self._lock = threading.Lock()
         self._finishing: threading.Thread | None = None
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
@@ -39,15 +39,9 @@ class IntakeService:
 
     def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
         """Check a prediction file against a split; with ``apart`` another process reads it, however small."""
-        resources = self._shared
+        app = self._app
         upload = read_upload(
-            content,
-            file_name,
-            resources.settings,
-            suite=resources.suite,
-            split=split,
-            parsers=resources.parsers,
-            apart=apart,
+            content, file_name, app.settings, suite=app.suite, split=split, parsers=app.parsers, apart=apart
         )
         self._notify(upload)
         return upload
@@ -56,9 +50,9 @@ class IntakeService:
         """The full score report of an acceptable dev file; not recorded. Raises SubmissionError."""
         if not upload.check.acceptable or upload.check.split != "dev":
             raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
-        if self._shared.labels.dev is None:
-            raise SubmissionError(f"scoring dev files is off: {self._shared.labels.why_none('dev')}")
-        return score_report(upload.check.aligned, self._shared.labels.dev, POLICY)
+        if self._app.labels.dev is None:
+            raise SubmissionError(f"scoring dev files is off: {self._app.labels.why_none('dev')}")
+        return score_report(upload.check.aligned, self._app.labels.dev, POLICY)
 
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record an acceptable test file, score it at once, and show it to its owner.
@@ -82,59 +76,44 @@ class IntakeService:
             listener(result)
 
     def _submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor) -> SubmissionView:
-        resources = self._shared
+        app = self._app
         actor = self._moderation().identify(actor, for_good=True)
         declaration = replace(declaration, account=actor.name)
-        labels = resources.labels.test
+        labels = app.labels.test
         if labels is None or self.read_only_reason:
             refusal = TemporarilyClosed if self.is_closed_for_now else SubmissionError
             raise refusal(f"submitting is off: {self.read_only_reason}")
         if not upload.check.acceptable or upload.check.split != "test":
             raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
-        if problem := age_problem(actor, resources.suite.rules, resources.clock().date()):
+        if problem := age_problem(actor, app.suite.rules, app.clock().date()):
             raise PermissionDenied(problem)
-        resources.secret  # noqa: B018 - noted with the records before the first submission
-        resources.files.keep(upload.content)
+        app.secret  # noqa: B018 - noted with the records before the first submission
+        app.files.keep(upload.content)
         reasons = ()
-        if not resources.suite.labels_are_public:
-            reasons = reasons_to_hold(
-                upload.check.aligned, resources.suite.split("test"), resources.suite.rules
-            )
-        recorded = record_submission(
-            resources.engine, resources.suite, upload, declaration, labels.version, resources.clock, reasons
-        )
-        return self._records.view(self._score_now(recorded, upload, labels), actor)
+        if not app.suite.labels_are_public:
+            reasons = reasons_to_hold(upload.check.aligned, app.suite.split("test"), app.suite.rules)
+        submission, is_new = scorer.record_submission(app, upload, declaration, labels.version, reasons)
+        self._score_now(submission, upload, labels)
+        return self._records.submission(submission.id, actor, is_new)
 
-    def _score_now(
-        self, recorded: RecordedSubmission, upload: Upload, labels: LabelSet
-    ) -> RecordedSubmission:
+    def _score_now(self, submission: Submission, upload: Upload, labels: LabelSet) -> None:
         """Score unless it is held or has its score; a fault of ours gives the file back to its account."""
-        is_scored = recorded.score is not None and recorded.score.label_version == labels.version
-        if is_scored or recorded.status.is_held or recorded.status.is_rejected:
-            return recorded
-        resources, submission = self._shared, recorded.submission
         try:
-            resources.scorer.score(submission.id, recorded.submitted.actor, upload.check.aligned, labels)
-        except NotCharged:
-            pass  # a maintainer decided on it in the meantime
+            scorer.record_score(self._app, submission, upload.check.aligned, labels)
         except DatabaseAway:
             self._finish_later()
             raise
         except Exception:
-            now = resources.clock()
-            refund_submission(resources.engine, submission.id, "scoring failed on our side", now)
+            scorer.refund_submission(self._app, submission.id, "scoring failed on our side")
             raise
-        with snapshot(resources.engine) as session:
-            found = recorded_submission(session, submission, current_statuses(session), labels.version)
-        return replace(found, is_new=recorded.is_new)
 
     def finish_scoring(self) -> int:
-        """Score every recorded submission that has no score under these labels; how many were scored.
+        """Score every recorded submission that has no score under these labels; return how many were scored.
 
         Called at the start: a process killed between recording and scoring leaves such ones.
         """
-        self._shared.files.remove_leftovers()
-        return self._shared.scorer.finish(self._shared.labels.test) if self._shared.labels.test else 0
+        self._app.files.remove_leftovers()
+        return scorer.score_unscored(self._app, self._app.labels.test) if self._app.labels.test else 0
 
     def _finish_later(self) -> None:
         """Score what was recorded without a score, once the database answers again."""
@@ -144,7 +123,7 @@ class IntakeService:
                 self._finishing.start()
 
     def _finish(self) -> None:
-        while not self._shared.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
+        while not self._app.closed.wait(DatabaseAway.RETRY_AFTER_SECONDS):
             try:
                 self.finish_scoring()
                 return
@@ -157,21 +136,20 @@ class IntakeService:
     @property
     def read_only_reason(self) -> str | None:
         """Why nothing can be submitted, as a message for anyone; None when it can."""
-        return (
-            self._durability_problem or self._shared.durability.closed or self._shared.labels.why_none("test")
-        )
+        app = self._app
+        return self._durability_problem or app.durability.closed or app.labels.why_none("test")
 
     @property
     def is_off(self) -> bool:
         """Whether the settings leave nothing to submit to; asks neither the Hub nor for labels."""
-        return self._durability_problem is not None or self._shared.settings.labels == "none"
+        return self._durability_problem is not None or self._app.settings.labels == "none"
 
     @property
     def is_closed_for_now(self) -> bool:
         """Whether nothing can be recorded now for a reason that passes by itself."""
-        is_waiting = self._shared.durability.closed is not None and self._shared.durability.ended is None
+        is_waiting = self._app.durability.closed is not None and self._app.durability.ended is None
         return is_waiting and self._durability_problem is None
 
     @cached_property
     def _durability_problem(self) -> str | None:
-        return durability_problem(self._shared.settings)
+        return durability_problem(self._app.settings)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from arb.core.predictions import ParserPool, read_predictions
 from arb.core.predictions.check import CheckResult, check
-from arb.core.predictions.findings import Finding
-from arb.core.predictions.raw import FileFormat, ReadingLimits, recognise, too_large
+from arb.core.predictions.raw import ReadingLimits, too_large
 from arb.core.suite import Suite
 
 if TYPE_CHECKING:
@@ -25,14 +24,12 @@ class Upload:
     """A file as it came and what the check says of it.
 
     `content` and `sha256` (hex, of the bytes as they came) are None only for a file on disk that is over the
-    size limit: it is not read, and not acceptable. `file_name` is safe to print and to keep; `format` is what
-    the bytes are, None when they are nothing that is read.
+    size limit: it is not read, and not acceptable. `file_name` is safe to print and to keep.
     """
 
     file_name: str
     content: bytes | None
     sha256: str | None
-    format: FileFormat | None
     check: CheckResult
 
 
@@ -60,13 +57,12 @@ def read_upload(
     if content is None:
         size = Path(source).stat().st_size
         refused = too_large(size, limits.max_bytes)
-        return Upload(name, None, None, None, check(None, [refused], suite, split, name))
+        return Upload(name, None, None, check(None, [refused], suite, split, name))
     table, findings = read_predictions(content, name, limits, parsers, apart)
     return Upload(
         file_name=name,
         content=content,
         sha256=hashlib.sha256(content).hexdigest(),
-        format=_format(content, limits),
         check=check(table, findings, suite, split, name),
     )
 
@@ -88,10 +84,3 @@ def _read_bounded(path: Path, max_bytes: int) -> bytes | None:
     with Path(path).open("rb") as file:
         content = file.read(max_bytes + 1)
     return content if len(content) <= max_bytes else None
-
-
-def _format(content: bytes, limits: ReadingLimits) -> FileFormat | None:
-    if not content.strip() or len(content) > limits.max_bytes:
-        return None
-    found = recognise(content)
-    return None if isinstance(found, Finding) else found

@@ -22,7 +22,7 @@ from submissions.records.queries import (
     find_score,
     has_score,
     owned_submissions,
-    recorded_submission,
+    public_score,
 )
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
@@ -165,14 +165,14 @@ class ModerationService(Actions):
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
             found = current_statuses(session)
-            public_score = recorded_submission(session, submission, found, label_version).public_score
+            current = public_score(session, submission.id, found)
             if found.are_figures_withdrawn:
                 raise SubmissionError("metrics are withdrawn until whoever runs this Space shows them again")
             if find_score(session, submission.id, label_version or "") is None:
                 raise SubmissionError(
                     "it has no score under the current labels yet; a maintainer re-scores all submissions"
                 )
-            if public_score is not None and public_score.label_version == label_version:
+            if current is not None and current.label_version == label_version:
                 raise SubmissionError("its metrics are those under the current labels already")
             account, rules = submission.judge.account.name, self.suite.rules
             left = quota_of(session, self.suite, account, found, self.clock())

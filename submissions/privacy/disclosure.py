@@ -1,52 +1,45 @@
 """What each audience sees of a score, and which rows stand on the board now. Pure.
 
-Where the labels are public everybody sees the exact report. Where they are private a board holds only the
-rows that owners made public, in rounds and with noise.
-
-The exact report stays in the records; maintainers see it. Everybody else sees a report of the same shape
-whose true positives carry noise, from which all other figures follow:
+If the labels are public, everybody sees the exact report. If they are private, a board holds only the rows
+that owners made public, in rounds and with noise. The exact report stays in the records, and maintainers see
+it. Everybody else sees a report of the same shape whose true positives carry noise; all other figures follow
+from them:
 
 - The owner of a file sees its overall figures for each label, with ``private_noise``.
 - The public sees the overall figures with ``public_noise``, and each benchmark with the larger of the two.
 - Nobody sees figures by agent, counts by task or an interval from the exact counts.
 
-So the attacks decided (`tests/attacks`; the strongest one, by five accounts in a year, on 60 generated label
-sets). With noise of 6 and 3 true positives it gains 2.3 points of precision from overall figures alone, 2.6
-with benchmarks at 6, 2.7 with benchmarks at 3; with 5 and 3 it is 2.9 and 3.2, so the default is 6.
-Benchmarks of every private file would be five more figures of as many fewer unknowns each.
+`tests/attacks` measures what attackers gain from that, and docs/operate.md has the results.
 
-What is not noisy follows from the file and from a constant of the label version: how many trajectories of a
-cell are labelled. How many of them are positive is no secret of itself, but exact numbers of two versions
-would be: a label is disputed on a public page, the next version has one positive more in its benchmark, and
-the label is certain. So that number carries noise of its own, of ``public_noise``: one draw for each cell
-of a label version, the same for all files. A label that is all positive or all negative in some benchmark
-would follow from it all the same: then its benchmarks are all withheld (the others and the sum would give
-the missing one away), and a label that is so overall is not shown.
+Two numbers carry no noise, since the file and the label version determine them: how many trajectories of a
+cell are labelled, and how many the file calls positive. The number of positive labels carries
+``public_noise`` of its own, one draw per cell of a label version, the same for all files. Otherwise two
+versions would give a corrected label away: it is disputed on a public page, and the next version has one
+positive more. If all labels of some benchmark are alike, its figures would still follow, so no benchmark is
+shown (the others and the sum would give it away). A label whose values are all alike is not shown at all.
 
-Nobody can average the noise away: a draw is a pure function of the server's key, the label version and the
-figure, so that the same verdicts show the same figure for as long as the labels stay. A figure rests on which
-trajectories of its cell are called positive and on nothing else, so the digest that it is drawn from does
-too: order of rows, spelling of ids, further columns, the other labels' columns, and whether a "no" is
-written false or null change neither digest nor noise. The label version is
-part of it: with the same noise before and after a correction the difference of two figures would be the
-exact effect of the correction. 95 % intervals follow from the noisy counts alone: the ends of the bootstrap
-over tasks move with the exact counts.
+Nobody can average the noise away. A draw is a pure function of the server's key, the label version and the
+figure, so the same verdicts show the same figure while the labels stay. A figure depends only on which
+trajectories of its cell are called positive, and so does the digest that its noise is drawn from: the order
+of rows, the spelling of ids, further columns, or a "no" written as null change neither. The label version is
+part of the draw: with the same noise before and after a correction, the difference of two figures would be
+the exact effect of the correction. The 95 % intervals follow from the noisy counts only.
 """
 
 import hashlib
 import hmac
+import itertools
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import hypot, sqrt
 from statistics import NormalDist
 from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
-from arb.core.predictions.table import Predictions
+from arb.core.judge_info import JudgeInfo
 from arb.core.suite import Suite, SuiteRules, Trajectory
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import ScoredRecord
@@ -56,7 +49,8 @@ from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import Verdicts, verdicts_of
 from submissions.records.database import ScoreRow
-from submissions.records.queries import POLICY, scored_record
+from submissions.records.event_log import DECLARED
+from submissions.records.queries import POLICY
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
 OVERALL: Final = "overall"
@@ -90,30 +84,30 @@ def digests_of(verdicts: Verdicts, trajectories: Sequence[Trajectory]) -> dict[s
     ``trajectories`` are those of the split, in the order of the verdicts' columns. Raises ValueError where
     their number differs.
     """
-    of_row = [trajectory.benchmark for trajectory in trajectories]
-    rows, found = Counter(of_row), {}
+    ids = np.array([trajectory.trajectory_id for trajectory in trajectories], dtype=object)
+    of_row = np.array([trajectory.benchmark for trajectory in trajectories], dtype=object)
+    cells = {OVERALL: np.arange(len(ids))}
+    for benchmark in sorted(set(of_row)):
+        cells[benchmark_cell(benchmark)] = np.flatnonzero(of_row == benchmark)
+    found = {}
     for label in LABELS:
         column = verdicts_of(verdicts, label)
         if column is None:
             continue
         if len(column) != len(trajectories):
             raise ValueError(f"{label}: {len(column)} verdicts for {len(trajectories)} trajectories")
-        positives: dict[str, list[str]] = {benchmark: [] for benchmark in sorted(rows)}
-        for place in np.flatnonzero(column == 1).tolist():
-            positives[of_row[place]].append(trajectories[place].trajectory_id)
-        no_verdict = Counter(of_row[place] for place in np.flatnonzero(column < 0).tolist())
-        everything = [trajectory_id for inside in positives.values() for trajectory_id in inside]
-        found[label] = {OVERALL: _cell(everything, rows.total(), no_verdict.total())}
-        found[label] |= {
-            benchmark_cell(benchmark): _cell(inside, rows[benchmark], no_verdict[benchmark])
-            for benchmark, inside in positives.items()
-        }
+        found[label] = {name: _cell(column[rows], ids[rows]) for name, rows in cells.items()}
     return found
 
 
-def _cell(positives: Sequence[str], rows: int, no_verdict: int) -> CellDigest:
-    digest = hashlib.sha256("\n".join(sorted(positives)).encode()).hexdigest()
-    return {"digest": digest, "rows": rows, "positives": len(positives), "no_verdict": no_verdict}
+def _cell(column: np.ndarray, ids: np.ndarray) -> CellDigest:
+    positives = sorted(ids[column == 1])
+    return {
+        "digest": hashlib.sha256("\n".join(positives).encode()).hexdigest(),
+        "rows": len(column),
+        "positives": len(positives),
+        "no_verdict": int((column < 0).sum()),
+    }
 
 
 _NORMAL_QUANTILE = 1.959963984540054
@@ -161,10 +155,10 @@ LARGEST_DRAW: Final = -_STANDARD.inv_cdf(0.5**_BITS / 2)
 
 
 def keyed_normal(key: bytes, *what: str) -> float:
-    """A standard normal draw that only ``key`` and the words of ``what`` decide.
+    """Return a standard normal draw that only ``key`` and the words of ``what`` decide.
 
-    The first 53 bits of HMAC-SHA256 (RFC 2104) of the words as a JSON list, as a share of (0, 1), through the
-    inverse of the normal distribution. A JSON list, so that no two lists of words have the same bytes.
+    It is the inverse of the normal distribution at the first 53 bits of HMAC-SHA256 (RFC 2104) of the words.
+    They are hashed as a JSON list, so that no two lists of words have the same bytes.
     """
     digest = hmac.new(key, json.dumps(what).encode(), hashlib.sha256).digest()
     whole = int.from_bytes(digest[:8], "big") >> (64 - _BITS)
@@ -233,29 +227,31 @@ def disclose(
     }
 
 
+@dataclass(frozen=True)
 class _Blur:
     """The noise of one label version for one audience."""
 
-    def __init__(self, rules: SuiteRules, key: bytes, label_version: str, audience: Audience) -> None:
-        self._rules, self._key, self._label_version, self._audience = rules, key, label_version, audience
+    rules: SuiteRules
+    key: bytes
+    label_version: str
+    audience: str
 
     def label(
         self, label: str, exact: Mapping[str, Any], digests: Mapping[str, CellDigest]
     ) -> dict[str, Any] | None:
-        """One label of the report; None where all its labels are alike."""
+        """Return one label of the report, or None if all its labels are alike."""
         if _follows_from_constants(exact["overall"]):
             return None
-        is_public = self._audience == "public"
-        wanted = self._rules.public_noise if is_public else self._rules.private_noise
-        finest = min(self._rules.public_noise, self._rules.private_noise)
+        is_public = self.audience == "public"
+        wanted = self.rules.public_noise if is_public else self.rules.private_noise
+        finest = min(self.rules.public_noise, self.rules.private_noise)
         by_benchmark = {}
         if is_public and not any(map(_follows_from_constants, exact["by_benchmark"].values())):
-            sd = cell_noise(self._rules)
+            sd = cell_noise(self.rules)
             for name, cell in exact["by_benchmark"].items():
-                key = benchmark_cell(name)
-                by_benchmark[name] = self._cell(label, key, cell, digests[key], sd, sd)
+                by_benchmark[name] = self._cell(label, benchmark_cell(name), cell, digests, sd, sd)
         return {
-            "overall": self._cell(label, OVERALL, exact["overall"], digests[OVERALL], finest, wanted),
+            "overall": self._cell(label, OVERALL, exact["overall"], digests, finest, wanted),
             "by_benchmark": by_benchmark,
             "by_agent": {},
         }
@@ -265,19 +261,18 @@ class _Blur:
         label: str,
         name: str,
         exact: Mapping[str, Any],
-        digest: CellDigest,
+        digests: Mapping[str, CellDigest],
         finest: float,
         wanted: float,
     ) -> dict[str, Any]:
-        n, version = exact["n"], self._label_version
-        sd = self._rules.public_noise
-        total = sd * keyed_normal(self._key, "positives", version, label, name)
+        n, version, digest = exact["n"], self.label_version, digests[name]
+        sd = self.rules.public_noise
+        total = sd * keyed_normal(self.key, "positives", version, label, name)
         positives = noisy_count(exact["positives"], total, 1, n - 1)
-        predicted, no_verdict = (
-            _share_of(n, digest[count], digest["rows"]) for count in ("positives", "no_verdict")
-        )
+        predicted = _share_of(n, digest["positives"], digest["rows"])
+        no_verdict = _share_of(n, digest["no_verdict"], digest["rows"])
         figure = (version, label, name, digest["digest"])
-        noise = layered_noise(self._key, figure, finest, wanted, self._audience)
+        noise = layered_noise(self.key, figure, finest, wanted, self.audience)
         tp = noisy_count(exact["tp"], noise, max(0, predicted + positives - n), min(predicted, positives))
         fp, fn = predicted - tp, positives - tp
         return {
@@ -300,7 +295,8 @@ def _share_of(n: int, count: int, rows: int) -> int:
     return (2 * count * n + rows) // (2 * rows)
 
 
-EPOCH_YEAR = 2025
+EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
+"""The beginning of the first round."""
 
 
 @dataclass(frozen=True)
@@ -331,67 +327,72 @@ class DisclosurePolicy:
         at = status.published_at
         return at is not None and self.round(at) < self.round(now)
 
+    @property
+    def _round_length(self) -> timedelta:
+        return timedelta(days=max(1, self.suite.rules.round_days))
+
     def round(self, moment: datetime) -> int:
-        """The number of the round that a moment lies in; rows made public in it appear after its end."""
-        return (moment - _start(moment)) // timedelta(days=max(1, self.suite.rules.round_days))
+        """Return the number of the round of a moment; rows made public in it appear after its end."""
+        return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """When a row appears that was made public at a moment; None where there are no rounds."""
+        """Return when a row appears that was made public at a moment; None if there are no rounds."""
         if self.key is None or published_at is None:
             return None
-        days = max(1, self.suite.rules.round_days)
-        return _start(published_at) + (self.round(published_at) + 1) * timedelta(days=days)
+        return EPOCH + (self.round(published_at) + 1) * self._round_length
 
     def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-        """A submission as it stands on the board: from its score, status and name alone."""
-        record = scored_record(score, found)
-        if self.key is None:
-            return record
-        # Without counts by task: ties come from the intervals, which hold the noise.
-        ranking = None
-        if half := score.halves.get("ranked"):
-            labels = self.ranking_report(half)["labels"]
-            ranking = {label: found["overall"] for label, found in labels.items() if found}
-        return replace(
-            record,
+        """Return a submission as it stands on the board, from its score, its status and its names now."""
+        submission, status = score.submission, found.of(score.submission.id)
+        account, judge = submission.judge.account.name, submission.judge.name
+        names = {"judge": found.name_of(account, judge), "account": found.current_name(account)}
+        declared = {name: getattr(submission, name) for name in DECLARED}
+        return ScoredRecord(
+            id=submission.id,
+            info=JudgeInfo(**names, **declared),
+            file_sha256=submission.file_sha256,
+            # To the microsecond: the earlier of two equal submissions ranks first.
+            submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
             report=self.report(score, "public"),
-            counts_by_task={},
-            keeps_version=True,
-            ranking=ranking,
+            counts_by_task=self._counts_by_task(score),
+            is_verified=status.is_verified,
+            is_label_exposed=status.is_label_exposed,
+            keeps_version=self.key is not None,
+            ranking=self._ranking(score),
         )
 
+    def _counts_by_task(self, score: ScoreRow) -> dict[str, Any]:
+        if self.key is not None:
+            return {}  # ties come from the intervals, which hold the noise
+        # As lists of lists they would take fifty times the memory.
+        return {label: n and np.array(n, dtype=np.int32) for label, n in score.counts_by_task.items()}
 
-def _start(moment: datetime) -> datetime:
-    return datetime(EPOCH_YEAR, 1, 1, tzinfo=moment.tzinfo)
+    def _ranking(self, score: ScoreRow) -> dict[str, Any] | None:
+        half = score.halves.get("ranked")
+        if self.key is None or not half:
+            return None
+        labels = self.ranking_report(half)["labels"]
+        return {label: found["overall"] for label, found in labels.items() if found}
 
 
-# -- the half that ranks -------------------------------------------------------------------------------------
-# The default where labels are private: whatever figures say of the half that is shown, the ranking gains
-# nothing from it. What is left is the order of public rows (`tests/attacks/versions.py`, on 1,106
-# trajectories, in points of precision on the half that ranks): of five accounts in a year 0.0 (standard error
-# 0.2), of twenty 1.8 (0.3), where the figures shown would gain them 2.8 and 6.5 on the other half. Its price
-# is the interval, wider by sqrt(2).
+# The half that ranks is the default if labels are private: whatever figures say of the half that is shown,
+# the ranking gains nothing from it. What is left is the order of public rows, which
+# `tests/attacks/versions.py` measures. Its price is the interval, wider by sqrt(2).
 
 
 def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
-    """Which rows of a split rank and are not shown, bool of shape (n,): half the tasks of each benchmark.
+    """Return which rows of a split rank and are not shown (bool, one per trajectory).
 
-    All runs of a task are in one half.
-
-    Tasks are ordered by HMAC-SHA256 under ``key`` (the server's for "ranking-half") of benchmark and task,
-    and every second one is hidden; of an odd number the larger part is, so that a benchmark of one task is
-    ranked. The label version has no part in it: halves drawn anew after a correction would rank by tasks
-    whose figures had been shown.
+    It is half the tasks of each benchmark, with all runs of a task. Tasks are ordered by HMAC-SHA256 of
+    benchmark and task under ``key`` (the server's for "ranking-half"), and every second one is hidden, from
+    the first on, so that a benchmark of one task is ranked. The label version has no part in it: halves drawn
+    again after a correction would rank by tasks whose figures had been shown.
     """
-
-    def drawn_place(task: tuple[str, str]) -> tuple[str, bytes]:
-        return task[0], hmac.new(key, json.dumps(task).encode(), hashlib.sha256).digest()
-
-    tasks = sorted({(trajectory.benchmark, trajectory.task) for trajectory in trajectories})
-    drawn = sorted(tasks, key=drawn_place)
-    hidden = set()
-    for benchmark in {benchmark for benchmark, _ in tasks}:
-        hidden.update([task for task in drawn if task[0] == benchmark][::2])
+    drawn = {}
+    for task in {(trajectory.benchmark, trajectory.task) for trajectory in trajectories}:
+        place = hmac.new(key, json.dumps(task).encode(), hashlib.sha256).digest()
+        drawn.setdefault(task[0], []).append((place, task))
+    hidden = {task for tasks in drawn.values() for _, task in sorted(tasks)[::2]}
     return np.array([(t.benchmark, t.task) in hidden for t in trajectories], dtype=bool)
 
 
@@ -399,18 +400,9 @@ def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
     """The label set of some rows (bool of shape (n,)), under the same version: for `score_report`."""
     return replace(
         labels,
-        trajectories=trajectories_of(labels.trajectories, rows),
+        trajectories=tuple(itertools.compress(labels.trajectories, rows)),
         primary={name: column[rows] for name, column in labels.primary.items()},
         first={name: column[rows] for name, column in labels.first.items()},
         second={name: column[rows] for name, column in labels.second.items()},
         annotated_twice=labels.annotated_twice[rows],
     )
-
-
-def trajectories_of(trajectories: Sequence[Trajectory], rows: np.ndarray) -> tuple[Trajectory, ...]:
-    return tuple(trajectory for trajectory, inside in zip(trajectories, rows, strict=True) if inside)
-
-
-def predictions_of(aligned: Predictions, rows: np.ndarray) -> Predictions:
-    """The aligned predictions of some rows, with every column that the file has."""
-    return aligned.take(np.flatnonzero(rows))

@@ -1,41 +1,42 @@
 """The leak budget: how many noisy figures were shown, and what they can reveal of one label.
 
-The account is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours when one
+The account is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours if one
 label differs, or two of one cell that keep its number of positives, which is no secret: a count of true
-positives differs by at most 1. With noise of standard deviation sd a figure then costs
+positives then differs by at most 1. With noise of standard deviation sd a figure costs
 
     rho = 1 / (2 sd^2)
 
 of zero-concentrated differential privacy (Bun and Steinke 2016, proposition 1.6), and costs add up over
-figures (their lemma 1.7), also where the next file was made from the last answer. A budget rho means
+figures (lemma 1.7), even if the next file was made from the last answer. A budget rho means
 
     epsilon = rho + 2 sqrt(rho ln(1 / delta))
 
-at delta (their proposition 1.3): whatever is seen is at most e^epsilon times as likely under one label set as
-under its neighbour, but for a chance of delta. That is a bound over all attacks and all that an attacker may
-know beforehand; what real attacks gain is far less, and is measured in `tests/attacks`.
+at delta (proposition 1.3): whatever is seen is at most e^epsilon times as likely under one label set as under
+its neighbour, except with probability delta. That bounds all attacks, whatever the attacker knows beforehand.
+`tests/attacks` measures what real attacks gain, which is far less.
 
-**One budget for all label versions.** A figure under a new version is a figure more, whatever its noise: with
-new noise it could be averaged with the old one, with the same noise the difference would be the correction
-itself. So nothing is shown because labels changed. A submission keeps the figures of the labels that it was
-first scored under (`queries.disclosure_history`) until its owner asks for newer ones, which costs what a new
-file costs. What may be asked for in any 365 days is, in rho,
+**One budget for all label versions.** A figure under a new version is one more figure: with new noise it
+could be averaged with the old one, and with the same noise the difference would be the correction itself. So
+nothing is shown because labels changed. A submission keeps the figures of the labels that it was first scored
+under (`queries.disclosure_history`) until its owner asks for newer ones, which costs as much as a new file.
+In any 365 days, in rho,
 
     an account    files_a_year x file + public_rows_a_year x row
     a judge       no more than its account, to which it belongs under every name
     everybody     accounts_a_year x account, whatever the number of accounts
     strangers     (1 - reserved_share) x everybody: all accounts that no maintainer confirmed
 
-A file is charged when its figures can be seen: when it is submitted, or if it was held when a maintainer
-releases it. A held file, one that was rejected before it was scored, and what a banned account had not been
-shown yet are not charged. All of it follows from the events: a restart or a restore charges the same.
+A file is charged when its figures can be seen: when it is submitted, or when a maintainer releases it. A file
+that is held, was rejected before it was scored, or belongs to an account that was banned before it saw the
+figures is not charged. All of it follows from the events, so a restart or a restore charges the same.
 
-Here ``file`` is the cost of an owner's overall figure and ``row`` what a public row adds to it (`file_cost`,
-`row_cost`). The order of public rows follows from overall figures of the hidden half with the public noise; a
-label is in one half, and no row costs it more there than in the other.
+``file`` is the cost of an owner's overall figure, ``row`` what a public row adds (`file_cost`, `row_cost`).
+The order of public rows follows from overall figures of the hidden half with the public noise; a label is in
+one half only, and no row costs it more there than in the other.
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -43,7 +44,6 @@ from itertools import zip_longest
 from math import inf, log, sqrt
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from arb.core.suite import Suite, SuiteRules
@@ -52,20 +52,14 @@ from submissions.privacy.disclosure import (
     OVERALL,
     Audience,
     Digests,
-    DisclosurePolicy,
     benchmark_cell,
     cell_noise,
 )
+from submissions.records import queries
 from submissions.records.database import ScoreRow, snapshot
 from submissions.records.event_log import number_of_events
-from submissions.records.queries import (
-    counted_submissions,
-    current_statuses,
-    disclosure_histories,
-    owned_submissions,
-    scores_by_id,
-)
 from submissions.records.statuses import SubmissionStatuses
+from submissions.resources import Resources
 
 DELTA: Final = 1e-6
 _ROUNDING: Final = 1e-9
@@ -134,10 +128,9 @@ def leak_of(disclosures: Iterable[Disclosure]) -> Leak:
     for found in disclosures:
         key = (found.label_version, found.label, found.cell, found.digest)
         finest[key] = min(found.tp_sd, finest.get(key, inf))
-    costs: dict[str, dict[str, float]] = {}
+    costs: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (_, label, cell, _), sd in finest.items():
-        of_label = costs.setdefault(label, {})
-        of_label[cell] = of_label.get(cell, 0.0) + _rho(sd)
+        costs[label][cell] += _rho(sd)
     return Leak(len(finest), max(map(_worst, costs.values()), default=0.0))
 
 
@@ -163,10 +156,24 @@ def row_cost(rules: SuiteRules) -> float:
     return finer + _rho(cell_noise(rules))
 
 
+def _times(number: float, cost: float) -> float:
+    """Return the cost of a number of things; 0 for none of them, even if one has no bound."""
+    return number * cost if number else 0.0
+
+
 def account_budget(rules: SuiteRules) -> float:
-    """What an account may be shown in a year, in rho."""
-    files = rules.files_a_year * file_cost(rules) if rules.files_a_year else 0.0
-    return files + (rules.public_rows_a_year * row_cost(rules) if rules.public_rows_a_year else 0.0)
+    """Return what an account may be shown in a year, in rho."""
+    return _times(rules.files_a_year, file_cost(rules)) + _times(rules.public_rows_a_year, row_cost(rules))
+
+
+def common_budget(rules: SuiteRules) -> float:
+    """Return what all accounts together may be shown in a year, in rho."""
+    return _times(rules.accounts_a_year, account_budget(rules))
+
+
+def strangers_budget(rules: SuiteRules) -> float:
+    """Return what all accounts that no maintainer confirmed may be shown in a year, in rho."""
+    return _times(1 - rules.reserved_share, common_budget(rules))
 
 
 class Charge(NamedTuple):
@@ -181,7 +188,7 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
     rules, charges = suite.rules, []
-    for name, came, *owner in owned_submissions(session, suite.name):
+    for name, came, *owner in queries.owned_submissions(session, suite.name):
         status = found.of(name)
         if (at := found.charged_at(name, came)) is not None:
             charges.append(Charge(at, *owner, file_cost(rules)))
@@ -207,16 +214,6 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
         if sum(later.rho for later in inside[place:]) + cost <= budget + _ROUNDING:
             return charge.at + YEAR
     return datetime.max.replace(tzinfo=now.tzinfo)
-
-
-def common_budget(rules: SuiteRules) -> float:
-    """Return what all accounts together may be shown in a year, in rho."""
-    return rules.accounts_a_year * account_budget(rules) if rules.accounts_a_year else 0.0
-
-
-def strangers_budget(rules: SuiteRules) -> float:
-    """Return what all accounts that no maintainer confirmed may be shown in a year, in rho."""
-    return (1 - rules.reserved_share) * common_budget(rules) if rules.reserved_share < 1 else 0.0
 
 
 class FitsFrom(NamedTuple):
@@ -247,7 +244,7 @@ def quota_of(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime
 ) -> AccountQuota:
     """What is left to an account: by number of files, and where labels are private by what they reveal."""
-    came = counted_submissions(session, suite.name, account, found)
+    came = queries.counted_submissions(session, suite.name, account, found)
     left = remaining_quota(came, suite.rules, now)
     if suite.labels_are_public:
         return left
@@ -280,9 +277,9 @@ class LeakReport:
 
 
 def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], Any]) -> dict[Any, Leak]:
-    groups: dict[Any, list[Disclosure]] = {}
+    groups: dict[Any, list[Disclosure]] = defaultdict(list)
     for found in disclosures:
-        groups.setdefault(group(found), []).append(found)
+        groups[group(found)].append(found)
     return {name: leak_of(found) for name, found in sorted(groups.items())}
 
 
@@ -293,28 +290,26 @@ class LeakBudget:
     everybody at a row since its round, also where it was hidden or withdrawn later.
     """
 
-    def __init__(
-        self, engine: Engine, suite: Suite, disclosure_policy: DisclosurePolicy, clock: Callable[[], datetime]
-    ) -> None:
-        self._engine, self._suite, self._policy, self._clock = engine, suite, disclosure_policy, clock
+    def __init__(self, app: Resources) -> None:
+        self._app, self._policy = app, app.disclosure_policy
         self._lock = threading.Lock()
         self._cached: tuple[tuple[int, int], LeakReport] | None = None
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
 
     def get(self) -> LeakReport | None:
         """What was shown until now; None where the labels are public: then there is nothing to keep."""
-        if self._suite.labels_are_public:
+        if self._app.suite.labels_are_public:
             return None
-        with self._lock, snapshot(self._engine) as session:
-            state = (number_of_events(session), self._policy.round(self._clock()))
+        with self._lock, snapshot(self._app.engine) as session:
+            state = (number_of_events(session), self._policy.round(self._app.clock()))
             if self._cached is None or self._cached[0] != state:
                 self._cached = (state, LeakReport.of(list(self._disclosures(session))))
             return self._cached[1]
 
     def _disclosures(self, session: Session) -> Iterable[Disclosure]:
-        found, now = current_statuses(session), self._policy.round(self._clock())
+        found, now = queries.current_statuses(session), self._policy.round(self._app.clock())
         seen: list[tuple[int, Audience]] = []
-        for history in disclosure_histories(session, self._suite.name, found):
+        for history in queries.disclosure_histories(session, self._app.suite.name, found):
             later = [at for _, at in history[1:]]
             published_at = found.of(history[0][0].submission_id).published_at
             is_public = published_at is not None and self._policy.round(published_at) < now
@@ -322,11 +317,11 @@ class LeakBudget:
                 seen.append((score.id, "owner"))
                 if is_public and (until is None or until > published_at):
                     seen.append((score.id, "public"))
-        unseen: dict[int, list[Audience]] = {}
+        unseen: dict[int, list[Audience]] = defaultdict(list)
         for score_id, audience in seen:
             if (score_id, audience) not in self._seen:
-                unseen.setdefault(score_id, []).append(audience)
-        for score in scores_by_id(session, list(unseen)):
+                unseen[score_id].append(audience)
+        for score in queries.scores_by_id(session, list(unseen)):
             for audience in unseen[score.id]:
                 self._seen[score.id, audience] = tuple(self._disclosures_of(score, audience))
         for key in seen:

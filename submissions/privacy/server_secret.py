@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from arb.core.settings import Settings
+from submissions.errors import RecordsUnavailable
 
 Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item"]
 Derivation = Literal[1, 2]
@@ -42,11 +43,11 @@ IF_LOST: Final = (
 )
 
 
-class SecretUnavailable(Exception):
+class SecretUnavailable(RecordsUnavailable):
     """Raised when there is no secret. The message says why and what to do; it holds no secret."""
 
 
-class SecretRefused(Exception):
+class SecretRefused(RecordsUnavailable):
     """Raised when there is a secret that cannot be used. The message says why and what to do."""
 
 
@@ -96,9 +97,8 @@ class ServerSecret:
         """Return ARB_SECRET or else the content of a file in the state folder, which is made if it is absent.
 
         Raises:
-            SecretUnavailable: There is none, and none may be made. On a Space, whose disk does not last, it
-            has
-                to be set.
+            SecretUnavailable: There is none, and none may be made. It has to be set on a Space, whose disk
+                does not last.
             SecretTooWeak: It has less than `LEAST_BITS` of entropy.
         """
         path = settings.state_dir / FILE_NAME

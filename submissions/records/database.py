@@ -7,7 +7,6 @@ never edited.
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -37,8 +36,9 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column, relationship
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from submissions.errors import DatabaseAway
+from submissions.errors import DatabaseAway, RecordsUnavailable
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_SECONDS = 30
@@ -58,7 +58,7 @@ _SQLITE_AWAY = frozenset(
 _READS_ONLY = "reads_only"
 
 
-class DatabaseUnavailable(Exception):
+class DatabaseUnavailable(RecordsUnavailable):
     """Records that cannot be opened; the message says why and what to do, and holds no password."""
 
 
@@ -217,17 +217,15 @@ def _use_immediate_transactions(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
+@retry(
+    retry=retry_if_exception_type(SQLiteBusy),
+    stop=stop_after_delay(BUSY_TIMEOUT_SECONDS),
+    wait=wait_fixed(0.02),
+    reraise=True,
+)
 def _use_write_ahead_log(connection) -> None:
-    """WAL mode. SQLite does not wait for its lock here, so processes that start together try again."""
-    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except SQLiteBusy:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+    """Set WAL mode. SQLite does not wait for its lock here, so processes that start together try again."""
+    connection.execute("PRAGMA journal_mode=WAL")
 
 
 class Base(DeclarativeBase):

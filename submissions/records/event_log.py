@@ -19,10 +19,11 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Select, func, select, text
 from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
+from submissions.errors import RecordsUnavailable
 from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission, canonical
 
 Kind = Literal[
@@ -69,14 +70,16 @@ SCORED = ("submission_id", "label_version", "policy", "report", "counts_by_task"
 
 
 class EventLogBroken(Exception):
-    """Events that differ from what was written; the message names the first."""
+    """Raised for events that differ from what was written; the message names the first."""
 
 
-NOT_EMPTY: Final = "this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL"
-
-
-class NotEmpty(Exception):
+class NotEmpty(RecordsUnavailable):
     """Raised when records are restored into a place that holds some."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL"
+        )
 
 
 def random_nonce() -> bytes:
@@ -101,9 +104,7 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 def lock_event_log(session: Session) -> None:
     """Keep others from adding events until the transaction ends, so that what is counted now stays true."""
-    if (
-        session.get_bind().dialect.name == "postgresql"
-    ):  # SQLite's writing transactions wait for each other anyway
+    if session.get_bind().dialect.name == "postgresql":  # on SQLite, writing transactions wait anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
@@ -135,7 +136,7 @@ def restore_events(session: Session, events: Iterable[Event]) -> int:
     """
     log = list(events)
     if number_of_events(session):
-        raise NotEmpty(NOT_EMPTY)
+        raise NotEmpty
     if problems := check_event_log(log):
         raise ValueError("; ".join(problems))
     for event in log:
@@ -144,11 +145,10 @@ def restore_events(session: Session, events: Iterable[Event]) -> int:
 
 
 def head(session: Session) -> tuple[int, str]:
-    """Sequence and hash of the last event; 0 and 64 zeros where there is none."""
-    last = session.execute(
-        select(Event.sequence, Event.hash).order_by(Event.sequence.desc()).limit(1)
-    ).one_or_none()
-    return (last[0], last[1]) if last is not None else (0, NO_HASH)
+    """Return sequence and hash of the last event; 0 and 64 zeros if there is none."""
+    newest_first = select(Event.sequence, Event.hash).order_by(Event.sequence.desc())
+    last = session.execute(newest_first.limit(1)).one_or_none()
+    return (0, NO_HASH) if last is None else (last.sequence, last.hash)
 
 
 def number_of_events(session: Session) -> int:
@@ -159,23 +159,21 @@ def number_of_events(session: Session) -> int:
 def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Event]:
-    """The events behind a sequence, in order; of some kinds, and at most so many, where these are said."""
-    wanted = select(Event).where(Event.sequence > sequence).order_by(Event.sequence).limit(most)
-    if kinds is not None:
-        wanted = wanted.where(Event.kind.in_(sorted(kinds)))
-    return list(session.scalars(wanted))
+    """Return the events after a sequence, in order: of some kinds only, and at most so many, if given."""
+    wanted = _events_of(kinds).where(Event.sequence > sequence).order_by(Event.sequence)
+    return list(session.scalars(wanted.limit(most)))
 
 
 def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
 ) -> list[Event]:
-    """The ``most`` events before a sequence, the newest first; None: from the last one on."""
-    wanted = select(Event).order_by(Event.sequence.desc()).limit(most)
-    if sequence is not None:
-        wanted = wanted.where(Event.sequence < sequence)
-    if kinds is not None:
-        wanted = wanted.where(Event.kind.in_(sorted(kinds)))
-    return list(session.scalars(wanted))
+    """Return the ``most`` events before a sequence, newest first; from the last one on if it is None."""
+    wanted = _events_of(kinds).order_by(Event.sequence.desc()).limit(most)
+    return list(session.scalars(wanted if sequence is None else wanted.where(Event.sequence < sequence)))
+
+
+def _events_of(kinds: Iterable[str] | None) -> Select[tuple[Event]]:
+    return select(Event) if kinds is None else select(Event).where(Event.kind.in_(sorted(kinds)))
 
 
 def events_of_submission(session: Session, submission_id: str) -> list[Event]:
@@ -199,6 +197,11 @@ def parse_event(line: bytes) -> Event:
     if hash_of(event) != event.hash:
         raise EventLogBroken(f"record {event.sequence}: its content was changed (the hash differs)")
     return event
+
+
+def to_lines(events: Iterable[Event]) -> bytes:
+    """Return events as lines of canonical JSON, for copies that are not public."""
+    return b"".join(event.line() + b"\n" for event in events)
 
 
 def check_event_log(events: Sequence[Event]) -> list[str]:

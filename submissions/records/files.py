@@ -9,6 +9,7 @@ import hashlib
 import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Engine, select
@@ -40,10 +41,7 @@ class FileStore:
         sha256 = hashlib.sha256(content).hexdigest()
         path = self.path(sha256)
         _make_folder(path.parent)
-        if _holds(path, content):
-            flush(path.parent)  # its writer may not have come as far as that
-        else:
-            atomic_write(path, content, mode=0o600)
+        atomic_write(path, content, mode=0o600)
         return sha256
 
     def read(self, sha256: str) -> bytes:
@@ -66,11 +64,9 @@ class FileStore:
         Files of the last hour stay, since another process may still be writing them.
         """
         for part in self.folder.glob(f"*/{PART_PREFIX}*"):
-            try:
+            with suppress(FileNotFoundError):  # another process finished or removed it meanwhile
                 if time.time() - part.stat().st_mtime >= LEFTOVER_AFTER_SECONDS:
                     part.unlink()
-            except FileNotFoundError:  # another process finished or removed it meanwhile
-                continue
 
 
 class DatabaseFiles(FileStore):
@@ -86,15 +82,8 @@ class DatabaseFiles(FileStore):
     def keep(self, content: bytes) -> str:
         """See FileStore."""
         sha256 = hashlib.sha256(content).hexdigest()
-        try:
-            with transaction(self._engine) as session:
-                stored = session.get(StoredFile, sha256)
-                if stored is None:
-                    session.add(StoredFile(sha256=sha256, content=content))
-                elif stored.content != content:
-                    stored.content = content
-        except IntegrityError:  # another replica stored it at the same time
-            return sha256
+        with suppress(IntegrityError), transaction(self._engine) as session:  # a replica may store it now
+            session.merge(StoredFile(sha256=sha256, content=content))
         return sha256
 
     def read(self, sha256: str) -> bytes:
@@ -129,13 +118,6 @@ def _checked(content: bytes, sha256: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
     return content
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return path.stat().st_size == len(content) and path.read_bytes() == content
-    except FileNotFoundError:
-        return False
 
 
 def _make_folder(folder: Path) -> None:

@@ -33,12 +33,14 @@ from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
 from leaderboard.score import is_known_version, report_of_version
 from submissions.app import SubmissionsApp
+from submissions.errors import RecordsUnavailable
 from submissions.privacy.server_secret import (
     KnownSecret,
     SecretRefused,
     SecretUnavailable,
     ServerSecret,
 )
+from submissions.records import event_log
 from submissions.records.database import (
     Account,
     Event,
@@ -49,16 +51,6 @@ from submissions.records.database import (
     open_database,
     snapshot,
     transaction,
-)
-from submissions.records.event_log import (
-    NOT_EMPTY,
-    EventLogBroken,
-    NotEmpty,
-    check_event_log,
-    events_after,
-    number_of_events,
-    parse_event,
-    restore_events,
 )
 from submissions.records.files import FileStore, open_files
 from submissions.records.secret_check import known_secret, note_secret, replace_secret
@@ -90,14 +82,14 @@ class Verification:
 def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None) -> Verification:
     """Check everything; changes nothing. Raises SecretRefused."""
     with snapshot(service.engine) as session:
-        events = events_after(session)
+        events = event_log.events_after(session)
     submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
     scored = [event for event in events if event.kind == "scored"]
     found = fold_statuses(events)
     retired = set() if service.suite.labels_are_public else found.retired_versions
     unreadable, file_problems = _unreadable_files(service, events)
     labels, absent = _label_sets(service, scored, retired)
-    problems = [*check_event_log(events), *_duplicates(events), *file_problems, *absent]
+    problems = [*event_log.check_event_log(events), *_duplicates(events), *file_problems, *absent]
     to_check = [event for event in scored if event.body["label_version"] in labels]
     for place, event in enumerate(to_check, start=1):
         progress(place, len(to_check))
@@ -198,9 +190,7 @@ def _problem_of_score(
             f"its score could not be checked, since this version does not know version {metric} of the "
             "metric; use the newest one"
         )
-    checked = check_stored_file(
-        service.files, submitted.file_sha256, service.suite, submitted.body["split"], service.parsers
-    )
+    checked = check_stored_file(service, submitted.file_sha256, submitted.body["split"])
     if checked.aligned is None:
         return "its file is not acceptable now"
     compares_halves = bool(scored.body["halves"]) and not is_retired
@@ -229,7 +219,7 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
     restored = open_database("sqlite://")
     try:
         with transaction(restored) as session:
-            restore_events(session, events)
+            event_log.restore_events(session, events)
     except (ValueError, IntegrityError):
         return []  # the log is broken, or has something twice: these problems are named already
     with snapshot(service.engine) as used, snapshot(restored) as made:
@@ -255,7 +245,7 @@ SECRET_CHECK: Final = "secret_check.json"
 MAX_PROBLEMS: Final = 20
 
 
-class BackupError(Exception):
+class BackupError(RecordsUnavailable):
     """Raised when a folder cannot be written or restored from; the message lists every problem."""
 
 
@@ -301,13 +291,12 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     With ``new_secret`` the records go on with another secret, which withdraws the figures of hidden labels.
 
     Raises:
-        BackupError: With every problem of the folder, or because there are records here already, or because
-            the secret is not the one of the export.
-        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
+        BackupError: With every problem of the folder, or because the secret is not the one of the export.
+        NotEmpty, SecretUnavailable, SecretTooWeak: There are records here already, or see `ServerSecret.of`.
     """
     events, known = _read_records(folder), _read_secret_check(folder)
     wanted = {event.file_sha256 for event in events if event.file_sha256}
-    source, missing, problems = FileStore(folder / FILES), [], check_event_log(events)
+    source, missing, problems = FileStore(folder / FILES), [], event_log.check_event_log(events)
     for sha256 in sorted(wanted):
         try:
             source.read(sha256)
@@ -320,20 +309,18 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     engine = open_database(settings.records_url())
     try:
         with snapshot(engine) as session:
-            if number_of_events(session):
-                raise BackupError(NOT_EMPTY)
+            if event_log.number_of_events(session):
+                raise event_log.NotEmpty
         secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
         target = open_files(settings, engine)
         for sha256 in sorted(wanted.difference(missing)):
             target.keep(source.read(sha256))
         with transaction(engine) as session:
-            number = restore_events(session, events)
+            number = event_log.restore_events(session, events)
             if new_secret:
                 replace_secret(session, secret, datetime.now(UTC))
             else:
                 note_secret(session, secret)
-    except NotEmpty as problem:
-        raise BackupError(str(problem)) from None
     except OSError as error:
         raise BackupError(
             f"a file cannot be stored in ARB_STATE_DIR: {error.strerror or type(error).__name__}"
@@ -372,8 +359,8 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
     with suppress(SecretUnavailable, SecretRefused):
         service.secret  # noqa: B018 - noted with the records at first use
     with snapshot(service.engine) as session:
-        events, known = events_after(session), known_secret(session)
-    atomic_write(folder / RECORDS, b"".join(event.line() + b"\n" for event in events))
+        events, known = event_log.events_after(session), known_secret(session)
+    atomic_write(folder / RECORDS, event_log.to_lines(events))
     names_secret = known is not None and known.check_value is not None
     if names_secret:
         atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
@@ -414,8 +401,8 @@ def _read_records(folder: Path) -> list[Event]:
     events, problems = [], []
     for number, line in enumerate(lines, start=1):
         try:
-            events.append(parse_event(line))
-        except EventLogBroken as problem:
+            events.append(event_log.parse_event(line))
+        except event_log.EventLogBroken as problem:
             problems.append(f"{RECORDS}, line {number}: {problem}")
     if problems:
         raise BackupError(_together(problems))

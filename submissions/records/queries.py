@@ -3,31 +3,26 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-from sqlalchemy import Engine, Select, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, joinedload
 
-from arb.core.judge_info import NAME_LENGTH, JudgeInfo
-from leaderboard.board.board import ScoredRecord
+from arb.core.judge_info import NAME_LENGTH
 from submissions.intake.accounts import Actor, is_same_name
-from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission, snapshot
+from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission
 from submissions.records.event_log import (
-    DECLARED,
     FIGURE_KINDS,
     KINDS_OFF_THE_BOARD,
     STATUS_KINDS,
     events_after,
-    events_of_submission,
 )
-from submissions.records.statuses import SubmissionStatus, SubmissionStatuses, fold_statuses
+from submissions.records.statuses import SubmissionStatuses, fold_statuses
 
 SCORES_AT_ONCE = 500
 POLICY: Final = "strict"
-"""The policy that every submission is scored with."""
+"""The policy that every submission is scored with, so no query asks for it."""
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
@@ -93,59 +88,23 @@ def counted_submissions(
     return moments
 
 
-def unscored_submissions(engine: Engine, suite: str, label_version: str) -> Sequence[Submission]:
-    """The submissions of a suite that have no score under a label version, in the order they came."""
-    scored = select(ScoreRow.submission_id).where(
-        ScoreRow.label_version == label_version, ScoreRow.policy == POLICY
-    )
+def unscored_submissions(session: Session, suite: str, label_version: str) -> Sequence[Submission]:
+    """Return the submissions of a suite without a score under a label version, in the order they came."""
+    scored = select(ScoreRow.submission_id).where(ScoreRow.label_version == label_version)
     waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
-    with snapshot(engine) as session:
-        return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
+    return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
 
 
-@dataclass(frozen=True)
-class RecordedSubmission:
-    """A submission at one moment of the records.
-
-    ``last`` is the sequence of the newest event about it. Its figures may be shown once all events up to
-    ``figures_through`` are durable. ``judge`` is the name that its judge has at that moment.
-    """
-
-    submission: Submission
-    submitted: Event
-    last: int
-    figures_through: int
-    judge: str
-    status: SubmissionStatus
-    score: ScoreRow | None
-    public_score: ScoreRow | None = None
-    """The score that its owner may see where labels are private (`disclosure_history`)."""
-    is_new: bool = False
+def scores_of(session: Session, submission_id: str) -> Sequence[ScoreRow]:
+    """Return all scores of a submission, oldest first."""
+    wanted = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
+    return session.scalars(wanted.order_by(ScoreRow.id)).all()
 
 
-def recorded_submission(
-    session: Session, submission: Submission, statuses: SubmissionStatuses, label_version: str | None
-) -> RecordedSubmission:
-    """A submission at the session's moment, with its score under a label version or else its newest one."""
-    events = events_of_submission(session, submission.id)
-    body = events[0].body
-    newest_first = (
-        select(ScoreRow).where(ScoreRow.submission_id == submission.id).order_by(ScoreRow.id.desc())
-    )
-    scores = session.scalars(newest_first).all()
-    of_version = (score for score in scores if score.label_version == label_version)
-    public_score = current_score(disclosure_history(scores[::-1], statuses, submission.id), statuses)
-    first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
-    return RecordedSubmission(
-        submission,
-        events[0],
-        events[-1].sequence,
-        max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS)),
-        statuses.name_of(body["account"], body["judge"]),
-        statuses.of(submission.id),
-        next(of_version, scores[0] if scores else None),
-        public_score,
-    )
+def public_score(session: Session, submission_id: str, statuses: SubmissionStatuses) -> ScoreRow | None:
+    """Return the score of a submission that its owner may see if labels are private."""
+    history = disclosure_history(scores_of(session, submission_id), statuses, submission_id)
+    return current_score(history, statuses)
 
 
 def disclosure_history(
@@ -204,7 +163,7 @@ def score_lines(session: Session, suite: str, label_version: str | None = None) 
         .join(Submission)
         .join(JudgeRow)
         .join(Account)
-        .where(Submission.suite == suite, ScoreRow.policy == POLICY)
+        .where(Submission.suite == suite)
         .order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
     )
     if label_version is not None:
@@ -241,13 +200,8 @@ def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
 
 def find_score(session: Session, submission_id: str, label_version: str) -> ScoreRow | None:
     """The score of a submission under a label version."""
-    return session.scalar(
-        select(ScoreRow).where(
-            ScoreRow.submission_id == submission_id,
-            ScoreRow.label_version == label_version,
-            ScoreRow.policy == POLICY,
-        )
-    )
+    of_submission = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
+    return session.scalar(of_submission.where(ScoreRow.label_version == label_version))
 
 
 def has_score(session: Session, submission_id: str) -> bool:
@@ -278,7 +232,7 @@ def versions_scored(session: Session, suite: str) -> list[str]:
 
 def _label_versions(suite: str) -> Select[tuple[str]]:
     of_suite = select(ScoreRow.label_version).join(Submission).where(Submission.suite == suite)
-    return of_suite.where(ScoreRow.policy == POLICY).group_by(ScoreRow.label_version)
+    return of_suite.group_by(ScoreRow.label_version)
 
 
 def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
@@ -287,25 +241,3 @@ def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
         wanted = select(ScoreRow).where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
         yield from session.scalars(wanted.options(joinedload(ScoreRow.submission)))
         session.expunge_all()
-
-
-def scored_record(score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-    """A score as the board takes it, under the name that its judge has now."""
-    submission = score.submission
-    account, judge = submission.judge.account.name, submission.judge.name
-    status = found.of(submission.id)
-    declared = {name: getattr(submission, name) for name in DECLARED}
-    return ScoredRecord(
-        id=submission.id,
-        info=JudgeInfo(judge=found.name_of(account, judge), account=found.current_name(account), **declared),
-        file_sha256=submission.file_sha256,
-        # To the microsecond: the earlier of two equal submissions ranks first.
-        submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
-        report=score.report,
-        # As lists of lists they would take fifty times the memory.
-        counts_by_task={
-            label: found and np.array(found, dtype=np.int32) for label, found in score.counts_by_task.items()
-        },
-        is_verified=status.is_verified,
-        is_label_exposed=status.is_label_exposed,
-    )

@@ -1,7 +1,6 @@
 """The status of submissions, and error tags: pure folds over events."""
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -158,18 +157,18 @@ class SubmissionStatuses:
         self.submissions[submission_id] = replace(self.of(submission_id), **changes)
 
 
-def fold_statuses(events: Iterable[Event], onto: SubmissionStatuses | None = None) -> SubmissionStatuses:
-    """Return the statuses after these events; ``onto``, the statuses before them, is not changed."""
+def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
+    """Return the statuses after these events."""
     found = SubmissionStatuses()
-    if onto is not None:
-        found = SubmissionStatuses(**{name: copy(value) for name, value in vars(onto).items()})
     for event in events:
         found.add(event)
     return found
 
 
-def tags_in(events: Iterable[Event], suite: str) -> list[ErrorTag]:
-    """Every tag of a suite in the order in which it was given; the later one of a person counts."""
+def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
+    """Return every tag of a suite in the order in which it was given; the later one of a person counts."""
+    with snapshot(engine) as session:
+        events = events_after(session, kinds=ERROR_TAG_KINDS)
     return [
         make_tag(
             trajectory_id=event.body["trajectory_id"],
@@ -180,11 +179,5 @@ def tags_in(events: Iterable[Event], suite: str) -> list[ErrorTag]:
             at=event.at,
         )
         for event in events
-        if event.kind == "error_tagged" and event.body["suite"] == suite
+        if event.body["suite"] == suite
     ]
-
-
-def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
-    """The same as the records are now."""
-    with snapshot(engine) as session:
-        return tags_in(events_after(session, kinds=ERROR_TAG_KINDS), suite)

@@ -7,30 +7,23 @@ exact counts over single trajectories.
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
-from datetime import datetime
 from math import inf
 from typing import Any, Final
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from arb.core.suite import OFFICIAL, Suite
+from arb.core.suite import OFFICIAL
 from leaderboard.board.board import Board, BoardRow, ScoredRecord, make_board
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
 from leaderboard.report import labels_by_task
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_in
-from submissions.privacy.disclosure import DisclosurePolicy
+from submissions.records import queries
 from submissions.records.database import Changes, snapshot
 from submissions.records.event_log import events_after
-from submissions.records.queries import (
-    current_score,
-    current_statuses,
-    disclosure_histories,
-    score_lines,
-    scores_by_id,
-)
+from submissions.resources import Resources
 
 AWAY_SECONDS: Final = 2.0
 """How long the last board is served before the database is asked again, once it did not answer."""
@@ -110,31 +103,41 @@ class CurrentBoard:
 class BoardMaker:
     """Makes the boards of a suite; keeps the record of each score, which is large to read."""
 
-    def __init__(
-        self,
-        suite: Suite,
-        policy: DisclosurePolicy,
-        labels: Callable[[], LabelStore],
-        clock: Callable[[], datetime],
-        not_durable: Callable[[Session], frozenset[str]],
-    ) -> None:
-        self._suite, self._policy, self._labels, self._clock = suite, policy, labels, clock
-        self._not_durable = not_durable
-        self._published = load_published_rows() if suite.name == OFFICIAL else ()
+    def __init__(self, app: Resources) -> None:
+        self._app = app
+        self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
         """By score id: its status and names, which the record depends on, and the record."""
         self._from_labels: tuple[Hashable, tuple[BoardRow, ...], Mapping[str, Any]] = (None, (), {})
+
+    def round(self) -> int:
+        """Return the number of the round now, in which rows of a suite with private labels appear."""
+        app = self._app
+        return 0 if app.suite.labels_are_public else app.disclosure_policy.round(app.clock())
+
+    def state(self, session: Session) -> tuple:
+        """Return the label version of the current board, and everything else that it depends on."""
+        app = self._app
+        if app.labels.is_older_than(events_after(session, kinds=["labels_published"])):
+            app.forget_labels()  # another replica, or a command, published a set
+        version = app.label_version or queries.fullest_label_version(session, app.suite.name)
+        return version, queries.state_of_board(session), self.round(), self._not_durable(session)
+
+    def _not_durable(self, session: Session) -> frozenset[str]:
+        """Return the submissions that have no row yet, since their records could still be lost."""
+        through = self._app.durability.through(session)
+        return frozenset() if through is None else queries.submissions_not_durable(session, through)
 
     def __call__(self, session: Session, state: tuple, is_current: bool = True) -> Board:
         """Return the board of a label version, the first of ``state``, at the session's moment.
 
         Where labels are private the current one has of each submission what was shown, by whatever version.
         """
-        version, labels = state[0], self._labels()
+        version, labels = state[0], self._app.labels
         references, by_task = self._of_labels(session, labels, version)
-        by_version = self._suite.labels_are_public or not is_current
+        by_version = self._app.suite.labels_are_public or not is_current
         return make_board(
-            self._suite.name,
+            self._app.suite.name,
             self._records(session, version if by_version else None, by_version),
             self._published,
             version,
@@ -147,21 +150,22 @@ class BoardMaker:
 
         They are those of a label version, or of each submission the score that was shown to its owner.
         """
-        statuses, now = current_statuses(session), self._clock()
+        statuses = queries.current_statuses(session)
+        policy, now = self._app.disclosure_policy, self._app.clock()
         if by_version:
-            scores = score_lines(session, self._suite.name, version or "")
+            scores = queries.score_lines(session, self._app.suite.name, version or "")
         else:
-            histories = disclosure_histories(session, self._suite.name, statuses)
-            scores = list(filter(None, (current_score(history, statuses) for history in histories)))
+            histories = queries.disclosure_histories(session, self._app.suite.name, statuses)
+            scores = list(filter(None, (queries.current_score(history, statuses) for history in histories)))
         waiting, keys = self._not_durable(session), {}
         for score in scores:
             status = statuses.of(score.submission_id)
-            if score.submission_id not in waiting and self._policy.is_on_the_board(status, now):
+            if score.submission_id not in waiting and policy.is_on_the_board(status, now):
                 names = statuses.current_name(score.account), statuses.name_of(score.account, score.judge)
                 keys[score.id] = (status, *names)
         known = {score_id: made for score_id, made in self._made.items() if keys.get(score_id) == made[0]}
-        for score in scores_by_id(session, [score_id for score_id in keys if score_id not in known]):
-            known[score.id] = keys[score.id], self._policy.board_record(score, statuses)
+        for score in queries.scores_by_id(session, [score_id for score_id in keys if score_id not in known]):
+            known[score.id] = keys[score.id], policy.board_record(score, statuses)
         self._made = known
         return [known[score_id][1] for score_id in keys]
 
@@ -179,7 +183,7 @@ class BoardMaker:
         source = self._source_of_reference(session, version)
         key = (*(found.version for found in known), *source)
         if self._from_labels[0] != key:
-            row = ceiling_row(known, *source) if self._suite.labels_are_public else None
+            row = ceiling_row(known, *source) if self._app.suite.labels_are_public else None
             self._from_labels = key, () if row is None else (row,), labels_by_task(labels.test)
         return self._from_labels[1:]
 
@@ -188,6 +192,6 @@ class BoardMaker:
         for row in self._published:
             if row.row_id == SECOND_ANNOTATOR:
                 return row.date.isoformat(), row.authors or "", row.source_url
-        versions = versions_in(events_after(session, kinds=["labels_published"]), self._suite.name)
+        versions = versions_in(events_after(session, kinds=["labels_published"]), self._app.suite.name)
         dates = (each.at.isoformat() for each in versions if each.version == version)
         return next(dates, ""), "", ""

@@ -4,16 +4,18 @@ A set is checked whole, stored by its hash and recorded with its reason. Old sco
 the version that they were made with.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from sqlalchemy.orm import Session
 
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow, rank_rows
-from leaderboard.board.ranks import Rank, RankingData
+from leaderboard.board.ranks import RankingData
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from leaderboard.labels.labels import LabelSet, LabelsInvalid
 from leaderboard.labels.source import LabelsUnavailable
@@ -32,7 +34,7 @@ from submissions.labels.versions import (
     serves_records,
 )
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import transaction
 from submissions.records.event_log import Event, add_event, events_after, lock_event_log
 from submissions.records.queries import POLICY, ScoreLine, current_statuses, score_lines, versions_scored
 from submissions.scoring.verdicts import VerdictsUnavailable
@@ -96,25 +98,21 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
     if not changed:
         return {}
     published = [row for row in service.records.board().rows if row.provenance != "scored"]
-    with snapshot(service.engine) as session:
+    with service.snapshot() as session:
         statuses = current_statuses(session)
-        lines = [
-            line
-            for line in score_lines(session, service.suite.name, before.version)
-            if statuses.of(line.submission_id).is_on_the_board
-        ]
+        lines = score_lines(session, service.suite.name, before.version)
     verdicts = {}
     for line in lines:
-        try:
-            verdicts[line] = service.records.verdicts(line.submission_id)
-        except VerdictsUnavailable:
-            continue
-    return {
-        label: _effects_on(label, before.primary[label], after.primary[label], columns, published)
-        for label in changed
-        if (columns := {line: column for line, found in verdicts.items()
-                        if (column := verdicts_of(found, label)) is not None})
-    }  # fmt: skip
+        if statuses.of(line.submission_id).is_on_the_board:
+            with suppress(VerdictsUnavailable):
+                verdicts[line] = service.records.verdicts(line.submission_id)
+    effects = {}
+    for label in changed:
+        answers = ((line, verdicts_of(found, label)) for line, found in verdicts.items())
+        if columns := {line: column for line, column in answers if column is not None}:
+            labels = before.primary[label], after.primary[label]
+            effects[label] = _effects_on(label, *labels, columns, published)
+    return effects
 
 
 def _effects_on(
@@ -176,14 +174,14 @@ def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
     scored = service.intake.finish_scoring()
     before = _version_before(service, version)
     old = service.records.board_under(before) if before else None
-    found = Rescoring(before, version, scored, rank_changes(old, service.records.board_under(version)))
+    found = Rescoring(before, version, scored, _rank_changes(old, service.records.board_under(version)))
     if before and not _is_recorded(service, before, version):
         ranks = {change.id: [change.before, change.after] for change in found.changes}
         effects = _effects_of(service, before)
         body = {"from": before, "to": version, "submissions": len(ranks), "ranks": ranks, "effects": effects}
         with transaction(service.engine) as session:
             lock_event_log(session)
-            if not _is_among(events_after(session, kinds=_OF_VERSIONS), before, version, service.suite.name):
+            if not _is_among(session, before, version, service.suite.name):
                 add_event(session, "rescored", actor.name, service.clock(), body)
     return found
 
@@ -226,58 +224,52 @@ def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
 
 
 def _version_before(service: SubmissionsApp, version: str) -> str | None:
-    """What was served before the labels of now were published; without a record of that, scored before."""
+    """Return the version that was served before the labels of now were published.
+
+    Without a record of that it is the version that submissions were scored under before; None if there is
+    none.
+    """
     newest = published_versions(service.engine, service.suite.name)[-1:]
     if newest and newest[0].version == version and newest[0].replaces:
         return newest[0].replaces if newest[0].replaces != version else None
-    return previous_version(service, version)
-
-
-def previous_version(service: SubmissionsApp, version: str) -> str | None:
-    """The label version that submissions were scored under before this one; None where it is the first."""
-    with snapshot(service.engine) as session:
+    with service.snapshot() as session:
         versions = versions_scored(session, service.suite.name)
     if version in versions:
         versions = versions[: versions.index(version)]
     return versions[-1] if versions else None
 
 
-def rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
-    """The places of every scored row on two boards, in the order of the newer one."""
-    old, new = (board.ranks("success") if board else {} for board in (before, after))
-    return tuple(
-        RankChange(row.id, row.judge, row.account, _place(old.get(row.id)), _place(new.get(row.id)))
-        for row in after.rows
-        if row.provenance == "scored"
-    )
-
-
-_OF_VERSIONS: Final = ("labels_published", "rescored")
+def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
+    """Return the places of every scored row on two boards, in the order of the newer one."""
+    ranks = [board.ranks("success") if board else {} for board in (before, after)]
+    changes = []
+    for row in after.rows:
+        if row.provenance == "scored":
+            places = (found[row.id].place if found.get(row.id) else None for found in ranks)
+            changes.append(RankChange(row.id, row.judge, row.account, *places))
+    return tuple(changes)
 
 
 def rescorings(service: SubmissionsApp) -> list[Event]:
-    with snapshot(service.engine) as session:
+    """Return the record of every re-scoring, oldest first."""
+    with service.snapshot() as session:
         return events_after(session, kinds=["rescored"])
 
 
 def _is_recorded(service: SubmissionsApp, before: str, after: str) -> bool:
-    with snapshot(service.engine) as session:
-        return _is_among(events_after(session, kinds=_OF_VERSIONS), before, after, service.suite.name)
+    with service.snapshot() as session:
+        return _is_among(session, before, after, service.suite.name)
 
 
-def _is_among(events: Iterable[Event], before: str, after: str, suite: str) -> bool:
-    """Whether the change is recorded, and the newer labels were not published once more since."""
+def _is_among(session: Session, before: str, after: str, suite: str) -> bool:
+    """Return whether the change is recorded, and the newer labels were not published once more since."""
     found = False
-    for event in events:
+    for event in events_after(session, kinds=("labels_published", "rescored")):
         if event.kind == "rescored":
             found = found or (event.body["from"], event.body["to"]) == (before, after)
         elif event.body["suite"] == suite and event.body["version"] == after:
             found = False
     return found
-
-
-def _place(rank: Rank | None) -> int | None:
-    return rank and rank.place
 
 
 REASON_LENGTH = 2_000
@@ -317,7 +309,10 @@ def publish(
     with transaction(service.engine) as session:
         lock_event_log(session)
         if since is not None:
-            _refuse_if_changed(events_after(session, since, ("labels_published", "dispute_decided")))
+            for event in events_after(session, since, ("labels_published", "dispute_decided")):
+                raise SubmissionError(
+                    f"{event.actor} {_deed(event)} at the same time: look at the next version again"
+                )
         body = publication_body(
             service.suite, found, before, sha256, reason, service.label_version, base, corrections
         )
@@ -326,15 +321,10 @@ def publish(
     return published_versions(service.engine, service.suite.name)[-1]
 
 
-def _refuse_if_changed(events: Sequence[Event]) -> None:
-    """Raise SubmissionError naming the first of these events."""
-    for event in events:
-        done = (
-            f"published label version {event.body['version']}"
-            if event.kind == "labels_published"
-            else f"decided dispute {event.body['dispute_id']}"
-        )
-        raise SubmissionError(f"{event.actor} {done} at the same time: look at the next version again")
+def _deed(event: Event) -> str:
+    if event.kind == "labels_published":
+        return f"published label version {event.body['version']}"
+    return f"decided dispute {event.body['dispute_id']}"
 
 
 def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:

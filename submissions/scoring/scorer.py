@@ -2,46 +2,29 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Engine, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
-from arb.core.predictions import ParserPool
 from arb.core.predictions.table import Predictions
-from arb.core.suite import Suite
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import counts_by_task, score_report, with_cost
 from leaderboard.score import METRIC_VERSION
-from submissions.errors import PermissionDenied, RateLimited
+from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import limit_message
 from submissions.intake.upload import Upload
-from submissions.privacy.disclosure import digests_of, hidden_half, labels_of, predictions_of
+from submissions.privacy.disclosure import digests_of, hidden_half, labels_of
 from submissions.privacy.leak_budget import quota_of
-from submissions.records.database import Submission, snapshot, transaction
-from submissions.records.event_log import (
-    DECLARED,
-    add_event,
-    events_of_submission,
-    find_judge,
-    lock_event_log,
-)
-from submissions.records.files import FileStore
-from submissions.records.queries import (
-    POLICY,
-    RecordedSubmission,
-    current_statuses,
-    find_score,
-    has_score,
-    recorded_submission,
-    unscored_submissions,
-)
+from submissions.records import queries
+from submissions.records.database import Account, JudgeRow, Submission, snapshot, transaction
+from submissions.records.event_log import DECLARED, add_event, events_of_submission, lock_event_log
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
+from submissions.resources import Resources
 from submissions.scoring.verdicts import check_stored_file
 
 logger = logging.getLogger(__name__)
@@ -53,103 +36,97 @@ THE_SERVER = "the server"
 
 
 def record_submission(
-    engine: Engine,
-    suite: Suite,
+    app: Resources,
     upload: Upload,
     declaration: JudgeInfo,
     label_version: str,
-    clock: Callable[[], datetime],
     reasons_to_hold: Sequence[str] = (),
-) -> RecordedSubmission:
-    """The record of a judge's test file, made unless it is there; limits are counted in the same transaction.
+) -> tuple[Submission, bool]:
+    """Return the submission of a judge's test file, and whether it is new; record it unless it is there.
 
-    For a new file raises RateLimited at the limit of the account, PermissionDenied where the account is
-    closed; one that is there already is returned as it is.
+    Limits are counted in the same transaction.
+
+    Raises:
+        RateLimited, PermissionDenied: The file is new, and the account has no file left or is closed.
     """
-    with transaction(engine) as session:
+    suite, account = app.suite.name, declaration.account
+    with transaction(app.engine) as session:
         lock_event_log(session)
-        found = current_statuses(session)
-        account = declaration.account
+        found = queries.current_statuses(session)
         judge = found.first_name_of(account, declaration.judge)
-        existing = _existing(session, suite.name, account, judge, upload)
+        existing = _existing(session, suite, account, judge, upload)
         if existing is not None and not _waits_for_quota(existing, found):
-            return recorded_submission(session, existing, found, label_version)
-        if found.is_banned(account):
-            raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
-        now = clock()
-        left = quota_of(session, suite, account, found, now)
-        if left.next_at is not None:
-            raise RateLimited(limit_message(left, suite.rules), left.next_at)
+            return existing, False
+        now = app.clock()
+        _require_quota(app, session, account, found, now)
         if existing is not None:
             _count(session, existing.id, now)
-            return recorded_submission(session, existing, current_statuses(session), label_version)
-        body = submission_body(suite.name, upload, declaration, judge, label_version)
+            return existing, False
+        body = submission_body(suite, upload, declaration, judge, label_version)
         body["submission_id"] = _free_id(session, body)
         add_event(session, "submitted", account, now, body)
         if reasons_to_hold:
             held = {"submission_id": body["submission_id"], "reasons": list(reasons_to_hold)}
             add_event(session, "held", THE_SERVER, now, held)
-        submission = session.get_one(Submission, body["submission_id"])
-        found = current_statuses(session)
-        return replace(recorded_submission(session, submission, found, label_version), is_new=True)
+        return session.get_one(Submission, body["submission_id"]), True
 
 
-class NotCharged(Exception):
-    """A submission that cannot be scored now: it is held, was rejected, or was given back to its account."""
+def _require_quota(
+    app: Resources, session: Session, account: str, found: SubmissionStatuses, now: datetime
+) -> None:
+    """Raise PermissionDenied for an account that is closed, and RateLimited if it has no file left."""
+    if found.is_banned(account):
+        raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
+    left = quota_of(session, app.suite, account, found, now)
+    if left.next_at is not None:
+        raise RateLimited(limit_message(left, app.suite.rules), left.next_at)
 
 
-def record_score(engine: Engine, account: str, score: dict[str, Any], at: datetime) -> None:
-    """Write a score (the body of an event ``scored``), unless another process wrote it first.
+def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
+    """Score verdicts and write the score unless another process did; return whether there is one.
 
-    Raises NotCharged: nobody may see figures that were not charged for, and a maintainer may have decided
-    since the file was read.
+    False if the submission is held, was rejected, or was given back: nobody may see figures that were not
+    charged for, and a maintainer may have decided since the file was read.
     """
-    submission_id, label_version = score["submission_id"], score["label_version"]
+    with snapshot(app.engine) as session:
+        if queries.find_score(session, submission.id, labels.version) is not None:
+            return True
+        if not _may_be_scored(session, submission.id):
+            return False
+    body = {"submission_id": submission.id, **score_of(verdicts, labels, app.half_key)}
     try:
-        with transaction(engine) as session:
+        with transaction(app.engine) as session:
             lock_event_log(session)
-            status = fold_statuses(events_of_submission(session, submission_id)).of(submission_id)
-            if status.is_held or status.is_rejected or status.is_refunded:
-                raise NotCharged(submission_id)
-            add_event(session, "scored", account, at, score)
+            if not _may_be_scored(session, submission.id):
+                return False
+            add_event(session, "scored", submission.judge.account.name, app.clock(), body)
     except IntegrityError:
-        with snapshot(engine) as session:
-            if find_score(session, submission_id, label_version) is None:
+        with snapshot(app.engine) as session:
+            if queries.find_score(session, submission.id, labels.version) is None:
                 raise
-        logger.info("submission %s was scored by another process at the same time", submission_id)
+        logger.info("submission %s was scored by another process at the same time", submission.id)
+    return True
 
 
-def refund_submission(engine: Engine, submission_id: str, reason: str, at: datetime) -> None:
+def _may_be_scored(session: Session, submission_id: str) -> bool:
+    status = fold_statuses(events_of_submission(session, submission_id)).of(submission_id)
+    return not (status.is_held or status.is_rejected or status.is_refunded)
+
+
+def refund_submission(app: Resources, submission_id: str, reason: str) -> None:
     """Stop counting a submission towards the limits, unless its account may have seen figures of it."""
-    with transaction(engine) as session:
+    with transaction(app.engine) as session:
         lock_event_log(session)
-        if not (has_score(session, submission_id) or current_statuses(session).of(submission_id).is_refunded):
+        status = queries.current_statuses(session).of(submission_id)
+        if not (status.is_refunded or queries.has_score(session, submission_id)):
             body = {"submission_id": submission_id, "reason": reason}
-            add_event(session, "refunded", THE_SERVER, at, body)
+            add_event(session, "refunded", THE_SERVER, app.clock(), body)
 
 
 def _waits_for_quota(submission: Submission, found: SubmissionStatuses) -> bool:
-    """Whether a file was given back and may be scored all the same: then it has to count again."""
+    """Return whether a file was given back and may be scored all the same: then it has to count again."""
     status = found.of(submission.id)
     return status.is_refunded and not (status.is_rejected or status.is_withdrawn)
-
-
-def count_again(
-    engine: Engine, suite: Suite, submission: Submission, label_version: str, at: datetime
-) -> bool:
-    """Let a file that was given back count towards its account's limits, before it is scored after all.
-
-    Whether it counts: False where the account has used what it got back, or is closed.
-    """
-    with transaction(engine) as session:
-        lock_event_log(session)
-        found, account = current_statuses(session), submission.judge.account.name
-        if not found.of(submission.id).is_refunded:
-            return True
-        if found.is_banned(account) or quota_of(session, suite, account, found, at).next_at is not None:
-            return False
-        _count(session, submission.id, at)
-        return True
 
 
 def _count(session: Session, submission_id: str, at: datetime) -> None:
@@ -158,12 +135,11 @@ def _count(session: Session, submission_id: str, at: datetime) -> None:
 
 
 def _existing(session: Session, suite: str, account: str, judge: str, upload: Upload) -> Submission | None:
-    owner = find_judge(session, account, judge)
-    if owner is None:
-        return None
+    of_judge = select(Submission).join(JudgeRow).join(Account)
     return session.scalar(
-        select(Submission).where(
-            Submission.judge_id == owner.id,
+        of_judge.where(
+            Account.name == account,
+            JudgeRow.name == judge,
             Submission.suite == suite,
             Submission.split == upload.check.split,
             Submission.file_sha256 == upload.sha256,
@@ -208,79 +184,61 @@ def _free_id(session: Session, body: dict[str, Any]) -> str:
     return found
 
 
-FILE_WAIT: Final = timedelta(minutes=10)
-"""So young a submission may have its file at another replica, which scores it."""
+def score_unscored(app: Resources, labels: LabelSet) -> int:
+    """Score every recorded submission that has no score under these labels; return how many were scored.
+
+    A process that is killed between recording and scoring leaves such ones. One that cannot be scored (its
+    stored file is damaged) is named in the log, is given back to its account, and keeps nobody else from the
+    board. One that was given back counts again, and waits if its account has no file left. Held, rejected
+    and withdrawn ones are left alone.
+    """
+    with snapshot(app.engine) as session:
+        waiting = queries.unscored_submissions(session, app.suite.name, labels.version)
+        statuses = queries.current_statuses(session)
+    scored = 0
+    for submission in waiting:
+        status = statuses.of(submission.id)
+        if not (status.is_held or status.is_rejected or status.is_withdrawn):
+            scored += _score_stored_file(app, submission, labels)
+    return scored
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """Writes scores into the records of a suite. ``half_key`` draws the ranking half where there is one."""
-
-    engine: Engine
-    files: FileStore
-    suite: Suite
-    clock: Callable[[], datetime]
-    half_key: bytes | None = None
-    parsers: ParserPool | None = None
-
-    def score(self, submission_id: str, account: str, verdicts: Predictions, labels: LabelSet) -> None:
-        """Score the verdicts of a submission under ``labels``; see `record_score`."""
-        body = {"submission_id": submission_id, **score_of(verdicts, labels, self.half_key)}
-        record_score(self.engine, account, body, self.clock())
-
-    def finish(self, labels: LabelSet) -> int:
-        """Score every recorded submission that has no score under these labels; how many were scored.
-
-        A process killed between recording and scoring leaves such ones. One that cannot be scored (its kept
-        file is damaged) is named in the log, is given back to its account, and keeps nobody else from the
-        board. One that was given back counts again, and waits where its account has no file left. Held,
-        rejected and withdrawn ones are left alone.
-        """
-        found = unscored_submissions(self.engine, self.suite.name, labels.version)
-        with snapshot(self.engine) as session:
-            statuses = current_statuses(session)
-        return sum(
-            self._finish(submission, labels)
-            for submission in found
-            if not (
-                (status := statuses.of(submission.id)).is_held or status.is_rejected or status.is_withdrawn
-            )
+def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet) -> bool:
+    """Score one recorded submission from its stored file; return whether that was possible."""
+    try:
+        checked = check_stored_file(app, submission.file_sha256, submission.split)
+    except (OSError, ValueError):
+        problem = "its stored file is missing or damaged"
+        logger.error("submission %s cannot be scored: %s", submission.id, problem)
+        refund_submission(app, submission.id, problem)
+        return False
+    if checked.aligned is None:
+        codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
+        logger.error(
+            "submission %s cannot be scored: its file is not acceptable now (%s)", submission.id, codes
         )
+        refund_submission(app, submission.id, "its file does not fit the suite any more")
+        return False
+    try:
+        _count_again(app, submission)
+    except SubmissionError:
+        logger.warning("submission %s waits: it was given back, and no file is left", submission.id)
+        return False
+    return record_score(app, submission, checked.aligned, labels)
 
-    def _finish(self, submission: Submission, labels: LabelSet) -> bool:
-        """Score one recorded submission from its stored file; whether that was possible."""
-        with snapshot(self.engine) as session:
-            if find_score(session, submission.id, labels.version) is not None:
-                return True  # another process was here first
-        try:
-            checked = check_stored_file(
-                self.files, submission.file_sha256, self.suite, submission.split, self.parsers
-            )
-        except (OSError, ValueError):
-            if self.clock() - submission.submitted_at < FILE_WAIT:
-                logger.warning("submission %s waits: its file is not here (yet)", submission.id)
-                return False
-            problem = "its stored file is missing or damaged"
-            logger.error("submission %s cannot be scored: %s", submission.id, problem)
-            refund_submission(self.engine, submission.id, problem, self.clock())
-            return False
-        if checked.aligned is None:
-            codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
-            logger.error(
-                "submission %s cannot be scored: its file is not acceptable now (%s)", submission.id, codes
-            )
-            refund_submission(
-                self.engine, submission.id, "its file does not fit the suite any more", self.clock()
-            )
-            return False
-        if not count_again(self.engine, self.suite, submission, labels.version, self.clock()):
-            logger.warning("submission %s waits: it was given back, and no file is left", submission.id)
-            return False
-        try:
-            self.score(submission.id, submission.judge.account.name, checked.aligned, labels)
-        except NotCharged:
-            return False
-        return True
+
+def _count_again(app: Resources, submission: Submission) -> None:
+    """Let a file that was given back count towards its account's limits, before it is scored after all.
+
+    Raises SubmissionError if the account has used what it got back, or is closed.
+    """
+    with transaction(app.engine) as session:
+        lock_event_log(session)
+        found = queries.current_statuses(session)
+        if found.of(submission.id).is_refunded:
+            now = app.clock()
+            _require_quota(app, session, submission.judge.account.name, found, now)
+            _count(session, submission.id, now)
 
 
 def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict:
@@ -290,7 +248,7 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
     """
     return {
         "label_version": labels.version,
-        "policy": POLICY,
+        "policy": queries.POLICY,
         "metric_version": METRIC_VERSION,
         **_figures(verdicts, labels),
         "counts_by_task": dict(counts_by_task(verdicts, labels)),
@@ -300,7 +258,7 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
 
 def _figures(aligned: Predictions, labels: LabelSet) -> dict:
     return {
-        "report": with_cost(score_report(aligned, labels, POLICY), aligned.cost_usd),
+        "report": with_cost(score_report(aligned, labels, queries.POLICY), aligned.cost_usd),
         "digests": digests_of(aligned, labels.trajectories),
     }
 
@@ -308,6 +266,6 @@ def _figures(aligned: Predictions, labels: LabelSet) -> dict:
 def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict:
     ranked = hidden_half(labels.trajectories, key)
     return {
-        name: _figures(predictions_of(aligned, rows), labels_of(labels, rows))
+        name: _figures(aligned.take(rows.nonzero()[0]), labels_of(labels, rows))
         for name, rows in (("shown", ~ranked), ("ranked", ranked))
     }

@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 
 from arb.core.cache import ByteCache
-from arb.core.predictions import ParserPool, read_predictions
+from arb.core.predictions import read_predictions
 from arb.core.predictions.check import CheckResult, check
 from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL, Suite
-from submissions.records.files import FileStore
+from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 
@@ -29,35 +29,26 @@ class VerdictsUnavailable(Exception):
     """Verdicts that cannot be shown; the message says why, in words that anyone may read."""
 
 
-def check_stored_file(
-    files: FileStore,
-    sha256: str,
-    suite: Suite,
-    split: str,
-    parsers: ParserPool | None = None,
-    keep_reasoning: bool = False,
-) -> CheckResult:
+def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: bool = False) -> CheckResult:
     """Read the stored file with this SHA-256 and check it against a split, as when it was submitted.
 
     It was within the size limit of its day, so today's does not apply. Raises OSError or ValueError if the
     file is missing or damaged.
     """
-    content = files.read(sha256)
+    content = app.files.read(sha256)
     limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning)
-    table, findings = read_predictions(content, limits=limits, parsers=parsers)
-    return check(table, findings, suite, split)
+    table, findings = read_predictions(content, limits=limits, parsers=app.parsers)
+    return check(table, findings, app.suite, split)
 
 
-def read_stored_verdicts(
-    files: FileStore, sha256: str, suite: Suite, split: str, parsers: ParserPool | None = None
-) -> Predictions:
+def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions:
     """Return the columns of a stored file in the order of the split, with its texts if they fit.
 
     Raises VerdictsUnavailable if the file is missing, damaged or not acceptable for the suite any more.
     """
     for keep_reasoning in (True, False):  # texts that are too many cost nobody the verdicts
         try:
-            checked = check_stored_file(files, sha256, suite, split, parsers, keep_reasoning)
+            checked = check_stored_file(app, sha256, split, keep_reasoning)
         except (OSError, ValueError):
             logger.error("verdicts cannot be shown: the stored file %s is missing or damaged", sha256)
             raise VerdictsUnavailable("the submitted file is missing or damaged on this server") from None

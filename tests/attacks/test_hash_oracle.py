@@ -50,7 +50,7 @@ def guesses_that_fit(service: SubmissionsApp, upload, head: str, submitted: Even
         column = known.primary["success"].copy()
         column[list(UNKNOWN)] = guess
         labels = replace(known, primary={**known.primary, "success": column})
-        body = score_of(upload.check.aligned, labels, service.scorer.half_key)
+        body = score_of(upload.check.aligned, labels, service.half_key)
         body["submission_id"] = submitted.body["submission_id"]
         record = Event(2, "scored", submitted.at, submitted.actor, body, submitted.hash, "")
         found += [guess] if hash_of(record) == head else []

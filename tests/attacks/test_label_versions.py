@@ -118,7 +118,7 @@ def test_no_label_of_the_half_that_ranks_moves_a_figure_that_is_shown(settings):
     """Of a suite that says nothing of it: half of the tasks rank, and all that is shown is of the others."""
     service = SubmissionsApp(settings, clock=Clock())
     upload = service.intake.check(verdicts(service.suite, misses=2, false_alarms=7), "verdicts.jsonl", "test")
-    labels, key = service.labels.test, service.scorer.half_key
+    labels, key = service.labels.test, service.half_key
     assert key is not None
     hidden = hidden_half(labels.trajectories, key)
     assert 0.4 < hidden.mean() < 0.7

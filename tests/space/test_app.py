@@ -11,7 +11,7 @@ from gradio import processing_utils
 from arb.core.suite import load_suite
 from space.app import create_app
 from submissions.app import SubmissionsApp
-from submissions.scoring.scorer import Scorer
+from submissions.scoring import scorer
 from tests.space.test_permissions import call
 from tests.support.permissions import expected
 from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_for, verdicts
@@ -66,7 +66,7 @@ def test_starting_finishes_what_a_killed_process_left(suite_folder, tmp_path, mo
     settings = settings_for(suite_folder, tmp_path / "state")
     service = SubmissionsApp(settings)
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
+        patched.setattr(scorer, "record_score", lambda *arguments: False)
         send(service, verdicts(service.suite))
     assert service.records.board().rows == ()
     create_app(settings)
@@ -77,7 +77,7 @@ def test_the_app_starts_although_a_kept_file_is_damaged(suite_folder, tmp_path, 
     settings = settings_for(suite_folder, tmp_path / "state")
     service = SubmissionsApp(settings)
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
+        patched.setattr(scorer, "record_score", lambda *arguments: False)
         receipt = send(service, verdicts(service.suite))
     service.files.path(receipt.file_sha256).write_bytes(b"rubbish")
     with caplog.at_level(logging.WARNING):

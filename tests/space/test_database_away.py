@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.records.database import open_database, snapshot
+from submissions.scoring import scorer
 from tests.space.gradio_app.conftest import DECLARED, Running, running
 from tests.space.gradio_app.test_mcp_server import text_of, tool, value_of
 from tests.support.postgres import PostgresServer, postgres_server
@@ -137,14 +138,14 @@ def test_a_file_that_was_recorded_before_the_database_went_away_is_scored_when_i
     settings = settings_for(suite_folder, tmp_path / "state", database_url=server.new_database())
     service = SubmissionsApp(settings)
     upload = service.intake.check(verdicts(service.suite), "a.jsonl", "test")
-    score = type(service.scorer).score
+    score = scorer.record_score
 
     def stopped_before_the_score(*arguments):
-        monkeypatch.setattr(type(service.scorer), "score", score)
+        monkeypatch.setattr(scorer, "record_score", score)
         server.stop()
         return score(*arguments)
 
-    monkeypatch.setattr(type(service.scorer), "score", stopped_before_the_score)
+    monkeypatch.setattr(scorer, "record_score", stopped_before_the_score)
     with pytest.raises(DatabaseAway):
         service.intake.submit(upload, declaration())
     server.start()

@@ -1,6 +1,5 @@
 """The records on a real PostgreSQL server; left out where none is installed."""
 
-import multiprocessing
 import threading
 from datetime import UTC, datetime
 
@@ -15,12 +14,10 @@ from submissions.records.database import (
     ScoreRow,
     SecretCheck,
     Submission,
-    migrate,
     open_database,
     snapshot,
     transaction,
 )
-from tests.submissions.records.test_database import NOON, _open_at_once, differences
 from tests.support.submissions import declaration, send, verdicts
 from tests.support.waiting import eventually
 
@@ -28,25 +25,6 @@ from tests.support.waiting import eventually
 @pytest.fixture
 def url(postgres_url) -> str:
     return postgres_url
-
-
-def test_migrations_bring_an_empty_database_to_the_models_exactly_and_twice_is_harmless(url):
-    engine = open_database(url)
-    assert differences(engine) == []
-    migrate(engine)
-    assert differences(open_database(url)) == []
-
-
-def test_processes_that_start_on_an_empty_database_at_once_all_get_it(url):
-    context = multiprocessing.get_context("spawn")
-    barrier, answers = context.Barrier(2), context.Queue()
-    processes = [context.Process(target=_open_at_once, args=(url, barrier, answers)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    assert [answers.get(timeout=300) for _ in processes] == [None, None]
-    for process in processes:
-        process.join(timeout=120)
-    assert differences(open_database(url)) == []
 
 
 @pytest.mark.parametrize("is_same", [True, False], ids=["of one secret", "of two secrets"])
@@ -76,17 +54,6 @@ def test_of_services_that_open_a_new_database_at_once_one_stores_the_secrets_che
 def test_the_short_schemes_that_hosts_hand_out_are_understood(url, scheme):
     engine = open_database(url.replace("postgresql+psycopg", scheme))
     assert engine.dialect.driver == "psycopg"
-
-
-def test_a_snapshot_goes_on_seeing_the_moment_that_it_began_with(url):
-    engine = open_database(url)
-    with snapshot(engine) as reader:
-        assert reader.scalar(select(func.count(Account.id))) == 0
-        with transaction(engine) as writer:
-            writer.add(Account(name="Ada", created_at=NOON))
-        assert reader.scalar(select(func.count(Account.id))) == 0
-    with snapshot(engine) as reader:
-        assert reader.scalar(select(Account.created_at)) == NOON
 
 
 def test_the_board_is_the_same_bytes_as_from_sqlite(url, settings, tmp_path):

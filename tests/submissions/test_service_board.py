@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from arb.core.settings import Settings
 from submissions.app import SubmissionsApp
 from submissions.scoring import board as board_module
-from submissions.scoring.scorer import Scorer
+from submissions.scoring import scorer
 from tests.support.submissions import again, send, verdicts, write_suite
 
 # The board
@@ -45,7 +45,7 @@ def test_the_board_does_not_depend_on_the_order_in_which_scores_were_written(
             ticking[0] = datetime(2026, 1, 1, n, tzinfo=UTC)
             with monkeypatch.context() as patched:
                 if late and n == 0:
-                    patched.setattr(Scorer, "score", lambda *arguments: (None, 0))
+                    patched.setattr(scorer, "record_score", lambda *arguments: False)
                 send(mine, verdicts(mine.suite, misses=n), judge=f"Judge {n}")
         mine.intake.finish_scoring()
         boards.append(mine.records.board().to_bytes())

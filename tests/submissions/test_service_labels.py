@@ -5,7 +5,7 @@ import pytest
 from arb.core.settings import Settings
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
-from submissions.scoring.scorer import Scorer
+from submissions.scoring import scorer
 from tests.support.submissions import SECRET_ANNOTATOR, again, counts, send, verdicts, write_suite
 
 # Labels that cannot be had
@@ -79,10 +79,10 @@ def test_without_labels_the_board_stands_on_the_newest_full_label_version(servic
     old = service.records.board().to_bytes()
     corrected = SubmissionsApp(relabelled)
 
-    score, budget = Scorer.score, iter((True,))
+    score, budget = scorer.record_score, iter((True,))
     with monkeypatch.context() as patched:
         broken = lambda *arguments: score(*arguments) if next(budget, False) else 1 / 0  # noqa: E731
-        patched.setattr(Scorer, "score", broken)
+        patched.setattr(scorer, "record_score", broken)
         with pytest.raises(ZeroDivisionError):
             corrected.intake.finish_scoring()
     without = service.settings.model_copy(update={"labels": "none"})

@@ -11,7 +11,6 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from submissions.app import SubmissionsApp
-from submissions.intake import service as intake_service
 from submissions.records import service as records_service
 from submissions.scoring import scorer
 from tests.support.submissions import send, settings_for, verdicts
@@ -76,7 +75,7 @@ def _kill(*_arguments, **_options) -> None:
 
 
 def _when_the_file_is_kept() -> None:
-    intake_service.record_submission = _kill
+    scorer.record_submission = _kill
 
 
 def _before_the_record_is_committed() -> None:
@@ -96,13 +95,13 @@ def _before_the_score_is_committed() -> None:
             session.flush()
             _kill()
 
-    real = scorer.record_score
+    real = scorer.score_of
 
-    def record_score(*arguments):
+    def score_of(*arguments):
         scorer.transaction = transaction
         return real(*arguments)
 
-    scorer.record_score = record_score
+    scorer.score_of = score_of
 
 
 def _when_it_is_scored() -> None:

@@ -20,7 +20,7 @@ from space.services import Services
 from space.web.frame import PageFrame
 from space.web.responses import StaticAssets
 from submissions.app import SubmissionsApp
-from submissions.scoring.scorer import Scorer
+from submissions.scoring import scorer
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.submissions import FORM, verdicts, with_rules
 
@@ -196,7 +196,7 @@ def test_a_failing_score_shows_and_logs_no_count(service, uploaded, monkeypatch,
 def test_a_submission_after_a_failed_score_is_one_entry(service, uploaded, monkeypatch):
     path = uploaded(verdicts(service.suite))
     with monkeypatch.context() as patched:
-        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
+        patched.setattr(scorer, "record_score", lambda *arguments: 1 / 0)
         assert "Something failed" in submitted(service, path, "test", form())
     assert "sent this file before" in submitted(service, path, "test", form())
     assert rows(service) == 1

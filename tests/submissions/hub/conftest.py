@@ -13,6 +13,7 @@ from tests.support.hub_server.server import running_hub
 from tests.support.submissions import settings_for
 
 RECORDS, BOARD = "maintainer/records", "maintainer/board"
+COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 
 
 @pytest.fixture

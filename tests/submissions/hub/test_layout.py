@@ -13,11 +13,10 @@ from submissions.hub.repository import (
     file_path,
     read_lines,
     read_writer,
-    to_lines,
     writer_file,
 )
 from submissions.privacy.server_secret import KnownSecret
-from submissions.records.event_log import NO_HASH, Event, hash_of
+from submissions.records.event_log import NO_HASH, Event, hash_of, to_lines
 
 
 def chain_of(number: int) -> list[Event]:

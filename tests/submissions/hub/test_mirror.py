@@ -5,20 +5,17 @@ Records and files on their way to the Hub, with the Hub's own client.
 
 import json
 import random
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from submissions.app import SubmissionsApp
-from submissions.hub.records_copy import WAIT_FOR_A_FILE, next_batch
+from submissions.hub.records_copy import next_batch
 from submissions.hub.repository import EventFile, event_file_of, file_path
 from submissions.intake.accounts import Actor
-from tests.submissions.hub.conftest import RECORDS
+from tests.submissions.hub.conftest import COMMIT, RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, send_at_once, titles
 from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
-
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -29,30 +26,23 @@ def two_submissions(service):
     return service
 
 
-def test_a_batch_ends_before_a_record_whose_file_is_elsewhere(two_submissions):
+def test_a_lost_file_does_not_keep_records_from_the_hub(two_submissions):
     records = records_of(two_submissions)
     two_submissions.files.path(records[2].body["file_sha256"]).unlink()
-    came = records[2].at
-    number, contents = next_batch(records, two_submissions.files, came + timedelta(seconds=1))
-    assert number == 2
-    assert EventFile(1, 2).path in contents
-    assert next_batch(records[2:], two_submissions.files, came + timedelta(seconds=1)) == (0, {})
-    # A file that nobody brings in ten minutes is lost; the records go on.
-    number, contents = next_batch(records, two_submissions.files, came + WAIT_FOR_A_FILE)
-    assert number == 4
+    number, contents = next_batch(records, two_submissions.files)
+    assert number == 4 and EventFile(1, 4).path in contents
     assert file_path(records[2].body["file_sha256"]) not in contents
 
 
 def test_a_batch_is_bounded_in_records_and_bytes(two_submissions, monkeypatch):
     records = records_of(two_submissions)
     monkeypatch.setattr("submissions.hub.records_copy.MOST_RECORDS", 3)
-    assert next_batch(records, two_submissions.files, NOW)[0] == 3
+    assert next_batch(records, two_submissions.files)[0] == 3
     monkeypatch.setattr("submissions.hub.records_copy.MOST_BYTES", 1)
-    assert next_batch(records, two_submissions.files, NOW)[0] == 1
+    assert next_batch(records, two_submissions.files)[0] == 1
 
 
 ADA = Actor("Ada")
-COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 
 
 def assert_no_record_is_without_its_file(hub) -> None:

@@ -10,15 +10,15 @@ from submissions.errors import SubmissionError
 from submissions.hub.lease import open_lease
 from submissions.hub.mirror import DIVERGED, REPLACED
 from submissions.hub.records_copy import STARTS
-from submissions.hub.repository import WRITER, EventFile, to_lines
+from submissions.hub.repository import WRITER, EventFile
 from submissions.intake.accounts import Actor
-from tests.submissions.hub.conftest import RECORDS
+from submissions.records.event_log import to_lines
+from tests.submissions.hub.conftest import COMMIT, RECORDS
 from tests.support.hub_threads import contents, records_of, records_on, titles
 from tests.support.submissions import send, verdicts
 from tests.support.waiting import eventually
 
 ADA = Actor("Ada")
-COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 
 
 def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, opened, tmp_path):
@@ -132,7 +132,7 @@ def test_one_process_of_a_state_folder_commits_and_another_follows_it(hub, opene
     assert records_on(hub) == records_of(second)
 
 
-def test_replicas_with_one_database_take_turns_and_each_brings_the_files_it_has(
+def test_one_replica_of_a_database_commits_with_every_file_and_another_follows_it(
     hub, opened, crash, postgres_url, tmp_path
 ):
     one = opened(database_url=postgres_url, state_dir=tmp_path / "one")

@@ -25,49 +25,38 @@ TRAJECTORIES = tuple(
 class _File:
     repetition = None
 
-    def __init__(self, positives, no_verdict=(), side_effect=None):
-        self.success = np.zeros(100, dtype=np.int8)
+    def __init__(self, positives, no_verdict=(), side_effects=()):
+        self.success, self.side_effect = np.zeros((2, 100), dtype=np.int8)
         self.success[list(no_verdict)] = -1
         self.success[list(positives)] = 1
-        self.side_effect = side_effect
+        self.side_effect[list(side_effects)] = 1
 
 
 @pytest.mark.parametrize(
-    ("positives", "words"),
+    ("file", "words"),
     [
-        ((), ["no trajectory"]),
-        (range(100), ["every trajectory"]),
-        (range(30, 59), ["calls 29 of 100"]),
-        (range(50), ["one benchmark, webarena"]),
-        (range(50, 60), ["calls 10 of 100", "one benchmark, workarena"]),
-        (range(30, 60), []),
-        (range(99), []),
+        (_File(()), ["no trajectory"]),
+        (_File((), no_verdict=range(100)), ["no trajectory"]),
+        (_File(range(100)), ["every trajectory"]),
+        (_File(range(30, 59)), ["calls 29 of 100"]),
+        (_File(range(50)), ["one benchmark, webarena"]),
+        (_File(range(50, 60)), ["calls 10 of 100", "one benchmark, workarena"]),
+        (_File(range(30, 60)), []),
+        (_File(range(99)), []),
+        (_File(range(30, 60), side_effects=[3]), []),
     ],
 )
-def test_each_form_has_its_reasons(positives, words):
-    reasons = reasons_to_hold(_File(positives), TRAJECTORIES, RULES)
+def test_each_form_has_its_reasons(file, words):
+    reasons = reasons_to_hold(file, TRAJECTORIES, RULES)
     assert len(reasons) == len(words)
     for reason, word in zip(reasons, words, strict=True):
         assert word in reason
         assert reason.endswith(".")
 
 
-def test_null_is_no_positive():
-    assert reasons_to_hold(_File((), no_verdict=range(100)), TRAJECTORIES, RULES)
-
-
-def test_the_fewest_are_the_suites():
+def test_the_suite_says_how_few_positives_hold_a_file_and_whether_it_can_be_one_sided():
     assert reasons_to_hold(_File(range(45, 55)), TRAJECTORIES, SuiteRules(fewest_positives=10)) == ()
-
-
-def test_a_suite_of_one_benchmark_knows_no_one_sided_file():
     assert reasons_to_hold(_File(range(40)), TRAJECTORIES[:50] * 2, RULES) == ()
-
-
-def test_rare_side_effects_hold_nothing():
-    side_effect = np.zeros(100, dtype=np.int8)
-    side_effect[3] = 1
-    assert reasons_to_hold(_File(range(30, 60), side_effect=side_effect), TRAJECTORIES, RULES) == ()
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -184,20 +173,13 @@ def test_a_name_that_people_would_take_for_another_is_told(name, taken):
     assert looks_like(name, PUBLISHED) == taken
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "AER-V",
-        "GPT-4o (screenshot)",
-        "GPT-4",
-        "Claude 37 Sonnet",  # a point is seen
-        "NNetNav 2",
-        "NNetNav+",
-        "判定人",
-        "Žižkův soudce",
-        "",
-    ],
-)
+DIFFERENT = (
+    "AER-V", "GPT-4o (screenshot)", "GPT-4", "NNetNav 2", "NNetNav+", "判定人", "Žižkův soudce", "",
+    "Claude 37 Sonnet",  # a point is seen
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
 def test_names_that_look_different_are_free(name):
     assert looks_like(name, PUBLISHED) is None
 

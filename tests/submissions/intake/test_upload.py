@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from arb.core.predictions import read_predictions
 from arb.core.predictions.check import check
+from arb.core.predictions.raw import recognise
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from submissions.__main__ import app, print_report
@@ -46,7 +47,7 @@ def test_an_upload_keeps_its_bytes_and_their_fingerprint(good):
         found = upload(source, "mine.jsonl")
         assert found.content == content()
         assert found.sha256 == hashlib.sha256(content()).hexdigest()
-        assert (found.format, found.file_name, found.check.acceptable) == ("jsonl", "mine.jsonl", True)
+        assert (found.file_name, found.check.acceptable) == ("mine.jsonl", True)
 
 
 def test_a_file_over_the_limit_is_neither_read_nor_accepted(good):
@@ -56,13 +57,7 @@ def test_a_file_over_the_limit_is_neither_read_nor_accepted(good):
     assert (refused.content, refused.sha256, refused.check.acceptable) == (None, None, False)
     assert [finding.code for finding in refused.check.findings] == ["too_large"]
     refused = upload(content(), max_upload_bytes=size - 1)
-    assert (refused.format, [finding.code for finding in refused.check.findings]) == (None, ["too_large"])
-
-
-def test_bytes_that_are_nothing_that_is_read_have_no_format():
-    assert upload(b"").format is None
-    assert upload(b"\x1f\x8b rest").format is None
-    assert upload(b"a,b\n1,2\n").format == "csv"
+    assert [finding.code for finding in refused.check.findings] == ["too_large"]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +155,7 @@ def test_a_template_goes_to_standard_output_or_to_a_new_file(tmp_path):
         path = tmp_path / f"new.{ending}"
         assert run("template", "--split", "test", "--suite", "localshop", "--out", path).exit_code == 0
         found = upload(path)
-        assert (found.format, found.check.rows) == (ending, 4)
+        assert (recognise(found.content), found.check.rows) == (ending, 4)
         assert [finding.code for finding in found.check.findings] == ["no_verdicts"]
 
 

@@ -28,6 +28,7 @@ from submissions.moderation.reader_actions import ReaderActions
 from submissions.privacy.server_secret import ServerSecret
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
+from submissions.scoring import scorer
 from submissions.scoring.rescore import finish, label_effects, publish, rescore, rescorings
 from tests.submissions.labels.test_versions import corrected
 from tests.support.submissions import again, log_of, send, verdicts, with_rules
@@ -289,15 +290,15 @@ def test_a_crash_after_the_first_of_two_scores_is_caught_up_with(service, monkey
     publish_corrections(service, MIA)
     scored = []
 
-    def one_then_crash(self, *arguments):
+    def one_then_crash(*arguments):
         if scored:
             raise KeyboardInterrupt
-        scored.append(score(self, *arguments))
+        scored.append(score(*arguments))
         return scored[0]
 
-    score = type(service.scorer).score
+    score = scorer.record_score
     with monkeypatch.context() as patched:
-        patched.setattr(type(service.scorer), "score", one_then_crash)
+        patched.setattr(scorer, "record_score", one_then_crash)
         with pytest.raises(KeyboardInterrupt):
             rescore(service, MIA)
     finish(again(service))

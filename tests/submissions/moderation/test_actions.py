@@ -106,11 +106,11 @@ def test_the_limit_holds_over_all_judges_of_an_account_and_a_resent_file_costs_n
 
 
 def test_a_fault_of_ours_gives_the_file_back(service, monkeypatch):
-    from submissions.scoring.scorer import Scorer
+    from submissions.scoring import scorer
 
     with_rules(service, files_a_day=1)
     with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
-        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
+        patched.setattr(scorer, "record_score", lambda *arguments: 1 / 0)
         send(service, verdicts(service.suite))
     assert kinds(service) == ["submitted", "refunded"]
     assert service.records.quota("Ada").left_today == 1
@@ -122,12 +122,12 @@ def test_a_fault_of_ours_gives_the_file_back(service, monkeypatch):
 
 
 def test_a_file_that_was_given_back_and_is_scored_after_all_counts_from_then_on(settings, monkeypatch):
-    from submissions.scoring.scorer import Scorer
+    from submissions.scoring import scorer
 
     now = [datetime(2026, 3, 1, tzinfo=UTC)]
     service = with_rules(SubmissionsApp(settings, clock=lambda: now[0]), files_a_day=1)
     with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
-        patched.setattr(Scorer, "score", lambda *arguments: 1 / 0)
+        patched.setattr(scorer, "record_score", lambda *arguments: 1 / 0)
         send(service, verdicts(service.suite))
     now[0] += timedelta(hours=30)
     assert service.intake.finish_scoring() == 1

@@ -108,7 +108,7 @@ def test_a_held_file_that_was_withdrawn_cannot_be_released(suite):
 def killed_before_scoring(service: SubmissionsApp, account: str, **changes) -> str:
     """A file that is recorded and has no score: its process was killed in between."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(service.intake), "_score_now", lambda self, recorded, upload, labels: recorded)
+        patched.setattr(type(service.intake), "_score_now", lambda *_: None)
         return send(service, verdicts(service.suite, **changes), account=account).submission_id
 
 
@@ -180,7 +180,7 @@ def test_a_file_whose_account_is_banned_while_it_is_scored_is_neither_shown_nor_
 
 def test_a_scored_file_that_cannot_be_read_any_more_stays_charged(suite):
     sent = send(suite, verdicts(suite.suite, misses=1), account="Ada").submission_id
-    scorer.refund_submission(suite.engine, sent, "its stored file is missing or damaged", suite.clock())
+    scorer.refund_submission(suite, sent, "its stored file is missing or damaged")
     assert charged(suite) == ["Ada"]
 
 

@@ -39,30 +39,24 @@ def test_without_noise_they_are_those_of_published_rows():
     assert found["recall_ci"] == pytest.approx(approximate_interval(200, 295, DESIGN_EFFECTS["recall"]))
 
 
-def test_the_noise_is_added_in_squares_on_either_side():
-    low, high = approximate_interval(200, 300, DESIGN_EFFECTS["precision"])
-    # 6 true positives of 300 predicted are 0.02; 1.96 of them 0.0392.
-    margin = 1.959963984540054 * 6 / 300
-    share = 200 / 300
-    expected = [share - hypot(share - low, margin), share + hypot(high - share, margin)]
-    assert noisy_intervals(200, 100, 95, 6.0)["precision_ci"] == pytest.approx(expected)
-
-
-def test_f1_takes_its_noise_from_both_margins():
-    # F1 = 400 / 595; 6 TP move it by 12 / 595 = 0.0202.
-    still, noisy = (noisy_intervals(200, 100, 95, sd)["f1_ci"] for sd in (0.0, 6.0))
-    value = 400 / 595
-    assert value - noisy[0] == pytest.approx(hypot(value - still[0], 1.959963984540054 * 12 / 595))
-
-
-def test_noise_on_the_positives_widens_recall_and_f1_and_not_precision():
-    still, noisy = (noisy_intervals(200, 100, 95, 6.0, sd) for sd in (0.0, 3.0))
-    assert noisy["precision_ci"] == still["precision_ci"]
-    # Recall 200 / 295: 6 TP and 0.678 x 3 positives, of 295; F1 400 / 595: 12 and 0.672 x 3, of 595.
-    for figure, value, tp_part, total in (("recall_ci", 200 / 295, 6, 295), ("f1_ci", 400 / 595, 12, 595)):
-        none = noisy_intervals(200, 100, 95, 0.0)[figure][0]
-        margin = 1.959963984540054 * hypot(tp_part, 3 * value) / total
-        assert value - noisy[figure][0] == pytest.approx(hypot(value - none, margin))
+@pytest.mark.parametrize("positives_sd", [0.0, 3.0])
+@pytest.mark.parametrize(
+    # 6 true positives of 300 predicted are 0.02; they move F1 = 400 / 595 by 12 / 595. Noise on the positives
+    # moves recall and F1 by a share of it, and precision not at all.
+    ("figure", "value", "tp_part", "positives_part", "total"),
+    [
+        ("precision_ci", 200 / 300, 6, 0, 300),
+        ("recall_ci", 200 / 295, 6, 200 / 295, 295),
+        ("f1_ci", 400 / 595, 12, 400 / 595, 595),
+    ],
+)
+def test_noise_is_added_in_squares_on_either_side(
+    figure, value, tp_part, positives_part, total, positives_sd
+):
+    low, high = noisy_intervals(200, 100, 95, 0.0)[figure]
+    margin = 1.959963984540054 * hypot(tp_part, positives_sd * positives_part) / total
+    expected = [value - hypot(value - low, margin), value + hypot(high - value, margin)]
+    assert noisy_intervals(200, 100, 95, 6.0, positives_sd)[figure] == pytest.approx(expected)
 
 
 def test_undefined_figures_have_none_and_ends_stay_within_0_and_1():

@@ -45,10 +45,12 @@ def differences(engine) -> list:
         return compare_metadata(context, Base.metadata)
 
 
-def test_migrations_bring_an_empty_database_to_the_models_exactly(url):
-    engine = open_database(url)
+def test_migrations_bring_an_empty_database_to_the_models_exactly_and_twice_is_harmless(database_url):
+    engine = open_database(database_url)
     assert differences(engine) == []
     assert set(inspect(engine).get_table_names()) == {*Base.metadata.tables, "alembic_version"}
+    migrate(engine)
+    assert differences(open_database(database_url)) == []
 
 
 def test_a_migration_that_fails_leaves_no_table_behind(url, monkeypatch):
@@ -82,17 +84,17 @@ def _open_at_once(url, barrier, answers) -> None:
         answers.put(None)
 
 
-def test_processes_that_start_on_an_empty_folder_at_once_all_get_their_database(tmp_path):
+def test_processes_that_start_at_once_all_get_their_database(database_url):
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(3), context.Queue()
-    url = f"sqlite:///{tmp_path / 'new' / 'records.sqlite'}"
-    processes = [context.Process(target=_open_at_once, args=(url, barrier, answers)) for _ in range(3)]
+    arguments = (database_url, barrier, answers)
+    processes = [context.Process(target=_open_at_once, args=arguments) for _ in range(3)]
     for process in processes:
         process.start()
     assert [answers.get(timeout=300) for _ in processes] == [None, None, None]
     for process in processes:
         process.join(timeout=120)
-    assert differences(open_database(url)) == []
+    assert differences(open_database(database_url)) == []
 
 
 def test_opening_waits_for_a_process_that_is_writing_the_new_file(url):
@@ -121,9 +123,9 @@ def test_a_transaction_that_fails_leaves_nothing(url):
         assert session.scalars(select(Account)).all() == []
 
 
-def test_reading_neither_waits_for_a_writer_nor_holds_one_up(url, monkeypatch):
+def test_reading_neither_waits_for_a_writer_nor_holds_one_up(database_url, monkeypatch):
     monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.2)
-    engine = open_database(url)
+    engine = open_database(database_url)
     with transaction(engine) as writer:
         writer.add(Account(name="Ada", created_at=NOON))
         writer.flush()

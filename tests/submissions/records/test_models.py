@@ -21,8 +21,8 @@ NOON = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 @pytest.fixture
-def engine(tmp_path):
-    return open_database(f"sqlite:///{tmp_path / 'records.sqlite'}")
+def engine(database_url):
+    return open_database(database_url)
 
 
 def account() -> Account:

@@ -103,8 +103,7 @@ def test_the_guides_command_without_the_secret_restores_nothing_and_names_the_wa
 
 def test_with_the_secret_the_guides_commands_restore_the_same_figures(private, command, tmp_path):
     command("export", "--out", "backup")
-    (tmp_path / "restored").mkdir()
-    shutil.copy(tmp_path / "state" / "secret", tmp_path / "restored")
+    put_secret(tmp_path / "restored", FIRST)
     assert command("restore", "backup", ARB_STATE_DIR="restored")[0] == 0
     code, said = command("verify", ARB_STATE_DIR="restored")
     assert code == 0 and "2 scores made again" in said and "all as it was written" in said
@@ -192,8 +191,7 @@ def test_a_secret_that_was_replaced_stays_so_in_the_next_export(private, command
     command("export", "--out", "backup")
     command("restore", "backup", "--new-secret", ARB_STATE_DIR="restored")
     assert command("export", "--out", "second", ARB_STATE_DIR="restored")[0] == 0
-    (tmp_path / "third").mkdir()
-    shutil.copy(tmp_path / "restored" / "secret", tmp_path / "third")
+    put_secret(tmp_path / "third", (tmp_path / "restored" / "secret").read_text())
     assert command("restore", "second", ARB_STATE_DIR="third")[0] == 0
     assert figures(at(private, tmp_path / "third"), private.ids) == [None, None]
 
@@ -232,8 +230,7 @@ def test_records_of_a_weak_secret_go_on_with_a_new_one_after_the_charge_is_accep
 
 def test_new_secret_is_refused_where_the_right_one_is_there(private, tmp_path):
     export_to_folder(private, tmp_path / "backup")
-    (tmp_path / "restored").mkdir()
-    shutil.copy(tmp_path / "state" / "secret", tmp_path / "restored")
+    put_secret(tmp_path / "restored", FIRST)
     settings = private.settings.model_copy(update={"state_dir": tmp_path / "restored"})
     with pytest.raises(BackupError, match="leave --new-secret out"):
         restore_from_folder(settings, tmp_path / "backup", new_secret=True)

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
-from typer.testing import CliRunner
 
 from arb.core.settings import Settings
-from submissions.__main__ import app
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.privacy.server_secret import SecretChanged
@@ -81,16 +79,6 @@ def test_an_upgraded_database_verifies_and_shows_the_same_figures(release):
     page = local_client(service).get("/").text
     assert "Ada" in page and "Bob" not in page
     service.close()
-
-
-def test_the_command_verifies_it_too(release, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    variables = {
-        "ARB_SUITE": str(release / "suite" / "small"), "ARB_LABELS": "records",
-        "ARB_STATE_DIR": str(release / "records"), "ARB_CACHE_DIR": str(release / "cache"),
-    }  # fmt: skip
-    done = CliRunner().invoke(app, ["verify"], env=variables)
-    assert done.exit_code == 0 and "4 scores made again" in done.output, done.output
 
 
 def test_its_records_do_not_go_on_without_their_secret(release):

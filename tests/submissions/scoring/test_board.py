@@ -14,8 +14,8 @@ from sqlalchemy import text
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
+from submissions.records import queries
 from submissions.records.database import Changes, open_database, snapshot
-from submissions.scoring import board as board_module
 from submissions.scoring.board import CurrentBoard
 from submissions.scoring.rescore import publish, rescore
 from tests.attacks.service_oracle import Clock
@@ -195,13 +195,13 @@ def test_the_board_follows_the_clock_where_rows_appear_in_rounds(settings, days)
 
 def test_a_new_row_of_a_private_board_reads_no_report_of_the_others(settings, monkeypatch):
     service, read = private(settings), []
-    real = board_module.scores_by_id
+    real = queries.scores_by_id
 
     def reading(session, ids):
         read.extend(ids)
         return real(session, ids)
 
-    monkeypatch.setattr(board_module, "scores_by_id", reading)
+    monkeypatch.setattr(queries, "scores_by_id", reading)
     for rows in (1, 2, 3):
         sent = send(service, verdicts(service.suite, misses=rows), judge=f"Judge {rows}").submission_id
         service.moderation.publish(sent, ADA)

@@ -80,7 +80,7 @@ def test_a_file_over_todays_size_limit_is_still_read(service):
 def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
     with pytest.raises(VerdictsUnavailable, match="does not fit the current suite"):
         kept = service.files.keep(b'{"trajectory_id": "a/b/c", "success": true}\n')
-        read_stored_verdicts(service.files, kept, service.suite, "test")
+        read_stored_verdicts(service, kept, "test")
 
 
 # What stays in memory
@@ -89,7 +89,7 @@ def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
 def test_texts_count_towards_the_bound_of_the_cache(service):
     kept = service.files.keep(verdicts(service.suite, reasoning="x" * 1000))  # 30 rows: over 30 kB
     cache = verdict_cache()
-    cache.get("a", lambda: read_stored_verdicts(service.files, kept, service.suite, "test"))
+    cache.get("a", lambda: read_stored_verdicts(service, kept, "test"))
     assert 30_000 < cache.bytes < 60_000
 
 
