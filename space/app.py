@@ -38,25 +38,25 @@ from space.operations.limits import (
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
 from space.operations.security import HUB, ClosedRoutes, SecurityHeaders
-from space.pages.about import build_about_router
-from space.pages.annotate.api import (
+from space.pages.about.page import build_about_router
+from space.pages.about.paper import build_paper_router
+from space.pages.account import build_mine_pages, build_mine_router
+from space.pages.agent.success_rates import build_rates_router
+from space.pages.compare.page import build_compare_router
+from space.pages.judge.errors import build_errors_pages, build_errors_router
+from space.pages.judge.page import build_judge_router
+from space.pages.labels.annotation_api import (
     ANSWERS_PATH,
     MOST_ANSWER_BYTES,
     build_annotating_router,
     build_annotation_admin_router,
 )
-from space.pages.annotate.page import build_annotating_pages, build_discussion_router
-from space.pages.compare.page import build_compare_router
-from space.pages.disputes import build_disputes_pages, build_disputes_router
-from space.pages.errors.page import build_errors_pages, build_errors_router
-from space.pages.judge.page import build_judge_router
-from space.pages.labels import build_label_versions
+from space.pages.labels.annotation_pages import build_annotating_pages, build_discussion_router
+from space.pages.labels.disputes import build_disputes_pages, build_disputes_router
+from space.pages.labels.versions import build_label_versions
 from space.pages.leaderboard.page import build_leaderboard_router
 from space.pages.maintain.api import RescoringJob, build_maintain_router
 from space.pages.maintain.page import build_maintain_pages
-from space.pages.mine import build_mine_pages, build_mine_router
-from space.pages.paper import build_paper_router
-from space.pages.success_rates import build_rates_router
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services

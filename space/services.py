@@ -6,7 +6,7 @@ from functools import cached_property
 from space.auth.access_tokens import AccessTokens
 from space.auth.auth import Auth, Sessions
 from space.operations.limits import CheckLimit, UploadQueue
-from space.pages.annotate.access import Access
+from space.pages.labels.access import Access
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts
 from submissions.app import SubmissionsApp

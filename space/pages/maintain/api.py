@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from space.auth.auth import Auth
-from space.pages.annotate.access import BlindItems
+from space.pages.labels.access import BlindItems
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, hide_unknown, recorded, require_open
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError

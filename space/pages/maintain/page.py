@@ -13,9 +13,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES
 from space.auth.auth import Auth
-from space.pages.annotate.access import BlindItems
+from space.pages.account import PATH as OWN_PATH
+from space.pages.labels.access import BlindItems
 from space.pages.maintain.api import RescoringJob
-from space.pages.mine import PATH as OWN_PATH
 from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
@@ -127,7 +127,7 @@ def build_maintain_pages(
             found = overview(session, service.suite.name, service.label_version)
             log = read_log(session, before, kind or None, RECORDS_ON_A_PAGE)
         return pages.answer(
-            "account/maintain.html",
+            "maintain/page.html",
             "Maintain",
             PATH,
             own_path=OWN_PATH,

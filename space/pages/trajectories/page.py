@@ -12,8 +12,8 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
-from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
-from space.pages.disputes import DisputeForm, dispute_form
+from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.disputes import DisputeForm, dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
     OpenedDataset,

@@ -8,10 +8,10 @@ import pytest
 
 from arb.core.suite import OFFICIAL
 from space.api.board import judges_response
+from space.pages.about.paper import PaperTables
 from space.pages.compare.page import PRIVATE
 from space.pages.judge.summary import eval_results_yaml, file_facts
 from space.pages.leaderboard.query import LeaderboardQuery
-from space.pages.paper import PaperTables
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.verdicts import SubmittedJudges
 from space.verdicts import JudgeVerdicts

@@ -15,9 +15,9 @@ from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
-from space.pages.annotate.access import PATH, Access, AnnotatorContext
-from space.pages.annotate.item import view_item, view_queue
-from space.pages.disputes import with_questions
+from space.pages.labels.access import PATH, Access, AnnotatorContext
+from space.pages.labels.annotation_item import view_item, view_queue
+from space.pages.labels.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.web.frame import PageFrame
@@ -64,7 +64,7 @@ def build_annotating_pages(
             return reader
         items = discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
         return pages.answer(
-            "annotate/discuss.html",
+            "labels/discuss.html",
             "Discuss",
             DISCUSS,
             discussions=discussions_in_order(items, partial(_goal, explorer)),
@@ -81,7 +81,7 @@ def build_annotating_pages(
 def _queue_page(pages: PageFrame, suite: Suite, reader: AnnotatorContext) -> HTMLResponse:
     items = discussion_items(reader.state, reader.annotator, False)
     return pages.answer(
-        "annotate/queue.html",
+        "labels/queue.html",
         "Annotate",
         PATH,
         view=view_queue(reader),
@@ -113,7 +113,7 @@ def _item_page(
     except TrajectoriesUnavailable as problem:
         return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
     view = view_item(suite, story, reader, step)
-    return pages.answer("annotate/item.html", view.title, PATH, view=view, story=story)
+    return pages.answer("labels/item.html", view.title, PATH, view=view, story=story)
 
 
 def _goal(explorer: Explorer, trajectory_id: str) -> str:

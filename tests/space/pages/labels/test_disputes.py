@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
-from space.pages.disputes import dispute_form
+from space.pages.labels.disputes import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.index import Labels
 from space.pages.trajectories.page import story_fragment

@@ -25,7 +25,7 @@ from leaderboard.errors import (
     tags_to_csv,
 )
 from space.auth.auth import Auth
-from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
 from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
 from space.web.frame import PageFrame
@@ -358,7 +358,7 @@ def build_errors_pages(
         tags = [tag for tag in every if not judge or tag.judge == judge]
         names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}
         return pages.answer(
-            "pages/errors.html",
+            "judge/errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",
             PATH,
             status=404 if judge and column is None else 200,

@@ -165,7 +165,7 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.get(PATH, include_in_schema=False)
     def about(request: Request) -> Response:
         values = about_values(service)
-        return pages.cached(request, repr(values), "pages/about.html", "About", PATH, lambda: values)
+        return pages.cached(request, repr(values), "about/page.html", "About", PATH, lambda: values)
 
     return router
 

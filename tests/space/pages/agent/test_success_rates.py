@@ -5,7 +5,7 @@ import re
 import pytest
 
 from leaderboard.success_rates.rates import Evaluator, rate_of
-from space.pages.success_rates import describe_rate, view_rates, view_training
+from space.pages.agent.success_rates import describe_rate, view_rates, view_training
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text

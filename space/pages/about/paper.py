@@ -69,7 +69,7 @@ def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
             "describe_cell": describe_cell,
         }
         return pages.cached(
-            request, (table, *unknown), "pages/paper.html", f"Table {table.number}", PATH, lambda: values
+            request, (table, *unknown), "about/paper.html", f"Table {table.number}", PATH, lambda: values
         )
 
     return router

@@ -38,7 +38,7 @@ from space.web.query import QueryParam, choices_in
 from submissions.app import SubmissionsApp
 
 PATH: Final = "/rates"
-TITLE, TEMPLATE = "Success rates", "pages/success_rates.html"
+TITLE, TEMPLATE = "Success rates", "agent/success_rates.html"
 EXPERTS = "Experts"
 PRINTED = ((LLM_JUDGE, "llm_judge", "GPT-4o (A), paper"), (RULE_BASED, "rule_based", "Rule-based, paper"))
 NO_JUDGE: Final = "No evaluator has the id {!r}. Choose one from the list."

@@ -20,7 +20,7 @@ from arb.core.annotation import Annotation
 from arb.core.suite import load_suite
 from arb.core.suites.questions import default_questions
 from space.app import add_routes
-from space.pages.annotate.item import contradictions_of, describe_time
+from space.pages.labels.annotation_item import contradictions_of, describe_time
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.frame import PageFrame, render
@@ -512,7 +512,7 @@ def test_who_misses_gold_items_is_named_at_the_question():
     found = GoldAgreement("annotator-1", "ada", 20, {"success": 10}, ("success",))
     questions = [question for question in default_questions() if question.name in ("success", "side_effect")]
     page = render(
-        "annotate/discuss_items.html", questions=questions, gold=[found], flags=(), gold_items=(),
+        "labels/discuss_items.html", questions=questions, gold=[found], flags=(), gold_items=(),
         gold_candidates=(),
     )  # fmt: skip
     cells = re.findall(r'<td class="number">(.*?)</td>', page)

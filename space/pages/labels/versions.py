@@ -12,8 +12,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from space.auth.auth import Auth
-from space.pages.annotate.access import BlindItems
-from space.pages.disputes import answer_words
+from space.pages.labels.access import BlindItems
+from space.pages.labels.disputes import answer_words
 from space.pages.maintain.api import RescoringJob
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame

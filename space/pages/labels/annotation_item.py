@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
-from space.pages.annotate.access import PATH, AnnotatorContext
+from space.pages.labels.access import PATH, AnnotatorContext
 from space.pages.trajectories.dataset import BlindStory
 from space.pages.trajectories.filters import benchmark_title
 from space.pages.trajectories.images import WIDTHS

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from arb.core.judge_info import NAME_LENGTH
 from leaderboard.labels.annotations import COMMENT_LENGTH
-from space.pages.annotate.access import Access, AnnotatorContext
-from space.pages.annotate.item import API, next_of
-from space.pages.annotate.page import DISCUSSION_API
+from space.pages.labels.access import Access, AnnotatorContext
+from space.pages.labels.annotation_item import API, next_of
+from space.pages.labels.annotation_pages import DISCUSSION_API
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import Id, add_story_routes
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open

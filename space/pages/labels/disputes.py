@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from arb.core.suite import Suite
 from arb.core.suites.questions import UNSURE
 from space.auth.auth import Auth
-from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import Labels
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
