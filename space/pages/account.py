@@ -10,7 +10,8 @@ from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
 from arb.core.judge_info import NAME_LENGTH
-from space.auth.auth import Auth, SessionLine
+from space.auth.auth import SessionLine
+from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import (
     ERROR_RESPONSES,
@@ -74,9 +75,9 @@ class Renaming(BaseModel):
     )
 
 
-def build_mine_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
-    """The routes over a service; ``auth`` says who makes a request."""
-    router = APIRouter()
+def build_account_router(services: Services) -> APIRouter:
+    """The routes over a service."""
+    router, service, auth = APIRouter(), services.submissions, services.auth
     Known = Annotated[Actor, Depends(auth.require_actor)]
     _add_submission_routes(router, service, Known)
 
@@ -223,9 +224,9 @@ def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
     return {**report, "labels": labels}
 
 
-def build_mine_pages(service: SubmissionsApp, auth: Auth, pages: PageFrame) -> APIRouter:
+def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
     """The routes; a reader whom nobody knows is asked to sign in."""
-    router = APIRouter()
+    router, service, auth = APIRouter(), services.submissions, services.auth
 
     def known(request: Request) -> Actor | HTMLResponse:
         return pages.reader_or_refusal(request, auth.require_actor, "Your submissions", SIGN_IN)

@@ -1,7 +1,7 @@
 """``/errors``: a judge's errors, read and tagged by people; REST to tag them and to get all tags."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Annotated, Final, Literal
@@ -24,16 +24,15 @@ from leaderboard.errors import (
     error_queue,
     tags_to_csv,
 )
-from space.auth.auth import Auth
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
+from space.services import Services
 from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, AccessRefused, recorded, require_open
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.moderation.reader_actions import ReaderActions
 from submissions.records.statuses import error_tags
 
 PATH: Final = "/errors"
@@ -99,12 +98,12 @@ class TagReader:
     blind: BlindItems
 
     @classmethod
-    def of(cls, request: Request, auth: Auth, blind_items: Callable[[Request], BlindItems]) -> "TagReader":
+    def of(cls, request: Request, services: Services) -> "TagReader":
         try:
-            actor = auth.actor_of(request)
+            actor = services.auth.actor_of(request)
         except AccessRefused:
             actor = None
-        return cls(actor and actor.name, blind_items(request))
+        return cls(actor and actor.name, services.access.blind_items(request))
 
     def visible(self, tags: Sequence[ErrorTag]) -> list[ErrorTag]:
         """The tags that this reader may see, in their order."""
@@ -261,15 +260,9 @@ class NewTag(BaseModel):
     note: str = Field("", max_length=NOTE_LENGTH, description="A note; optional.")
 
 
-def build_errors_router(
-    service: SubmissionsApp,
-    auth: Auth,
-    actions: ReaderActions,
-    verdicts: JudgeVerdicts,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_errors_router(services: Services) -> APIRouter:
     """The routes over a service."""
-    router = APIRouter()
+    router, service, verdicts = APIRouter(), services.submissions, services.verdicts
 
     @router.post(
         "/api/errors",
@@ -279,14 +272,14 @@ def build_errors_router(
     )
     def tag(
         request: Request,
-        actor: Annotated[Actor, Depends(auth.require_actor)],
+        actor: Annotated[Actor, Depends(services.auth.require_actor)],
         body: NewTag,
     ) -> JSONResponse:
         """For any account, with a daily limit. Your latest tag of an error replaces the one before. Only on
         dev, and on test where a suite's labels are public."""
         category = own_name(body.own) if body.category == OWN else body.category
         trajectory = service.suite.find(body.trajectory_id)
-        blind = blind_items(request)
+        blind = services.access.blind_items(request)
         if trajectory is not None and blind.hides(trajectory.trajectory_id):
             raise HTTPException(403, IN_YOUR_QUEUE)
         # Hidden splits are refused by `actions`, before any label is asked for.
@@ -297,7 +290,7 @@ def build_errors_router(
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
         try:
-            found = actions.tag(body.judge, body.trajectory_id, category, body.note, actor)
+            found = services.actions.tag(body.judge, body.trajectory_id, category, body.note, actor)
         except KeyError:
             raise HTTPException(404, NO_ERROR) from None
         fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
@@ -310,7 +303,7 @@ def build_errors_router(
     ) -> Response:
         """Oldest first, with tags that were replaced later: the last one of a person counts. For an account
         that is signed in: of errors that it has tagged itself."""
-        reader = TagReader.of(request, auth, blind_items)
+        reader = TagReader.of(request, services)
         tags = reader.visible(error_tags(service.engine, service.suite.name))
         text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
         named = {"Content-Disposition": 'attachment; filename="errors.csv"'}
@@ -329,15 +322,9 @@ Split = Literal["", "dev", "test"]
 Group = Annotated[str, Query(max_length=120)]
 
 
-def build_errors_pages(
-    service: SubmissionsApp,
-    auth: Auth,
-    verdicts: JudgeVerdicts,
-    pages: PageFrame,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
     """The route."""
-    router = APIRouter()
+    router, service, verdicts = APIRouter(), services.submissions, services.verdicts
 
     @router.get(PATH, include_in_schema=False)
     def errors(
@@ -353,7 +340,7 @@ def build_errors_pages(
         splits = has_it or verdicts.splits()
         chosen = split if split in splits else next(reversed(splits), "")
         column = verdicts.one(judge, chosen) if has_it else None
-        wanted, reader = ErrorFilter(kind, benchmark, agent), TagReader.of(request, auth, blind_items)
+        wanted, reader = ErrorFilter(kind, benchmark, agent), TagReader.of(request, services)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
         names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}

@@ -28,6 +28,11 @@ NOT_AN_ANNOTATOR = "only annotators and maintainers may do this; maintainers inv
 IN_YOUR_QUEUE: Final = (
     "You have this trajectory in your annotation queue: verdicts and labels are shown once you have answered."
 )
+SIGN_IN: Final = "Sign in with the account that was invited."
+NOT_INVITED_PAGE: Final = (
+    "Only annotators and maintainers can see this page. Maintainers invite annotators by the name of "
+    "their account."
+)
 NO_ITEM = "there is no such item in your queue"
 
 

@@ -4,7 +4,7 @@ If labels are private, a dispute of a test trajectory and a changed label togeth
 Readers then see only that something was decided, and the form does not name the label.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal
@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from arb.core.suite import Suite
 from arb.core.suites.questions import UNSURE
-from space.auth.auth import Auth
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import Labels
+from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
 from space.web.query import link_to
@@ -96,14 +96,10 @@ def visible_disputes(
     ]
 
 
-def build_disputes_router(
-    service: SubmissionsApp,
-    auth: Auth,
-    actions: ReaderActions,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_disputes_router(services: Services) -> APIRouter:
     """The routes over a service."""
-    router = APIRouter()
+    router, service = APIRouter(), services.submissions
+    auth, actions = services.auth, services.actions
     Known = Annotated[Actor, Depends(auth.require_actor)]
     Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
     Body = with_questions(NewDispute, service.suite)
@@ -134,7 +130,12 @@ def build_disputes_router(
         """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
         label is revealed. Maintainers get everything."""
         found = visible_disputes(
-            service, actions, auth.is_maintainer(request), blind_items(request), trajectory_id, state
+            service,
+            actions,
+            auth.is_maintainer(request),
+            services.access.blind_items(request),
+            trajectory_id,
+            state,
         )
         disputes = jsonable_encoder(found[(page - 1) * MOST : page * MOST])
         return JSONResponse({"disputes": disputes, "of": len(found)}, headers=NO_STORE)
@@ -220,15 +221,9 @@ DECISION_WORDS = {
 }
 
 
-def build_disputes_pages(
-    service: SubmissionsApp,
-    auth: Auth,
-    actions: ReaderActions,
-    pages: PageFrame,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
     """The route."""
-    router = APIRouter()
+    router, service, actions = APIRouter(), services.submissions, services.actions
 
     @router.get(PATH, include_in_schema=False)
     def disputes(
@@ -237,9 +232,9 @@ def build_disputes_pages(
         state: State = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
-        suite, is_maintainer = service.suite, auth.is_maintainer(request)
+        suite, is_maintainer = service.suite, services.auth.is_maintainer(request)
         public = suite.labels_are_public
-        blind = blind_items(request)
+        blind = services.access.blind_items(request)
         found = visible_disputes(service, actions, is_maintainer, blind, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
         split = known.split if known else "test"  # blind: no labels are passed on

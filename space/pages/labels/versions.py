@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from space.auth.auth import Auth
 from space.pages.labels.access import BlindItems
 from space.pages.labels.disputes import answer_words
-from space.pages.maintain.api import RescoringJob
+from space.services import Services
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame
 from submissions.app import SubmissionsApp
@@ -74,21 +73,16 @@ def view_rescoring(record: Event) -> dict[str, Any]:
     }
 
 
-def build_label_versions(
-    service: SubmissionsApp,
-    auth: Auth,
-    pages: PageFrame,
-    job: RescoringJob,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
     """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
     labels: a change of one label and a dispute of it together would disclose the label."""
-    router = APIRouter()
+    router, service = APIRouter(), services.submissions
 
     @router.get(PATH, include_in_schema=False)
     def labels(request: Request) -> Response:
-        is_public, is_maintainer = service.suite.labels_are_public, auth.is_maintainer(request)
-        sees_all, blind = is_public or is_maintainer, blind_items(request)
+        is_public = service.suite.labels_are_public
+        is_maintainer = services.auth.is_maintainer(request)
+        sees_all, blind = is_public or is_maintainer, services.access.blind_items(request)
         versions = published_versions(service.engine, service.suite.name)
 
         def visible(corrections: Iterable[Decision]) -> CorrectionList:
@@ -112,7 +106,7 @@ def build_label_versions(
             is_private=not is_public,
             dev=visible(outdated_dev_labels(service)),
             is_maintainer=is_maintainer,
-            job=job.state,
+            job=services.rescoring.state,
             why_length=REASON_LENGTH,
             **(_next(service, visible) if is_maintainer else {}),
         )

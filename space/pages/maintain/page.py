@@ -4,7 +4,7 @@ Metrics are exact here whatever the suite adds as noise elsewhere; whoever is no
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any, Final
@@ -12,10 +12,9 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES
-from space.auth.auth import Auth
 from space.pages.account import PATH as OWN_PATH
-from space.pages.labels.access import BlindItems
-from space.pages.maintain.api import RescoringJob
+from space.pages.maintain.rescoring import RescoringJob
+from space.services import Services
 from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
@@ -102,15 +101,9 @@ Place = Annotated[int, Query(ge=1, le=1_000_000)]
 Search = Annotated[str, Query(max_length=200)]
 
 
-def build_maintain_pages(
-    service: SubmissionsApp,
-    auth: Auth,
-    job: RescoringJob,
-    pages: PageFrame,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
     """The route; whoever is no maintainer gets one and the same refusal."""
-    router = APIRouter()
+    router, service = APIRouter(), services.submissions
 
     @router.get(PATH, include_in_schema=False)
     def maintain(
@@ -120,7 +113,7 @@ def build_maintain_pages(
         before: Annotated[int | None, Query(ge=1)] = None,
         kind: Annotated[str, Query(max_length=32)] = "",
     ) -> Response:
-        if not auth.is_maintainer(request):
+        if not services.auth.is_maintainer(request):
             return pages.refusal("For maintainers", REFUSED, PATH, 403)
         kind = kind if kind in KINDS else ""
         with service.snapshot() as session:
@@ -137,9 +130,9 @@ def build_maintain_pages(
             **_submissions(service, found, q, page),
             banned=sorted(found.banned),
             confirmed=sorted(found.confirmed),
-            **_rescoring(service, job),
+            **_rescoring(service, services.rescoring),
             **_leak(service),
-            records=blind_items(request).redacted(log),
+            records=services.access.blind_items(request).redacted(log),
             n_records=RECORDS_ON_A_PAGE,
             kinds=sorted(KINDS),
             kind=kind,

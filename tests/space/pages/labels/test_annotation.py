@@ -20,7 +20,7 @@ from arb.core.annotation import Annotation
 from arb.core.suite import load_suite
 from arb.core.suites.questions import default_questions
 from space.app import add_routes
-from space.pages.labels.annotation_item import contradictions_of, describe_time
+from space.pages.labels.annotation import contradictions_of, describe_time
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.web.frame import PageFrame, render
@@ -349,7 +349,8 @@ def test_a_run_is_shown_with_its_goal_steps_and_questions(worlds):
     name = world.queue("ada")[0]
     page = world.client("ada").get(world.address("ada", name)).text
     story = world.services.trajectories.blind_story(name)
-    assert story.goal in page
+    assert story.entry.goal in page
+    assert (story.entry.labels, story.experts, story.judges, story.runs) == (None, (), (), ())
     assert page.count('<section class="step"') == len(story.steps)
     assert page.count('class="outline"') == sum(step.outline is not None for step in story.steps)
     for question in ("Did the agent reach the goal?", "go round in circles", "How direct was its way?"):

@@ -1,119 +1,62 @@
-"""``/annotate`` and ``/discuss``: pages that are another one for every reader, and never kept by a cache.
+"""``/discuss``: answers side by side, decisions, agreement, and boards before and after; as a page and REST.
 
-A discussion has answers side by side, decisions, agreement, and boards before and after.
+The page is another one for every reader, and never kept by a cache. Maintainers invite, assign and publish.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi import APIRouter, Body, Depends, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from arb.core.ids import TrajectoryId
-from arb.core.suite import Suite
+from arb.core.judge_info import NAME_LENGTH
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
-from space.pages.labels.access import PATH, Access, AnnotatorContext
-from space.pages.labels.annotation_item import view_item, view_queue
+from space.pages.labels.access import NOT_INVITED_PAGE, SIGN_IN, AnnotatorContext
 from space.pages.labels.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
+from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
 from submissions.labels.versions import have_questions_changed, published_versions
-from submissions.scoring.rescore import rescorings
+from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
+from submissions.scoring.rescore import rescore, rescorings
 
-DISCUSS = "/discuss"
-SIGN_IN = "Sign in with the account that was invited."
-NOT_INVITED = (
-    "Only annotators and maintainers can see this page. Maintainers invite annotators by the name of "
-    "their account."
-)
-NOT_IN_DATASET = "The dataset of this Space does not have it."
-NOT_YOURS = "This trajectory is not assigned to you, or it does not exist."
-Step = Annotated[str, Query(max_length=10)]
-Id = Annotated[str, Query(max_length=300)]
+PATH: Final = "/discuss"
+API: Final = "/api/discuss"
 
 
-def build_annotating_pages(
-    annotations: AnnotationService, explorer: Explorer, access: Access, pages: PageFrame
-) -> APIRouter:
-    """The routes; a reader whom nobody knows is asked to sign in."""
-    router = APIRouter()
-    suite = annotations.service.suite
+def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
+    """The route; a reader whom nobody knows is asked to sign in."""
+    router, annotations = APIRouter(), services.annotations
 
     @router.get(PATH, include_in_schema=False)
-    def annotate(request: Request, item: Id = "", id: Id = "", step: Step = "") -> Response:
-        """``id``, the trajectory's own, is how addresses were before they were blind."""
-        reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED)
-        if isinstance(reader, HTMLResponse):
-            return reader
-        if item or id:
-            return _item_page(pages, suite, explorer, reader, item, id, step)
-        return _queue_page(pages, suite, reader)
-
-    @router.get(DISCUSS, include_in_schema=False)
     def discuss(request: Request) -> Response:
-        reader = pages.reader_or_refusal(request, access.reader, "Discuss", SIGN_IN, NOT_INVITED)
+        reader = pages.reader_or_refusal(
+            request, services.access.reader, "Discuss", SIGN_IN, NOT_INVITED_PAGE
+        )
         if isinstance(reader, HTMLResponse):
             return reader
         items = discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
         return pages.answer(
             "labels/discuss.html",
             "Discuss",
-            DISCUSS,
-            discussions=discussions_in_order(items, partial(_goal, explorer)),
-            questions=suite.questions,
-            benchmark_title=benchmark_title,
+            PATH,
+            discussions=discussions_in_order(items, partial(_goal, services.trajectories)),
+            questions=annotations.service.suite.questions,
             task_of=lambda trajectory_id: TrajectoryId.parse(trajectory_id).task,
             reader=reader,
             **(_for_maintainers(annotations, reader) if reader.actor.is_maintainer else {}),
         )
 
     return router
-
-
-def _queue_page(pages: PageFrame, suite: Suite, reader: AnnotatorContext) -> HTMLResponse:
-    items = discussion_items(reader.state, reader.annotator, False)
-    return pages.answer(
-        "labels/queue.html",
-        "Annotate",
-        PATH,
-        view=view_queue(reader),
-        questions=suite.questions,
-        reader=reader,
-        n_open=sum(bool(item.open) for item in items),
-    )
-
-
-def _item_page(
-    pages: PageFrame,
-    suite: Suite,
-    explorer: Explorer,
-    reader: AnnotatorContext,
-    item: str,
-    id: str,
-    step: str,
-) -> Response:
-    try:
-        trajectory_id = reader.named(item, id)
-        reader.require_story_access(trajectory_id)
-        if not item:
-            return RedirectResponse(reader.address_of(trajectory_id), 303, {"Cache-Control": "no-store"})
-        story = explorer.blind_story(trajectory_id)
-    except HTTPException as refused:
-        return pages.refusal("You cannot see this page", NOT_YOURS, PATH, refused.status_code)
-    except KeyError:
-        return pages.refusal("This trajectory cannot be shown", NOT_IN_DATASET, PATH, 404)
-    except TrajectoriesUnavailable as problem:
-        return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
-    view = view_item(suite, story, reader, step)
-    return pages.answer("labels/item.html", view.title, PATH, view=view, story=story)
 
 
 def _goal(explorer: Explorer, trajectory_id: str) -> str:
@@ -188,9 +131,6 @@ def compare_boards(
     ]
 
 
-DISCUSSION_API = "/api/discuss"
-
-
 class DiscussionDecision(BaseModel):
     """The decision on a question of a trajectory."""
 
@@ -201,15 +141,15 @@ class DiscussionDecision(BaseModel):
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
-def build_discussion_router(annotations: AnnotationService, access: Access) -> APIRouter:
+def build_discussion_router(services: Services) -> APIRouter:
     """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
-    router = APIRouter(responses=ERROR_RESPONSES)
+    router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
     Decision = with_questions(DiscussionDecision, service.suite)
 
-    @router.get(DISCUSSION_API, summary="The open questions that you may see")
+    @router.get(API, summary="The open questions that you may see")
     def discussion(reader: Reader) -> JSONResponse:
         """Never contains the answers of others to what you have yet to answer yourself."""
         found = [
@@ -228,12 +168,12 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
         ]
         return JSONResponse({"items": found}, headers=NO_STORE)
 
-    @router.get(f"{DISCUSSION_API}/agreement", summary="Inter-annotator agreement; for maintainers")
+    @router.get(f"{API}/agreement", summary="Inter-annotator agreement; for maintainers")
     def agreement(reader: Maintainer) -> JSONResponse:
         return JSONResponse(agreement_json(annotations.agreement()), headers=NO_STORE)
 
     @router.post(
-        f"{DISCUSSION_API}/decisions",
+        f"{API}/decisions",
         summary="Decide a question that annotators answered differently or with Unsure",
     )
     def decide(reader: Reader, body: Decision) -> JSONResponse:
@@ -242,4 +182,111 @@ def build_discussion_router(annotations: AnnotationService, access: Access) -> A
         annotations.resolve(body.trajectory_id, body.question, body.answer, body.reason, reader.actor)
         return recorded(service, question=body.question)
 
+    _add_maintainers_routes(router, services)
     return router
+
+
+class Invitation(BaseModel):
+    """An account."""
+
+    model_config = ConfigDict(extra="forbid")
+    account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
+
+
+class Assigning(BaseModel):
+    """What to assign to the invited annotators."""
+
+    model_config = ConfigDict(extra="forbid")
+    split: Literal["test", "dev", "both"] = Field("test", description="The split of the trajectories.")
+    most: int | Literal[""] = Field(
+        "", description="How many unassigned trajectories, evenly over the benchmarks. Empty for all."
+    )
+    percent_twice: float = Field(
+        10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
+    )
+    percent_gold: float = Field(
+        0,
+        ge=0,
+        le=100,
+        description="The percentage of gold items on top of what each annotator gets.",
+    )
+    seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
+
+
+class GoldMark(BaseModel):
+    """Whether a trajectory is a gold item."""
+
+    model_config = ConfigDict(extra="forbid")
+    trajectory_id: str = Field(max_length=300)
+    gold: Literal["yes", "no"] = Field("yes", description="no: it is given to nobody any more.")
+
+
+class PublicationForm(BaseModel):
+    """Why there is a new label set."""
+
+    model_config = ConfigDict(extra="forbid")
+    why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
+
+
+def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
+    """Add the routes that invite and assign, and publish the label set."""
+    annotations, service = services.annotations, services.submissions
+    Maintainer = Annotated[AnnotatorContext, Depends(services.access.maintainer)]
+
+    @router.post(f"{API}/invite", summary="Invite an account to annotate; for maintainers")
+    def invite(reader: Maintainer, body: Invitation) -> JSONResponse:
+        require_open(service)
+        annotator = annotations.invite(body.account, reader.actor)
+        return recorded(service, annotator=annotator)
+
+    @router.post(f"{API}/uninvite", summary="End an invitation; for maintainers")
+    def uninvite(reader: Maintainer, body: Invitation) -> JSONResponse:
+        """Finished annotations stay; the next assignment gives the rest to others."""
+        require_open(service)
+        annotations.uninvite(body.account, reader.actor)
+        return recorded(service)
+
+    @router.post(
+        f"{API}/assign",
+        summary="Assign trajectories to the invited annotators; for maintainers",
+    )
+    def assign(
+        reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
+    ) -> JSONResponse:
+        """Assignments made before stay. Trajectories that the dataset does not have are left out."""
+        available = {name for dataset in services.trajectories.datasets() for name in dataset.index.by_id}
+        most = None if body.most == "" else body.most
+        require_open(service)
+        shares = body.percent_twice / 100, body.percent_gold / 100
+        added = annotations.assign(
+            body.split, most, shares[0], body.seed, available, reader.actor, gold_share=shares[1]
+        )
+        return recorded(service, assignments=added)
+
+    @router.post(
+        f"{API}/gold",
+        summary="Make a finished trajectory a gold item, or end that; for maintainers",
+    )
+    def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
+        """Its answers as they count now are the known ones. Annotators meet it among others."""
+        require_open(service)
+        annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
+        return recorded(service, trajectory_id=body.trajectory_id)
+
+    @router.post(
+        f"{API}/publish",
+        summary="Publish the current label set as a new version; for maintainers",
+    )
+    def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
+        """Where the Space scores with these labels, every submission is scored again at once."""
+        require_open(service)
+        version = annotations.publish(reader.actor, body.why)
+        found = {
+            "version": version.version,
+            "labelled": version.labelled,
+            "changes": dict(version.changes),
+            "questions_changed": version.questions_changed,
+        }
+        if service.label_version == version.version:
+            found["rescored"] = rescore(service, reader.actor).to_json()
+        return recorded(service, **found)
