@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -27,11 +27,10 @@ from leaderboard.errors import (
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
 from space.services import Services
-from space.verdicts import LABEL, JudgeColumn, JudgeVerdicts
+from space.verdicts import LABEL, JudgeColumn
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, AccessRefused, recorded, require_open
 from space.web.query import link_to
-from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records.statuses import error_tags
 
@@ -39,54 +38,6 @@ PATH: Final = "/errors"
 KINDS: Final[Mapping[str, Kind]] = {"fp": "false positive", "fn": "false negative"}
 ON_A_PAGE: Final = 10
 MOST_PAIRS: Final = 6
-
-
-@dataclass(frozen=True)
-class ErrorFilter:
-    """Which errors are listed; an empty text chooses every kind, benchmark or agent."""
-
-    kind: str = ""
-    benchmark: str = ""
-    agent: str = ""
-
-    def has(self, error: WrongVerdict) -> bool:
-        return (
-            KINDS.get(self.kind, error.kind) == error.kind
-            and self.benchmark in ("", error.benchmark)
-            and self.agent in ("", error.agent)
-        )
-
-
-@dataclass(frozen=True)
-class ErrorLine:
-    """An error with what is needed to read it; ``entry`` is None where the trajectory cannot be shown.
-
-    ``n_later`` tags are by others, and shown to the reader after a tag of their own.
-    """
-
-    error: WrongVerdict
-    entry: TrajectoryEntry | None
-    address: str
-    reasoning: str
-    tags: tuple[ErrorTag, ...]
-    n_later: int
-
-    @property
-    def can_be_read(self) -> bool:
-        """Whether there is anything besides the fact that the judge is wrong."""
-        return bool(self.entry or self.reasoning or self.tags or self.n_later)
-
-
-@dataclass(frozen=True)
-class Queue:
-    """A page of a judge's errors; ``counts`` by kind and ``n_tagged`` are those of the whole split."""
-
-    counts: Mapping[str, int]
-    n_tagged: int
-    n_chosen: int
-    lines: tuple[ErrorLine, ...]
-    number: int
-    n_pages: int
 
 
 @dataclass(frozen=True)
@@ -117,55 +68,70 @@ class TagReader:
 
 
 def errors_of(
-    service: SubmissionsApp, verdicts: JudgeVerdicts, column: JudgeColumn, split: str, blind: BlindItems
+    services: Services, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[WrongVerdict, ...]:
     """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
-    labels = verdicts.labels(split)
+    labels = services.verdicts.labels(split)
     if labels is None:
         return ()
-    others = [other.success for other in verdicts.on(split).values() if other.judge != column.judge]
-    every = error_queue(service.suite, labels, LABEL, column.success, others)
+    others = [other.success for other in services.verdicts.on(split).values() if other.judge != column.judge]
+    every = error_queue(services.submissions.suite, labels, LABEL, column.success, others)
     return tuple(error for error in every if not blind.hides(error.trajectory_id))
 
 
 def queue_page(
-    service: SubmissionsApp,
-    verdicts: JudgeVerdicts,
+    services: Services,
     column: JudgeColumn,
     split: str,
-    chosen: ErrorFilter,
+    wanted: Mapping[str, str],
     number: int,
     tags: Sequence[ErrorTag],
     reader: TagReader,
-) -> Queue:
-    """One page of the queue."""
-    every = errors_of(service, verdicts, column, split, reader.blind)
-    wanted = [error for error in every if chosen.has(error)]
-    n_pages = max(1, -(-len(wanted) // ON_A_PAGE))
+) -> dict[str, Any]:
+    """Return one page of a judge's errors.
+
+    An empty text in ``wanted`` chooses every kind, benchmark or agent. ``counts`` by kind and ``n_tagged``
+    are those of the whole split. A line's ``entry`` is None where the trajectory cannot be shown; its
+    ``n_later`` tags are by others, and shown to the reader after a tag of their own. Of ``bare`` errors only
+    the fact is known that the judge is wrong.
+    """
+    verdicts = services.verdicts
+    every = errors_of(services, column, split, reader.blind)
+    kind = KINDS.get(wanted["kind"])
+    chosen = [
+        error
+        for error in every
+        if kind in (None, error.kind)
+        and wanted["benchmark"] in ("", error.benchmark)
+        and wanted["agent"] in ("", error.agent)
+    ]
+    n_pages = max(1, -(-len(chosen) // ON_A_PAGE))
     number = min(number, n_pages)
     of_error: dict[str, list[ErrorTag]] = {}
     for tag in current_tags(tag for tag in tags if tag.judge == column.judge):
         of_error.setdefault(tag.trajectory_id, []).append(tag)
-    places = {t.trajectory_id: (place, t) for place, t in enumerate(service.suite.split(split))}
-    lines = []
-    for error in wanted[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
+    places = {t.trajectory_id: (place, t) for place, t in enumerate(services.submissions.suite.split(split))}
+    lines, bare = [], []
+    for error in chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
         place, trajectory = places[error.trajectory_id]
-        entry = verdicts.entry(trajectory)
+        entry, reasoning = verdicts.entry(trajectory), verdicts.reasoning(column, trajectory, place)
         tags_of_it = of_error.get(error.trajectory_id, ())
-        visible = tuple(reader.visible(tags_of_it))
-        lines.append(
-            ErrorLine(
-                error=error,
-                entry=entry,
-                address=last_step_address(entry, column) if entry else "",
-                reasoning=verdicts.reasoning(column, trajectory, place),
-                tags=visible,
-                n_later=len(tags_of_it) - len(visible),
-            )
-        )
-    counts = {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()}
-    n_tagged = sum(error.trajectory_id in of_error for error in every)
-    return Queue(counts, n_tagged, len(wanted), tuple(lines), number, n_pages)
+        visible = reader.visible(tags_of_it)
+        if not (entry or reasoning or tags_of_it):
+            bare.append(error)
+            continue
+        line = {"error": error, "entry": entry, "reasoning": reasoning, "tags": visible}
+        line["address"] = last_step_address(entry, column) if entry else ""
+        lines.append({**line, "n_later": len(tags_of_it) - len(visible)})
+    return {
+        "counts": {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()},
+        "n_tagged": sum(error.trajectory_id in of_error for error in every),
+        "n_chosen": len(chosen),
+        "lines": lines,
+        "bare": bare,
+        "number": number,
+        "n_pages": n_pages,
+    }
 
 
 def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
@@ -175,17 +141,13 @@ def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
 
 
 def judge_choices(
-    service: SubmissionsApp,
-    verdicts: JudgeVerdicts,
-    split: str,
-    tags: Sequence[ErrorTag],
-    blind: BlindItems,
+    services: Services, split: str, tags: Sequence[ErrorTag], blind: BlindItems
 ) -> list[tuple[JudgeColumn, int, int]]:
     """Every judge with verdicts on a split, by name: how many errors it has, and how many are tagged."""
     tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
     found = []
-    for column in verdicts.on(split).values():
-        errors = errors_of(service, verdicts, column, split, blind)
+    for column in services.verdicts.on(split).values():
+        errors = errors_of(services, column, split, blind)
         n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
         found.append((column, len(errors), n_tagged))
     return sorted(found, key=lambda choice: (choice[0].name.casefold(), choice[0].judge))
@@ -200,16 +162,11 @@ def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str
     found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(taggers, 2)]
     most = sorted((pair for pair in found if pair[2].n), key=lambda pair: -pair[2].n)[:MOST_PAIRS]
     visible = {(tag.judge, tag.trajectory_id) for tag in reader.visible(tags)}
-    return [
-        (first, second, replace(each, differing=_of_errors(each.differing, visible)))
-        for first, second, each in most
-    ]
-
-
-def _of_errors(
-    pairs: Sequence[tuple[ErrorTag, ErrorTag]], errors: set[tuple[str, str]]
-) -> tuple[tuple[ErrorTag, ErrorTag], ...]:
-    return tuple(pair for pair in pairs if (pair[0].judge, pair[0].trajectory_id) in errors)
+    comparisons = []
+    for first, second, each in most:
+        pairs = ((own, other) for own, other in each.differing if (own.judge, own.trajectory_id) in visible)
+        comparisons.append((first, second, replace(each, differing=tuple(pairs))))
+    return comparisons
 
 
 def count_tables(
@@ -285,7 +242,7 @@ def build_errors_router(services: Services) -> APIRouter:
         # Hidden splits are refused by `actions`, before any label is asked for.
         if trajectory is not None and verdicts.labels(trajectory.split) is not None:
             column = verdicts.one(body.judge, trajectory.split)
-            errors = errors_of(service, verdicts, column, trajectory.split, blind) if column else ()
+            errors = errors_of(services, column, trajectory.split, blind) if column else ()
             if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
@@ -340,7 +297,8 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
         splits = has_it or verdicts.splits()
         chosen = split if split in splits else next(reversed(splits), "")
         column = verdicts.one(judge, chosen) if has_it else None
-        wanted, reader = ErrorFilter(kind, benchmark, agent), TagReader.of(request, services)
+        wanted = {"kind": kind, "benchmark": benchmark, "agent": agent}
+        reader = TagReader.of(request, services)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
         names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}
@@ -351,10 +309,8 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             status=404 if judge and column is None else 200,
             judge=judge,
             column=column,
-            queue=queue_page(service, verdicts, column, chosen, wanted, page, tags, reader)
-            if column
-            else None,
-            choices=[] if column else judge_choices(service, verdicts, chosen, every, reader.blind),
+            queue=queue_page(services, column, chosen, wanted, page, tags, reader) if column else None,
+            choices=[] if column else judge_choices(services, chosen, every, reader.blind),
             split=chosen,
             splits=splits,
             wanted=wanted,
@@ -364,9 +320,7 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             has_dataset=verdicts.has_dataset,
             suite=service.suite.name,
             is_official=service.suite.name == OFFICIAL,
-            address=lambda **changes: link_to(
-                PATH, **{"judge": judge, "split": chosen, **asdict(wanted), **changes}
-            ),
+            address=lambda **changes: link_to(PATH, **{"judge": judge, "split": chosen, **wanted, **changes}),
             csv_address=link_to("/api/errors.csv", judge=judge),
             categories=list(CATEGORIES.items()),
             own=OWN,
