@@ -176,11 +176,6 @@ class OwnSubmission:
     may_publish: bool
     may_refresh: bool
 
-    @property
-    def has_row(self) -> bool:
-        """Whether the judge has a page."""
-        return self.text.word == "on the board"
-
 
 def own_submission(
     service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
@@ -209,13 +204,15 @@ def own_submission(
         of = f"{found.judge}, submission {submission_id}"
         report = Markup(report_html(found.report if is_whole else overall_only(found.report), of))
     is_older = found.report is not None and found.report["label_version"] != service.label_version
-    may_refresh = is_private and is_older and not actor.is_maintainer and found.status.is_on_the_board
-    return OwnSubmission(found, text, report, decisions, may_publish(found, is_private), may_refresh)
-
-
-def may_publish(found: SubmissionView, is_private: bool) -> bool:
-    """Whether its owner may ask for a public row: in a private suite, once, while nothing speaks against."""
-    return is_private and found.status.published_at is None and found.status.is_on_the_board
+    may_change = is_private and found.status.is_on_the_board
+    return OwnSubmission(
+        view=found,
+        text=text,
+        report=report,
+        decisions=decisions,
+        may_publish=may_change and found.status.published_at is None,
+        may_refresh=may_change and is_older and not actor.is_maintainer,
+    )
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:

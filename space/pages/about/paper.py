@@ -1,10 +1,10 @@
 """``/paper``: the paper's tables computed here, beside the printed metrics, with a note where they differ."""
 
-import threading
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from arb.core.cache import ByteCache
 from arb.core.console import percent
 from arb.core.suite import OFFICIAL
 from leaderboard.paper import TABLES, make_table
@@ -26,18 +26,18 @@ class PaperTables:
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
-        self._lock = threading.Lock()
-        self._made: tuple[tuple, dict[int, PaperTable]] | None = None
+        self._made: ByteCache[dict[int, PaperTable]] = ByteCache(1, lambda _: 1)
 
     def get(self, number: int) -> PaperTable:
         """A table by its number; raises KeyError for one that holds no results."""
         labels = self._service.labels_for_public_figures() if self._service.suite.name == OFFICIAL else None
         key = (labels and labels.version, self._verdicts.version)
-        with self._lock:
-            if self._made is None or self._made[0] != key:
-                records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
-                self._made = (key, {known: make_table(known, records) for known in TABLES})
-            return self._made[1][number]
+
+        def make() -> dict[int, PaperTable]:
+            records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
+            return {known: make_table(known, records) for known in TABLES}
+
+        return self._made.get(key, make)[number]
 
 
 def describe_cell(cell: PaperCell) -> str:

@@ -5,7 +5,6 @@ Also for a reader's own files, which are not kept; and the effect of judges on t
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -106,42 +105,30 @@ class RateSources:
         raise KeyError(row_id)
 
 
-@dataclass(frozen=True)
-class RatesView:
-    """The rates of a choice of evaluators on a benchmark; the first evaluator is the reference.
+def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any]:
+    """Return the tables of a benchmark, or of ``overall``; the first evaluator is the reference.
 
-    ``orders`` are (evaluator, agents from best to worst, the pairs that it swaps against the reference).
+    ``agents`` have their numbers of trajectories. ``orders`` are (evaluator, agents from best to worst, the
+    pairs that it swaps against the reference).
     """
-
-    benchmark: str
-    evaluators: tuple[Evaluator, ...]
-    agents: tuple[str, ...]
-    axis: Axis
-    orders: tuple[tuple[Evaluator, tuple[str, ...], tuple[str, ...]], ...]
-    sentences: tuple[str, ...]
-
-    def n(self, agent: str) -> int:
-        """How many trajectories an agent has on the benchmark."""
-        rates = (evaluator.rate(self.benchmark, agent) for evaluator in self.evaluators)
-        return max((rate.n for rate in rates if rate), default=0)
-
-
-def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> RatesView:
-    """The page's tables for a benchmark, or for ``overall``."""
     reference = evaluators[0]
     ordered = ranking(reference, benchmark)  # the reference's order, then who it has no rate for
     others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
-    agents = (*ordered, *sorted(others - set(ordered)))
-    rates = [evaluator.rate(benchmark, agent) for evaluator in evaluators for agent in agents]
-    ends = [end for rate in rates if rate for end in (rate.value, *(rate.interval or ()))]
-    orders = tuple(
-        (evaluator, ranking(evaluator, benchmark), _swaps(reference, evaluator, benchmark))
-        for evaluator in evaluators
-    )
-    sentences = tuple(_sentences(evaluators, benchmark))
-    return RatesView(
-        benchmark, tuple(evaluators), agents, Axis.around(ends, include=(0.0,)), orders, sentences
-    )
+    agents, ends = {}, []
+    for agent in (*ordered, *sorted(others - set(ordered))):
+        rates = [rate for evaluator in evaluators if (rate := evaluator.rate(benchmark, agent))]
+        agents[agent] = max((rate.n for rate in rates), default=0)
+        ends += [end for rate in rates for end in (rate.value, *(rate.interval or ()))]
+    return {
+        "benchmark": benchmark,
+        "evaluators": evaluators,
+        "agents": agents,
+        "axis": Axis.around(ends, include=(0.0,)),
+        "orders": [
+            (each, ranking(each, benchmark), _swaps(reference, each, benchmark)) for each in evaluators
+        ],
+        "sentences": _sentences(evaluators, benchmark),
+    }
 
 
 def view_training(
@@ -198,11 +185,9 @@ def _kept(row: BoardRow, label: str) -> FinetuningEffect | None:
     return rejection_finetuning(*(cell[name] for name in ("tp", "fp", "fn", "tn")), cell["precision_ci"])
 
 
-def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> tuple[str, ...]:
-    return tuple(
-        f"{agent_title(swap.worse)} above {agent_title(swap.better)}"
-        for swap in swapped_pairs(reference, other, benchmark)
-    )
+def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
+    swaps = swapped_pairs(reference, other, benchmark)
+    return [f"{agent_title(swap.worse)} above {agent_title(swap.better)}" for swap in swaps]
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
@@ -298,7 +283,7 @@ class EstimateSources:
             "seed": SEED,
         }
 
-    def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> "EstimatesView | None":
+    def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> dict[str, Any] | None:
         """The estimates of each agent from the draw with judges (name, id); None without labels or judges."""
         labels = self._verdicts.labels(split) if judges else None
         board, columns = self._service.records.board(), {}
@@ -309,34 +294,30 @@ class EstimateSources:
         if labels is None or not columns:
             return None
         agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
-        return view_estimates(tuple(columns), agents, rates, warnings)
-
-
-@dataclass(frozen=True)
-class EstimatesView:
-    """Estimates of agents with their common axis; ``by_all`` are the rates by all labels, where known."""
-
-    judges: tuple[str, ...]
-    agents: tuple[AgentEstimate, ...]
-    by_all: Mapping[str, float]
-    axis: Axis
-    sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
+        return view_estimates(list(columns), agents, rates, warnings)
 
 
 def view_estimates(
-    judges: tuple[str, ...],
-    agents: tuple[AgentEstimate, ...],
+    judges: Sequence[str],
+    agents: Sequence[AgentEstimate],
     by_all: Mapping[str, float],
-    warnings: tuple[str, ...] = (),
-) -> EstimatesView:
-    """The table and plot of estimates, and what they say."""
-    ends = [
-        end for each in agents for rate in (each.labels_only, each.assisted) for end in rate.interval or ()
-    ]
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the table and the plot of estimates on one axis, and what they say.
+
+    ``by_all`` are the rates by all labels, if they are known.
+    """
+    rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
+    ends = [end for rate in rates for end in rate.interval or ()]
     ends += [rate for each in agents for rate in each.judge_alone.values()]
-    axis = Axis.around((*ends, *by_all.values()), include=(0.0,))
-    return EstimatesView(judges, agents, by_all, axis, tuple(_on_estimates(agents, by_all)), warnings)
+    return {
+        "judges": judges,
+        "agents": agents,
+        "by_all": by_all,
+        "axis": Axis.around((*ends, *by_all.values()), include=(0.0,)),
+        "sentences": _on_estimates(agents, by_all),
+        "warnings": warnings,
+    }
 
 
 def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) -> list[str]:

@@ -4,8 +4,6 @@ If labels are private, a dispute of a test trajectory and a changed label togeth
 Readers then see only that something was decided, and the form does not name the label.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -24,12 +22,11 @@ from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_o
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.labels.decisions import OUTCOMES, Dispute, Outcome, view_dispute
+from submissions.labels.decisions import Dispute, Outcome, view_dispute
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
 
 PATH: Final = "/disputes"
-API: Final = "/api/disputes"
 MOST: Final = 200
 """Disputes in an answer of REST."""
 ON_A_PAGE: Final = 25
@@ -162,30 +159,23 @@ def build_disputes_router(services: Services) -> APIRouter:
     return router
 
 
-@dataclass(frozen=True)
-class DisputeForm:
-    """The form for one trajectory, with (value, words) of each question; only on dev they name the label.
+def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
+    """Return the form for a trajectory, with (value, words) of each question.
 
+    Only on dev the words name the label: labels of a test trajectory are left out, whoever passes them.
     ``is_public`` says whether everybody will read what is written here.
     """
-
-    trajectory_id: str
-    questions: Sequence[tuple[str, str]]
-    is_public: bool
-    api: str
-    list_address: str
-
-
-def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> DisputeForm:
-    """Return the form for a trajectory; labels of a test trajectory are left out, whoever passes them."""
     questions = []
     for question in suite.questions:
         words = question.title
         if labels is not None and split == "dev" and not question.is_own:
             words = f"{words} (labelled: {_word(getattr(labels, question.name, None))})"
         questions.append((question.name, words))
-    is_public = split == "dev" or suite.labels_are_public
-    return DisputeForm(trajectory_id, questions, is_public, API, link_to(PATH, trajectory_id=trajectory_id))
+    return {
+        "trajectory_id": trajectory_id,
+        "questions": questions,
+        "is_public": split == "dev" or suite.labels_are_public,
+    }
 
 
 def _word(answer: bool | int | None) -> str:
@@ -205,20 +195,6 @@ def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
     asked = suite.question(question)
     values = (*asked.values, UNSURE) if asked else ()
     return [(value, answer_words(suite, question, value)) for value in values]
-
-
-OUTCOME_WORDS = {
-    "open": "open",
-    "decided": "decided",
-    "corrected": "label corrected",
-    "kept": "label kept",
-    "declined": "declined",
-}
-DECISION_WORDS = {
-    "corrected": "Correct the label",
-    "kept": "Keep the label",
-    "declined": "Decline: nothing to review",
-}
 
 
 def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
@@ -249,16 +225,12 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
             address=lambda **changes: link_to(
                 PATH, **{"trajectory_id": trajectory_id, "state": state, **changes}
             ),
-            story_address=lambda name: link_to("/trajectories", id=name),
             trajectory_id=trajectory_id,
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
             state=state,
             form=dispute_form(service.suite, known.trajectory_id if known else "", split, None),
-            api=API,
             titles=service.suite.question_titles,
-            outcomes=OUTCOME_WORDS,
-            decisions=[(each, DECISION_WORDS[each]) for each in OUTCOMES],
             answers=partial(answer_choices, service.suite),
             words_of=partial(answer_words, service.suite),
             version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},

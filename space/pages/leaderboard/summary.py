@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from arb.core.console import percent
 from arb.core.vocabulary import BENCHMARK_TITLES
@@ -109,50 +108,25 @@ BEND: Final = 9
 """Half the width of the bend with which a line goes over to its next place, before the day of the change."""
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A judge's line: an SVG path, its end with a name, and what hovering tells."""
+def view_history(history: History) -> dict[str, Any]:
+    """Lay out the lines of today's first places and the latest changes, newest first.
 
-    path: str
-    start: tuple[float, float]
-    end: tuple[float, float]
-    name: str
-    detail: str
-    row_id: str
-    is_scored: bool
-    hover: str
-
-
-@dataclass(frozen=True)
-class HistoryView:
-    """What the history shows; without a second day there are no lines, only the sentence."""
-
-    sentence: str
-    width: int
-    height: int
-    lines: tuple[Drawn, ...]
-    days: tuple[tuple[float, str], ...]
-    places: tuple[tuple[float, int], ...]
-    changes: tuple[tuple[str, str, str, str], ...]
-    more_changes: int
-
-
-def view_history(history: History) -> HistoryView:
-    """Lay out the lines of today's first places and the latest changes, newest first."""
+    Without a second day there are no lines, only the sentence.
+    """
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)
     across = _across(history.days)
     later = [change for change in reversed(history.changes) if change.day != history.days[0]]
-    return HistoryView(
-        sentence=_sentence(history),
-        width=WIDTH,
-        height=TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
-        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in lines),
-        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if lines else (),
-        places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
-        changes=tuple(_describe(change) for change in later[:MOST_CHANGES]),
-        more_changes=max(0, len(later) - MOST_CHANGES),
-    )
+    return {
+        "sentence": _sentence(history),
+        "width": WIDTH,
+        "height": TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
+        "lines": [_drawn(line, across, history.days[-1], deepest) for line in lines],
+        "days": [(across[day], _day(day)) for day in _labelled(history.days, across)] if lines else [],
+        "places": [(_down(place, deepest), place) for place in range(1, deepest + 1)],
+        "changes": [_describe(change) for change in later[:MOST_CHANGES]],
+        "more_changes": max(0, len(later) - MOST_CHANGES),
+    }
 
 
 def _sentence(history: History) -> str:
@@ -202,25 +176,17 @@ def _down(place: int, deepest: int) -> float:
     return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
 
 
-def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
+def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int) -> dict[str, Any]:
+    """Return a judge's line: its row, an SVG path, its ends, and what hovering tells."""
     points = [(across[day], _down(place, deepest)) for day, place in line.places]
     path = f"M{points[0][0]:g},{points[0][1]:g}"
     for (came, before), (x, y) in pairwise(points):
         bend = min(BEND, (x - came) / 2)
         path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
     end = (across[last_day], points[-1][1])
-    row = line.row
     ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
-    return Drawn(
-        path=f"{path}H{end[0]:g}",
-        start=points[0],
-        end=end,
-        name=row.judge,
-        detail=row.account or row.inputs,
-        row_id=row.id,
-        is_scored=row.provenance == "scored",
-        hover=f"{row.judge}: rank {ranks}",
-    )
+    hover = f"{line.row.judge}: rank {ranks}"
+    return {"row": line.row, "path": f"{path}H{end[0]:g}", "start": points[0], "end": end, "hover": hover}
 
 
 def _describe(change: RankMove) -> tuple[str, str, str, str]:

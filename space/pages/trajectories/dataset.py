@@ -181,7 +181,7 @@ class Explorer:
         self._resized: ByteCache[Picture] = ByteCache(
             RESIZED_BYTES, lambda picture: len(picture.content) + 200
         )
-        self._counted: dict[str, tuple[tuple, VoteCounts]] = {}
+        self._counted: ByteCache[VoteCounts] = ByteCache(4, lambda _: 1)
 
     @property
     def served(self) -> Suite:
@@ -211,12 +211,8 @@ class Explorer:
         with _readable():
             submitted = self._submitted.of_suite(opened.suite)
             judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
-            known = (opened.version, tuple(judge.row.id for judge in judges))
-            counted = self._counted.get(opened.suite)
-            if counted is None or counted[0] != known:
-                counted = (known, with_submitted(opened.published_votes, judges))
-                self._counted[opened.suite] = counted
-            return counted[1]
+            key = (opened.version, *(judge.row.id for judge in judges))
+            return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges))
 
     def story(self, trajectory_id: str) -> Story:
         """One trajectory, its texts and the places of its outlines; pictures and trees come apart."""

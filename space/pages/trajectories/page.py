@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
-from space.pages.labels.disputes import DisputeForm, dispute_form
+from space.pages.labels.disputes import dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
     OpenedDataset,
@@ -165,7 +165,7 @@ def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | Non
         return ""
 
 
-def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:
+def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> dict[str, Any] | None:
     """The form to dispute a label; None where the suite that is served does not have the run, or no
     disputes."""
     suite = explorer.served
@@ -179,7 +179,7 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
     """The runs that a reader may see in a list."""
     index = opened.index
-    return index.of_entries(blind.without_tasks(index.entries)) if blind else index
+    return replace(index, entries=blind.without_tasks(index.entries)) if blind else index
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:

@@ -158,7 +158,7 @@ def test_hostile_texts_stay_text(client, service, hostile):
 
 def test_the_form_shows_labels_on_dev_and_none_on_test():
     suite = load_suite("sample")
-    dev = dict(dispute_form(suite, "w/a/w.1", "dev", FAILED).questions)
+    dev = dict(dispute_form(suite, "w/a/w.1", "dev", FAILED)["questions"])
     assert dev == {
         "success": "Success (labelled: no)",
         "side_effect": "Side effect (labelled: unsure)",
@@ -166,7 +166,7 @@ def test_the_form_shows_labels_on_dev_and_none_on_test():
         "optimality": "Optimality (labelled: 2 of 4)",
     }
     test = dispute_form(suite, "w/a/w.1", "test", FAILED)
-    assert [words for _, words in test.questions] == ["Success", "Side effect", "Repetition", "Optimality"]
+    assert [words for _, words in test["questions"]] == ["Success", "Side effect", "Repetition", "Optimality"]
 
 
 @pytest.fixture(scope="module")

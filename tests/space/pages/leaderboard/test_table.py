@@ -6,7 +6,9 @@ import pytest
 
 from space.pages.leaderboard.query import LeaderboardQuery, options_of
 from space.pages.leaderboard.table import view_board
+from space.web.cells import cost_cell
 from tests.support.boards import board, cell, label, row, second_annotator
+from tests.support.leaderboard_client import table_html
 
 
 def ends(view) -> tuple[float, float]:
@@ -92,7 +94,7 @@ def test_a_row_without_the_chosen_label_is_not_shown(three):
 
 
 def test_kinds_are_those_of_judges_in_order(three):
-    kinds = options_of(board(*three.rows, second_annotator())).kinds
+    kinds = options_of(board(*three.rows, second_annotator()))["kind"]
     assert list(kinds) == ["Ensemble", "LLM judge", "Rule-based"]
 
 
@@ -132,10 +134,10 @@ def test_rows_without_figures_of_the_agent_come_last_and_stay_blank(by_agent):
 
 
 def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_agent, three):
-    assert options_of(by_agent).agents == {"one": "one", "other": "other"}
-    assert options_of(three).agents == {}
+    assert options_of(by_agent)["agent"] == {"one": "one", "other": "other"}
+    assert options_of(three)["agent"] == {}
     official = replace(by_agent, suite="agent-reward-bench")
-    assert options_of(official).agents["GenericAgent-gpt-4o-2024-11-20"] == "GPT-4o"
+    assert options_of(official)["agent"]["GenericAgent-gpt-4o-2024-11-20"] == "GPT-4o"
 
 
 # Costs and tries
@@ -149,9 +151,10 @@ def test_costs_and_tries_have_columns_only_where_a_row_has_them(three):
     priced = replace(three.rows[0], cost={"usd_per_1000": 1234.5, "rows": 100, "of": 120})
     found = view_board(board(priced, three.rows[1]), LeaderboardQuery())
     assert found.has_costs
-    assert (found.rows[0].cost.text, found.rows[0].cost.value) == ("1,234.50", 1234.5)
-    assert "from 100 of 120 rows" in found.rows[0].cost.hover
-    assert (found.rows[1].cost.text, found.rows[1].cost.value) == ("", None)
+    known, unknown = (cost_cell(line.row.cost) for line in found.rows)
+    assert (known.text, known.value) == ("1,234.50", 1234.5)
+    assert "from 100 of 120 rows" in known.hover
+    assert (unknown.text, unknown.value) == ("", None)
 
 
 # Which figures
@@ -173,10 +176,11 @@ def test_the_chosen_figure_orders_and_ranks_and_the_human_reference_stays_apart(
     assert judges(recall) == ["B", "A", "C"]
     assert recall.rows[0].rank_text == "1"  # 71 to 87 % lies above 42 to 58 %
     assert recall.rows[0].rank_hover == "rank 1 by recall, separated from its neighbours"
-    assert recall.before_axis[0].hint.startswith("by recall; a range is a tie.")
+    assert 'title="by recall; a range is a tie.' in table_html(found, LeaderboardQuery(figure="recall"))
     lowest = view_board(found, LeaderboardQuery(figure="fpr"))
     assert judges(lowest) == ["A", "C", "B"]  # the fewest false alarms first
-    assert lowest.before_axis[2].next == "figure"  # a first click sorts from the lowest
+    # A first click sorts from the lowest.
+    assert "sort=figure" in table_html(found, LeaderboardQuery(figure="fpr"))
     assert [line.row.judge for line in lowest.references] == ["Second annotator"]
 
 
@@ -208,8 +212,7 @@ def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three)
     precision = view_board(three, LeaderboardQuery()).rows[0]
     assert (precision.main.text, [other.text for other in precision.others]) == ("90.0", ["75.0", "81.8"])
     recall = view_board(three, LeaderboardQuery(figure="recall"))
-    assert recall.figure_title == "Recall"
-    assert tuple(recall.other_figures.values()) == ("Precision", "F1")
+    assert recall.other_figures == ("precision", "f1")
     assert recall.rows[0].main.text == "75.0"  # 90 of 120
     assert len(view_board(three, LeaderboardQuery(figure="npv")).other_figures) == 3
 
@@ -217,7 +220,7 @@ def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three)
 def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     found = {"workarena__": cell(8, 2, 1, 1), "webarena": cell(1, 3, 1, 1), "my_shop": cell(0, 0, 1, 1)}
     view = view_board(board(row("A", label(cell(9, 5, 3, 3), (1, 1, 1), **found))), LeaderboardQuery())
-    assert view.benchmarks == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
+    assert tuple(view.parts.values()) == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
     assert [found.text for found in view.rows[0].benchmarks] == ["25.0", "80.0", "–"]
 
 
