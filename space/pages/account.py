@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from markupsafe import Markup
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from arb.core.judge_info import NAME_LENGTH
 from space.auth.auth import SessionLine
@@ -17,6 +17,7 @@ from space.web.http_errors import (
     ERROR_RESPONSES,
     NO_STORE,
     NOT_YOURS,
+    RequestBody,
     hide_unknown,
     is_durable,
     recorded,
@@ -49,23 +50,19 @@ PRIVATE_PAGE = (
 )
 
 
-class Withdrawal(BaseModel):
+class Withdrawal(RequestBody):
     """Why a submission is withdrawn; optional."""
 
-    model_config = ConfigDict(extra="forbid")
     reason: str = Field("", max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
-class Nothing(BaseModel):
+class Nothing(RequestBody):
     """An empty object."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class Renaming(BaseModel):
+class Renaming(RequestBody):
     """A judge's name now and then."""
 
-    model_config = ConfigDict(extra="forbid")
     judge: str = Field(max_length=NAME_LENGTH, description="The judge's current name.")
     to: str = Field(max_length=4 * NAME_LENGTH, description="The new name.")
     account: str = Field(

@@ -5,11 +5,10 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.cache import ByteCache
-from arb.core.console import percent
 from arb.core.suite import OFFICIAL
 from leaderboard.paper import TABLES, make_table
 from leaderboard.paper.evidence import gather
-from leaderboard.paper.table import DERIVED, PaperCell, PaperTable
+from leaderboard.paper.table import DERIVED, PaperTable
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.frame import PageFrame
@@ -40,16 +39,6 @@ class PaperTables:
         return self._made.get(key, make)[number]
 
 
-def describe_cell(cell: PaperCell) -> str:
-    """What it was computed from, for hovering."""
-    if cell.computed is None:
-        return cell.note
-    parts = [f"printed {percent(cell.printed)}" if cell.printed is not None else "nothing printed"]
-    parts.append(f"computed {100 * cell.computed:.2f} from {cell.basis}")
-    parts += [f"{cell.n:,} trajectories"] if cell.n is not None else []
-    return ", ".join(parts)
-
-
 def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /paper``."""
     router, tables = APIRouter(), PaperTables(services.submissions, services.verdicts)
@@ -66,7 +55,6 @@ def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
             "derived": DERIVED,
             "is_official": services.submissions.suite.name == OFFICIAL,
             "unknown": unknown,
-            "describe_cell": describe_cell,
         }
         return pages.cached(
             request, (table, *unknown), "about/paper.html", f"Table {table.number}", PATH, lambda: values

@@ -21,7 +21,6 @@ from leaderboard.success_rates.rates import (
     OVERALL,
     Evaluator,
     FinetuningEffect,
-    Rate,
     estimate_by_draw,
     evaluate_agents,
     ranking,
@@ -31,7 +30,7 @@ from leaderboard.success_rates.rates import (
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
-from space.web.cells import Axis, Span, distinct_names
+from space.web.cells import Axis, distinct_names
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in
 from submissions.app import SubmissionsApp
@@ -140,32 +139,6 @@ def view_training(
     ends = [end / 1000 for _, kept in found for end in (kept.wrong, *(kept.wrong_interval or ()))]
     names = distinct_names([row for row, _ in found])
     return Axis.around(ends), [(row, name, kept) for name, (row, kept) in zip(names, found, strict=True)]
-
-
-def kept_span(axis: Axis, kept: FinetuningEffect) -> Span | None:
-    """The share of wrong trajectories on the axis."""
-    ends = kept.wrong_interval
-    return axis.span(kept.wrong / 1000, ends and (ends[0] / 1000, ends[1] / 1000))
-
-
-def describe_kept(kept: FinetuningEffect) -> str:
-    """``162 of 1,000 are wrong, 95 % interval 110 to 220``."""
-    text = f"{kept.wrong:,.0f} of 1,000 are wrong"
-    if kept.wrong_interval:
-        text += f", 95 % interval {kept.wrong_interval[0]:,.0f} to {kept.wrong_interval[1]:,.0f}"
-    return text
-
-
-def describe_rate(rate: Rate | None) -> str:
-    """``8 of 10 trajectories, 80.0 %, 95 % interval 49.0 to 94.3``."""
-    if rate is None or rate.value is None:
-        return "no trajectories"
-    text = f"{percent(rate.value)} %"
-    if rate.successes is not None:
-        text = f"{rate.successes} of {rate.n} trajectories, {text}"
-    if rate.interval:
-        text += f", 95 % interval {percent(rate.interval[0])} to {percent(rate.interval[1])}"
-    return text
 
 
 def agent_title(agent: str) -> str:
@@ -363,8 +336,7 @@ def benchmarks_of(service: SubmissionsApp) -> tuple[str, ...]:
     return (OVERALL, *known, *sorted(found - set(known)))
 
 
-_FORMATS = (kept_span, describe_kept, describe_rate, agent_title, benchmark_title)
-FORMATS: Final = {each.__name__: each for each in _FORMATS}
+FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title}
 
 
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:

@@ -7,13 +7,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
-from arb.core.vocabulary import (
-    BENCHMARK_SHORT_TITLES,
-    BENCHMARK_TITLES,
-    LABEL_TITLES,
-    LABELS,
-    METRIC_TITLES,
-)
+from arb.core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
 from leaderboard.paired import COMPARED_METRICS, Difference
@@ -32,14 +26,7 @@ from space.pages.compare.view import (
 from space.pages.leaderboard.query import figure_name
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import (
-    choices_of,
-    distinct_names,
-    metric_cell,
-    noise_on_board,
-    origin,
-    short_name,
-)
+from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
@@ -29,7 +29,14 @@ from space.pages.trajectories.index import TrajectoryEntry
 from space.services import Services
 from space.verdicts import LABEL, JudgeColumn
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, AccessRefused, recorded, require_open
+from space.web.http_errors import (
+    ERROR_RESPONSES,
+    NO_STORE,
+    AccessRefused,
+    RequestBody,
+    recorded,
+    require_open,
+)
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.records.statuses import error_tags
@@ -203,10 +210,9 @@ OWN = "own"
 NO_ERROR = "this is not an error: the judge has no verdict there, or it agrees with the experts"
 
 
-class NewTag(BaseModel):
+class NewTag(RequestBody):
     """The category of an error."""
 
-    model_config = ConfigDict(extra="forbid")
     judge: str = Field(max_length=120, description="The judge's row on the board, or its name in the data.")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     category: str = Field(

@@ -18,8 +18,8 @@ from leaderboard.calibration import Calibration, ThresholdFigures
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.judge.summary import (
     ASKED,
-    describe_costs,
     describe_label_noise,
+    dollars,
     eval_results_yaml,
     file_facts,
     judge_bibtex,
@@ -30,14 +30,7 @@ from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
 from space.pages.leaderboard.query import PROVENANCES
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import (
-    choices_of,
-    describe_marks,
-    describe_noise,
-    metric_cell,
-    origin,
-    short_name,
-)
+from space.web.cells import choices_of, describe_marks, describe_noise, metric_cell, origin, short_name
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 from submissions.app import SubmissionsApp
@@ -117,7 +110,7 @@ def _values(
         "neighbours": neighbours(board, row, label) if suite.profile.serves("/compare") else [],
         **facts,
         **(plot_values(facts["calibration"]) if facts["calibration"] else {}),
-        "describe_costs": describe_costs,
+        "dollars": dollars,
         "provenances": PROVENANCES,
         "describe_marks": describe_marks,
         "label_version": board.label_version,

@@ -13,7 +13,7 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.calibration import calibrate
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
-from leaderboard.report import RunningCosts, running_costs, task_names
+from leaderboard.report import running_costs, task_names
 from space.pages.judge.view import BY_AGENT, BY_BENCHMARK, JudgeView
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp
@@ -111,22 +111,6 @@ def _spread(view: JudgeView, heading: str, preposition: str) -> str:
     )
 
 
-def describe_costs(costs: RunningCosts) -> list[tuple[str, str]]:
-    """What is known of the costs, as (what, how much)."""
-    found = []
-    if costs.usd_per_1000 is not None:
-        share = "" if costs.priced == costs.n else f" (from {costs.priced:,} of {costs.n:,} with a cost)"
-        found.append(("1,000 trajectories", f"{dollars(costs.usd_per_1000)}{share}"))
-        found.append(("a trajectory", dollars(costs.usd_per_1000 / 1000)))
-    if costs.input_tokens is not None:
-        found.append(("tokens read", f"{costs.input_tokens:,.0f} a trajectory"))
-    if costs.output_tokens is not None:
-        found.append(("tokens written", f"{costs.output_tokens:,.0f} a trajectory"))
-    if costs.median_seconds is not None:
-        found.append(("time to a verdict", f"{costs.median_seconds:,.1f} s, the median"))
-    return found
-
-
 def dollars(amount: float) -> str:
     """``$12.30``, and as many digits as it takes to see a small amount."""
     if amount == 0 or amount >= 0.995:
@@ -148,21 +132,17 @@ def describe_label_noise(
     band = noise_band(row.labels.get(label), rates)
     if band is None or not rates.overall.differing:
         return None
-    yes, no = rates.of(None, 1), rates.of(None, 0)
     left, right = axis.place(band.low), axis.place(band.high)
     ends = interval((band.low, band.high))
     return {
         "left": left,
         "width": round(right - left, 2),
         "words": f"another person's labels: {ends}",
-        "sentence": (
-            f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} trajectories "
-            f"that both labelled: on {yes.differing} of {yes.doubles} that the first called true, and "
-            f"{no.differing} of {no.doubles} others. If another person, who differs as often, gave every "
-            f"label, its precision of {percent(band.precision)} % would be about {percent(band.mean)} %, and "
-            f"within {ends} in 95 of 100 draws, which also draw how often people differ: the pale band below "
-            "the interval."
-        ),
+        "ends": ends,
+        "band": band,
+        "overall": rates.overall,
+        "yes": rates.of(None, 1),
+        "no": rates.of(None, 0),
     }
 
 

@@ -52,14 +52,9 @@ class BlindItems:
     def hides(self, trajectory_id: str) -> bool:
         return trajectory_id in self.trajectory_ids
 
-    def hidden_tasks(self) -> frozenset[tuple[str, str]]:
-        """Benchmark and task of each: beside the other runs of a task, the agent of the missing one shows."""
-        ids = map(TrajectoryId.parse, self.trajectory_ids)
-        return frozenset((each.benchmark, each.task) for each in ids)
-
     def without_tasks(self, entries: Iterable[TrajectoryEntry]) -> tuple[TrajectoryEntry, ...]:
-        """The entries of all other tasks."""
-        tasks = self.hidden_tasks()
+        """Return the entries of all other tasks: other runs of a task would show whose run is missing."""
+        tasks = {(each.benchmark, each.task) for each in map(TrajectoryId.parse, self.trajectory_ids)}
         return tuple(entry for entry in entries if (entry.benchmark, entry.task) not in tasks)
 
     def redacted(self, value: Any) -> Any:

@@ -55,14 +55,14 @@ class Answers(Draft):
 def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
     """Return what the page of a queue shows; no line for a maintainer who is no annotator.
 
-    A line has the task, the parts of its trajectory's id and how far it is. ``next`` is the address of the
+    A line has the task and the parts of its trajectory's id. ``next`` is the address of the
     first trajectory that is not done, None at the end; ``undo`` that of what was saved last. ``time`` says
     how long it took and may yet take.
     """
     tasks = own_tasks(reader)
     waiting, undo = next_of(tasks), undo_of(reader)
     return {
-        "lines": [(task, TrajectoryId.parse(task.trajectory_id), describe_progress(task)) for task in tasks],
+        "lines": [(task, TrajectoryId.parse(task.trajectory_id)) for task in tasks],
         "n_done": sum(task.is_done for task in tasks),
         "n_all": len(tasks),
         "next": reader.address_of(waiting) if waiting else None,
@@ -73,18 +73,6 @@ def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
 
 def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
     return reader.state.queue(reader.annotator) if reader.annotator else ()
-
-
-def describe_progress(task: AssignedTask) -> str:
-    """Return how far a task is: to do, begun, skipped or done, and whether it is flagged."""
-    if task.saved is None:
-        return "to do"
-    word = "begun"
-    if task.is_done:
-        word = "done"
-    elif task.saved.is_skipped:
-        word = "skipped"
-    return f"{word}, flagged" if task.saved.flag else word
 
 
 def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Depends, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from arb.core.ids import TrajectoryId
 from arb.core.judge_info import NAME_LENGTH
@@ -21,7 +21,7 @@ from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import benchmark_title
 from space.services import Services
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
@@ -131,10 +131,9 @@ def compare_boards(
     ]
 
 
-class DiscussionDecision(BaseModel):
+class DiscussionDecision(RequestBody):
     """The decision on a question of a trajectory."""
 
-    model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300)
     question: str
     answer: str = Field(max_length=40, description="One of the answers to the question, or unsure.")
@@ -186,17 +185,15 @@ def build_discussion_router(services: Services) -> APIRouter:
     return router
 
 
-class Invitation(BaseModel):
+class Invitation(RequestBody):
     """An account."""
 
-    model_config = ConfigDict(extra="forbid")
     account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
 
 
-class Assigning(BaseModel):
+class Assigning(RequestBody):
     """What to assign to the invited annotators."""
 
-    model_config = ConfigDict(extra="forbid")
     split: Literal["test", "dev", "both"] = Field("test", description="The split of the trajectories.")
     most: int | Literal[""] = Field(
         "", description="How many unassigned trajectories, evenly over the benchmarks. Empty for all."
@@ -213,18 +210,16 @@ class Assigning(BaseModel):
     seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
 
 
-class GoldMark(BaseModel):
+class GoldMark(RequestBody):
     """Whether a trajectory is a gold item."""
 
-    model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300)
     gold: Literal["yes", "no"] = Field("yes", description="no: it is given to nobody any more.")
 
 
-class PublicationForm(BaseModel):
+class PublicationForm(RequestBody):
     """Why there is a new label set."""
 
-    model_config = ConfigDict(extra="forbid")
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from arb.core.suite import Suite
 from arb.core.suites.questions import UNSURE
@@ -18,7 +18,7 @@ from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import Labels
 from space.services import Services
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -35,19 +35,17 @@ NO_DISPUTE = "there is no such dispute"
 State = Literal["", "open", "decided"]
 
 
-class NewDispute(BaseModel):
+class NewDispute(RequestBody):
     """A dispute of one label of one trajectory."""
 
-    model_config = ConfigDict(extra="forbid")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     question: str = Field(description="The question whose answer is disputed.")
     text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where it can be seen.")
 
 
-class DisputeVerdict(BaseModel):
+class DisputeVerdict(RequestBody):
     """What a maintainer decides of a dispute."""
 
-    model_config = ConfigDict(extra="forbid")
     decision: Outcome = Field(
         description="corrected: the label was wrong; kept: it is right; declined: not examined."
     )
@@ -142,11 +140,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         summary="Decide on a dispute: corrected, kept or declined",
         responses=ERROR_RESPONSES,
     )
-    def decide(
-        dispute_id: str,
-        actor: Maintainer,
-        body: DisputeVerdict,
-    ) -> JSONResponse:
+    def decide(dispute_id: str, actor: Maintainer, body: DisputeVerdict) -> JSONResponse:
         """The ``answer`` of a correction waits for the next label version: `POST /api/maintain/labels`
         publishes it."""
         require_open(service)

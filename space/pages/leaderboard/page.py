@@ -99,7 +99,7 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
         "plot": precision_recall_plot(rows, choice),
         "costs": cost_plot(rows, choice),
         "sentences": sentences(board, choice.label, choice.figure),
-        "history": view_history(board_history(board, choice.label, MOST_LINES)),
+        "ranks": view_history(board_history(board, choice.label, MOST_LINES)),
     }
 
 

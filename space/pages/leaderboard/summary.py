@@ -9,7 +9,7 @@ from typing import Any, Final
 from arb.core.console import percent
 from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.history import History, RankLine, RankMove
+from leaderboard.board.history import History, RankLine
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
@@ -111,40 +111,24 @@ BEND: Final = 9
 def view_history(history: History) -> dict[str, Any]:
     """Lay out the lines of today's first places and the latest changes, newest first.
 
-    Without a second day there are no lines, only the sentence.
+    Without a second day there are no lines, only a sentence.
     """
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)
     across = _across(history.days)
     later = [change for change in reversed(history.changes) if change.day != history.days[0]]
     return {
-        "sentence": _sentence(history),
+        "history": history,
+        "n_at_first": sum(change.day in history.days[:1] for change in history.changes),
+        "day": _day,
         "width": WIDTH,
         "height": TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
         "lines": [_drawn(line, across, history.days[-1], deepest) for line in lines],
         "days": [(across[day], _day(day)) for day in _labelled(history.days, across)] if lines else [],
         "places": [(_down(place, deepest), place) for place in range(1, deepest + 1)],
-        "changes": [_describe(change) for change in later[:MOST_CHANGES]],
+        "changes": later[:MOST_CHANGES],
         "more_changes": max(0, len(later) - MOST_CHANGES),
     }
-
-
-def _sentence(history: History) -> str:
-    if not history.days:
-        return "No judge is ranked on this label yet: the history begins with the first one."
-    at_first = sum(change.day == history.days[0] for change in history.changes)
-    first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
-    if len(history.days) == 1:
-        return (
-            f"All ranks date from {_day(history.days[0])}, when the board began with {first}. "
-            "The history goes on with the next submission."
-        )
-    led = history.leaders
-    leaders = "one judge has led it" if led == 1 else f"{led} of today's judges have led it"
-    return (
-        f"The board began on {_day(history.days[0])} with {first} and has changed on "
-        f"{len(history.days) - 1} {'day' if len(history.days) == 2 else 'days'} since; {leaders}."
-    )
 
 
 def _across(days: Sequence[str]) -> dict[str, float]:
@@ -187,17 +171,6 @@ def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int
     ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
     hover = f"{line.row.judge}: rank {ranks}"
     return {"row": line.row, "path": f"{path}H{end[0]:g}", "start": points[0], "end": end, "hover": hover}
-
-
-def _describe(change: RankMove) -> tuple[str, str, str, str]:
-    """Day, id and name of the judge's row, and what happened to it."""
-    if change.before is None:
-        what = f"entered at rank {change.after} of {change.judges}"
-    elif change.before == change.after:
-        what = f"has a better submission and stays at rank {change.after}"
-    else:
-        what = f"moved from rank {change.before} to {change.after} of {change.judges}"
-    return _day(change.day), change.row.id, change.row.judge, what
 
 
 def _day(day: str) -> str:

@@ -3,11 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arb.core.vocabulary import (
-    AGENT_TITLES,
-    BENCHMARK_SHORT_TITLES,
-    BENCHMARK_TITLES,
-)
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
@@ -18,7 +14,6 @@ from space.pages.leaderboard.query import (
     LeaderboardQuery,
     cell_of,
     chosen_rows,
-    figure_name,
     part_names,
     widen,
 )
@@ -30,8 +25,8 @@ class ViewRow:
     """One line of the table."""
 
     row: BoardRow
+    rank: Rank | None
     rank_text: str
-    rank_hover: str
     main: TableCell
     interval: Span | None
     others: tuple[TableCell, ...]
@@ -166,8 +161,8 @@ def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others
     by_part = parts_of(row, choice.label, "by_agent" if choice.agent else "by_benchmark")
     return ViewRow(
         row=row,
+        rank=rank,
         rank_text=_rank_text(rank),
-        rank_hover=_rank_hover(rank, row, choice),
         main=metric_cell(main, choice.figure, choice.label),
         interval=axis.span(main.get(choice.figure), main.get(f"{choice.figure}_ci")) if main else None,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
@@ -179,18 +174,3 @@ def _rank_text(rank: Rank | None) -> str:
     if rank is None:
         return ""
     return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
-
-
-def _rank_hover(rank: Rank | None, row: BoardRow, choice: LeaderboardQuery) -> str:
-    figure = figure_name(choice.figure)
-    if rank is None:
-        if row.provenance == "scored" and "ranked_by" in row.labels[choice.label]:
-            return (
-                f"ranked by precision on a hidden half of the tasks, of which a rank by {figure} would tell"
-            )
-        if row.provenance == "published" and not row.is_comparable:
-            return f"not ranked: {row.basis}"
-        return "self-reported metrics are shown, not ranked" if row.provenance == "self-reported" else ""
-    if rank.low == rank.high:
-        return f"rank {rank.place} by {figure}, separated from its neighbours"
-    return f"rank {rank.place} by {figure}; tied for any rank from {rank.low} to {rank.high}"

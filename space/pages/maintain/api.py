@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from space.pages.labels.access import BlindItems
 from space.services import Services
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, hide_unknown, recorded, require_open
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, hide_unknown, recorded, require_open
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
@@ -22,28 +22,25 @@ from submissions.scoring.rescore import label_effects
 Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; stored with the record.")]
 
 
-class SubmissionDecision(BaseModel):
+class SubmissionDecision(RequestBody):
     """What a maintainer decides of a submission."""
 
-    model_config = ConfigDict(extra="forbid")
     decision: Decision = Field(description="The decision. released: it is scored at once.")
     reason: Reason
 
 
-class NextVersion(BaseModel):
+class NextVersion(RequestBody):
     """The next label version as a maintainer looked at it."""
 
-    model_config = ConfigDict(extra="forbid")
     why: str = Field("", max_length=WHY_LENGTH, description="Why; left out, the disputes that it decides.")
     digest: str = Field(
         "", max_length=64, description="Its `digest` when it was looked at; 409 where it has changed since."
     )
 
 
-class AccountDecision(BaseModel):
+class AccountDecision(RequestBody):
     """What a maintainer decides about an account."""
 
-    model_config = ConfigDict(extra="forbid")
     decision: AccountChange = Field(
         description="banned: it may no longer submit. confirmed: it may use the reserved part of the leak "
         "budget."
@@ -83,11 +80,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
         responses=ERROR_RESPONSES,
     )
-    def decide(
-        submission_id: str,
-        actor: Maintainer,
-        body: SubmissionDecision,
-    ) -> JSONResponse:
+    def decide(submission_id: str, actor: Maintainer, body: SubmissionDecision) -> JSONResponse:
         """Rejecting a held submission does not count towards the limits of its account."""
         require_open(service, even_if_lost=True)
         hide_unknown(actor, service.moderation.decide, body.decision, submission_id, actor, body.reason)
@@ -98,11 +91,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         summary="Ban or confirm an account, or undo that",
         responses=ERROR_RESPONSES,
     )
-    def decide_account(
-        name: str,
-        actor: Maintainer,
-        body: AccountDecision,
-    ) -> JSONResponse:
+    def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
         """What was shown to a banned account stays charged to the leak budget; what was not is given back."""
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)

@@ -31,9 +31,7 @@ from submissions.records.event_log import KINDS
 from submissions.scoring.rescore import rescorings
 
 
-def ranks_in_order(
-    ranks: Mapping[str, Sequence[int | None]],
-) -> list[tuple[str, Sequence[int | None]]]:
+def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str, Sequence[int | None]]]:
     """Return (id, ranks before and after) of rows by their rank after, rows without one last."""
     return sorted(ranks.items(), key=lambda item: (item[1][1] is None, item[1][1]))
 

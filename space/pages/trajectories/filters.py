@@ -202,7 +202,6 @@ def browse_values(
         "n_found": len(found),
         "n_all": len(index.entries),
         "n_pages": n_pages,
-        "why_empty": "" if found else _why_empty(index, choice),
         "agent_title": agent_title,
     }
 
@@ -231,17 +230,6 @@ def _fields(
     if len(suites) > 1:
         found.append(("suite", "Suite", [(suite, suite) for suite in suites]))
     return [*found, ("sort", "Order", list(SORTS.items()))]
-
-
-def _why_empty(index: Index, choice: TrajectoriesQuery) -> str:
-    """What stands in the way, in words."""
-    if choice.outcome and choice.split == "test":
-        return "Experts' labels of test trajectories are not shown, so none can be chosen by them."
-    if choice.judges == "wrong" and choice.split == "test":
-        return "Whether judges are wrong is shown on dev only."
-    if choice.task and choice.task not in index.values("task"):
-        return "No task has this name. A part of a name can be searched for."
-    return "Nothing fits all of these choices."
 
 
 def benchmark_title(name: str) -> str:

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from leaderboard.success_rates.rates import Evaluator, rate_of
-from space.pages.agent.success_rates import describe_rate, view_rates, view_training
+from space.pages.agent.success_rates import view_rates, view_training
+from space.web.frame import render
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
@@ -32,14 +33,13 @@ def test_agents_are_in_the_order_of_the_first_evaluator():
     view = view_rates([EXPERTS, JUDGE], "shop")
     assert list(view["agents"]) == ["ann", "bob", "cyd"]
     assert view["agents"]["ann"] == 10
-    assert describe_rate(EXPERTS.rate("shop", "ann")).startswith(
-        "8 of 10 trajectories, 80.0 %, 95 % interval"
-    )
 
 
-def test_an_agent_without_trajectories_has_no_rate():
-    view = view_rates([EXPERTS, evaluator("Judge", ann=6)], "shop")
-    assert describe_rate(view["evaluators"][1].rate("shop", "bob")) == "no trajectories"
+def test_a_rate_says_what_it_rests_on_and_an_agent_without_trajectories_has_none():
+    evaluators = [EXPERTS, evaluator("Judge", ann=6)]
+    table = render("agent/rates.html", view=view_rates(evaluators, "shop"), agent_title=str)
+    assert 'title="8 of 10 trajectories, 80.0 %, 95 % interval' in table
+    assert 'title="no trajectories"' in table
 
 
 def test_sentences_count_over_and_underestimates_and_name_the_swapped_pair():
