@@ -321,7 +321,6 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             splits=splits,
             wanted=wanted,
             kinds=list(KINDS.items()),
-            benchmark_titles=BENCHMARK_TITLES,
             agent_titles=AGENT_TITLES,
             has_dataset=verdicts.has_dataset,
             suite=service.suite.name,

@@ -23,8 +23,7 @@ from space.pages.judge.summary import (
     eval_results_yaml,
     file_facts,
     judge_bibtex,
-    lead,
-    reading,
+    spread,
 )
 from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
 from space.pages.leaderboard.query import PROVENANCES
@@ -86,16 +85,16 @@ def _values(
 ) -> dict[str, Any]:
     """What the page of a judge that answers the label shows."""
     row, label, suite = view.row, view.label, service.suite
-    facts = file_facts(service, row, label)
+    facts, (says_yes, positives) = file_facts(service, row, label), ASKED[label]
     errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
     return {
         "metric_cell": metric_cell,
         "summary": " · ".join(
             part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
         ),
-        "lead": lead(view),
         "label_title": LABEL_TITLES[label],
-        "positives": ASKED[label][1],
+        "says_yes": says_yes,
+        "positives": positives,
         "human_marks": _human_marks(view),
         "is_human": row.id == SECOND_ANNOTATOR,
         "has_agents": any(heading == BY_AGENT for heading, _ in view.sections),
@@ -106,7 +105,7 @@ def _values(
             partial(link_to, ERRORS, judge=row.id, split="test") if "test" in errors_on else None
         ),
         "is_recomputed": row.provenance != "scored" and view.found["intervals"] == "tasks",
-        "findings": reading(view),
+        "spread": spread,
         "neighbours": neighbours(board, row, label) if suite.profile.serves("/compare") else [],
         **facts,
         **(plot_values(facts["calibration"]) if facts["calibration"] else {}),

@@ -14,7 +14,7 @@ from leaderboard.calibration import calibrate
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
 from leaderboard.report import running_costs, task_names
-from space.pages.judge.view import BY_AGENT, BY_BENCHMARK, JudgeView
+from space.pages.judge.view import JudgeView
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
@@ -26,89 +26,20 @@ ASKED: Final = MappingProxyType(
         "repetition": ("says went in circles", "repetitions"),
     }
 )
-NEAR: Final = 0.02
-"""Two shares of yes that are nearer than this are called the same."""
 
 
-def lead(view: JudgeView) -> str:
-    """One or two sentences for the head of the page: right and missed of 100, and its rank."""
-    says_yes, positives = ASKED[view.label]
-    precision, recall = view.overall["precision"], view.overall["recall"]
-    if precision is None and view.row.evidence == "reported":
-        found = "Its precision is not reported."
-    elif precision is None:
-        found = "It never says yes, so its precision is undefined."
-    else:
-        found = f"Of 100 trajectories that it {says_yes}, {round(100 * precision)} are."
-    if recall is not None:
-        found += f" Of 100 {positives} it finds {round(100 * recall)}."
-    return f"{found} {rank_sentence(view)}".strip()
+def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
+    """Return title and precision of the best and of the worst cell under a heading.
 
-
-def rank_sentence(view: JudgeView) -> str:
-    """Its rank by precision, a range where the test set leaves the order open; why it has none otherwise."""
-    rank = view.found["rank"]
-    if rank is None and (why := view.row.why_not_comparable):
-        return f"It cannot be compared with others ({why}), so it is shown and not ranked."
-    if rank is None:
-        reasons = {
-            "reference": "It is a reference: it is shown beside the judges and has no rank.",
-            "self-reported": "Its metrics are reported by its authors: they are shown, not ranked.",
-            "scored": "Another submission of this judge is ranked.",
-        }
-        return reasons.get(view.row.provenance, "")
-    low, high = rank["low"], rank["high"]
-    if low == high:
-        return f"By precision its rank is {low} of {view.n_ranked}, separate from its neighbours."
-    return (
-        f"By precision its rank is between {low} and {high} of {view.n_ranked}: "
-        "the test set cannot tell those judges apart."
-    )
-
-
-def reading(view: JudgeView) -> list[str]:
-    """How often it says yes, where it is best and worst, on which agent, and what it left unanswered."""
-    found = [
-        _share_of_yes(view),
-        _spread(view, BY_BENCHMARK, "on"),
-        _spread(view, BY_AGENT, "on trajectories of"),
-    ]
-    missing = view.overall["no_verdict"]
-    if view.overall["tp"] is not None and missing:
-        trajectories = "trajectory" if missing == 1 else "trajectories"
-        found.append(f"It gave no verdict on {missing:,} {trajectories}; that counts as a no.")
-    return [sentence for sentence in found if sentence]
-
-
-def _share_of_yes(view: JudgeView) -> str:
-    if view.yes_shares is None:
-        return ""
-    judge, experts = view.yes_shares
-    apart = judge - experts
-    verdict = (
-        "about as often as" if abs(apart) < NEAR else "more often than" if apart > 0 else "less often than"
-    )
-    return (
-        f"It says yes to {percent(judge)} % of the trajectories, {verdict} the experts, who say yes to "
-        f"{percent(experts)} %."
-    )
-
-
-def _spread(view: JudgeView, heading: str, preposition: str) -> str:
-    """The best and the worst cell by precision, of those that rest on enough trajectories."""
+    Only cells that rest on enough trajectories count; None if fewer than two do.
+    """
     cells = next((cells for title, cells in view.sections if title == heading), ())
     titled = [(title, metric_cell(cell, "precision", view.label)) for title, cell, _ in cells]
-    known = [
-        (cell.value, title, cell.text) for title, cell in titled if cell.value is not None and not cell.is_few
-    ]
+    known = [(title, cell) for title, cell in titled if cell.value is not None and not cell.is_few]
     if len(known) < 2:
-        return ""
-    ordered = sorted(known, key=lambda found: found[0])
-    worst, best = ordered[0], ordered[-1]
-    return (
-        f"Its precision is highest {preposition} {best[1]} ({best[2]}) and lowest {preposition} {worst[1]} "
-        f"({worst[2]})."
-    )
+        return None
+    *_, best = ordered = sorted(known, key=lambda found: found[1].value)
+    return (best[0], best[1].text), (ordered[0][0], ordered[0][1].text)
 
 
 def dollars(amount: float) -> str:

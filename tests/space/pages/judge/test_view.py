@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from leaderboard.report import RunningCosts
-from space.pages.judge.summary import dollars, lead, reading
+from space.pages.judge.summary import ASKED, dollars, spread
 from space.pages.judge.view import view_judge
 from space.pages.leaderboard.query import PROVENANCES
 from space.web.cells import describe_marks
@@ -25,6 +27,15 @@ def judged(**changes):
 def others():
     ranked = [row(name, label(cell(1, 1, 0, 0), rank=(p, p, p)), id=name) for name, p in (("b", 1), ("c", 3))]
     return [*ranked, second_annotator()]
+
+
+def lead(view) -> str:
+    says_yes, positives = ASKED[view.label]
+    return shown_text(render("judge/lead.html", view=view, says_yes=says_yes, positives=positives)).strip()
+
+
+def reading(view) -> list[str]:
+    return re.findall("<li>(.*?)</li>", render("judge/reading.html", view=view, spread=spread))
 
 
 @pytest.fixture
