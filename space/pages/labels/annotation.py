@@ -16,7 +16,7 @@ from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from space.pages.labels.access import NOT_INVITED_PAGE, PATH, SIGN_IN, AnnotatorContext
-from space.pages.trajectories.dataset import Explorer, Story, TrajectoriesUnavailable
+from space.pages.trajectories.dataset import Story, TrajectoriesUnavailable
 from space.pages.trajectories.page import Id, add_story_routes, story_values
 from space.services import Services
 from space.web.frame import PageFrame
@@ -164,49 +164,28 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)
         if isinstance(reader, HTMLResponse):
             return reader
-        if item or id:
-            return _item_page(pages, suite, services.trajectories, reader, item, id, step)
-        return _queue_page(pages, suite, reader)
+        if not (item or id):
+            items = discussion_items(reader.state, reader.annotator, False)
+            n_open = sum(bool(each.open) for each in items)
+            values = {**view_queue(reader), "questions": suite.questions, "reader": reader, "n_open": n_open}
+            return pages.answer("labels/queue.html", "Annotate", PATH, **values)
+        try:
+            trajectory_id = reader.named(item, id)
+            reader.require_story_access(trajectory_id)
+            if not item:
+                address = reader.address_of(trajectory_id)
+                return RedirectResponse(address, 303, {"Cache-Control": "no-store"})
+            story = services.trajectories.blind_story(trajectory_id)
+        except HTTPException as refused:
+            return pages.refusal("You cannot see this page", NOT_ASSIGNED, PATH, refused.status_code)
+        except KeyError:
+            return pages.refusal("This trajectory cannot be shown", NOT_IN_DATASET, PATH, 404)
+        except TrajectoriesUnavailable as problem:
+            return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
+        title, values = f"Annotate {story.entry.task}", item_values(suite, story, reader, step)
+        return pages.answer("labels/item.html", title, PATH, **values)
 
     return router
-
-
-def _queue_page(pages: PageFrame, suite: Suite, reader: AnnotatorContext) -> HTMLResponse:
-    items = discussion_items(reader.state, reader.annotator, False)
-    return pages.answer(
-        "labels/queue.html",
-        "Annotate",
-        PATH,
-        **view_queue(reader),
-        questions=suite.questions,
-        reader=reader,
-        n_open=sum(bool(item.open) for item in items),
-    )
-
-
-def _item_page(
-    pages: PageFrame,
-    suite: Suite,
-    explorer: Explorer,
-    reader: AnnotatorContext,
-    item: str,
-    id: str,
-    step: str,
-) -> Response:
-    try:
-        trajectory_id = reader.named(item, id)
-        reader.require_story_access(trajectory_id)
-        if not item:
-            return RedirectResponse(reader.address_of(trajectory_id), 303, {"Cache-Control": "no-store"})
-        story = explorer.blind_story(trajectory_id)
-    except HTTPException as refused:
-        return pages.refusal("You cannot see this page", NOT_ASSIGNED, PATH, refused.status_code)
-    except KeyError:
-        return pages.refusal("This trajectory cannot be shown", NOT_IN_DATASET, PATH, 404)
-    except TrajectoriesUnavailable as problem:
-        return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
-    title, values = f"Annotate {story.entry.task}", item_values(suite, story, reader, step)
-    return pages.answer("labels/item.html", title, PATH, **values)
 
 
 def build_annotation_router(services: Services) -> APIRouter:

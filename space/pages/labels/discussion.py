@@ -14,11 +14,10 @@ from pydantic import Field
 from arb.core.ids import TrajectoryId
 from arb.core.judge_info import NAME_LENGTH
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.labels.agreement import Agreement, QuestionAgreement, agreement_json
+from leaderboard.labels.agreement import agreement_json
 from space.pages.labels.access import NOT_INVITED_PAGE, SIGN_IN, AnnotatorContext
 from space.pages.labels.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
-from space.pages.trajectories.filters import benchmark_title
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
@@ -76,7 +75,6 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
     return {
         "people": progress_of_annotators(state),
         "report": annotations.agreement(),
-        "agreement_groups": agreement_groups,
         "questions_changed": have_questions_changed(service.suite, versions),
         "versions": list(enumerate(versions, start=1))[::-1],
         "n_done": sum(len(state.finished(name)) for name in {name for name, _ in state.saved}),
@@ -95,16 +93,6 @@ def discussions_in_order(
     """Each discussion with the goal of its trajectory, those with an open question first."""
     found = sorted(discussions, key=lambda each: (not each.open, each.item.trajectory_id))
     return [(each, goal_of(each.item.trajectory_id)) for each in found]
-
-
-def agreement_groups(found: QuestionAgreement) -> list[tuple[str, list[tuple[str, Agreement]]]]:
-    """Agreement on one question by benchmark, by two people, by week, as (heading, rows); no empty group."""
-    groups = (
-        ("Benchmark", [(benchmark_title(name), each) for name, each in found.by_benchmark.items()]),
-        ("Two people", [(", ".join(annotators), each) for annotators, each in found.by_pair.items()]),
-        ("Week", list(found.over_time.items())),
-    )
-    return [group for group in groups if group[1]]
 
 
 def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ Everything that the page shows follows from its address; ``static/trajectories.j
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -184,12 +184,9 @@ def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
     """The choice of an address, its suite left out where it is the one that is shown unasked."""
-    choice = TrajectoriesQuery.of_query(query, _known(explorer, opened))
+    suites = [dataset.suite for dataset in explorer.datasets()]
+    choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
-
-
-def _known(explorer: Explorer, opened: OpenedDataset) -> Mapping[str, Collection[str]]:
-    return known_values([dataset.suite for dataset in explorer.datasets()], opened.index)
 
 
 def _problem(status: int, title: str, advice: str) -> Fragment:
