@@ -1,4 +1,4 @@
-"""The success rates and paper pages in a browser: choices live in the address, both widths, both themes."""
+"""The success rates page in a browser: choices live in the address."""
 
 import pytest
 from playwright.sync_api import expect
@@ -20,13 +20,3 @@ def test_a_chosen_benchmark_is_drawn_and_lives_in_the_address(space, page):
     page.go_back()
     page.get_by_role("heading", name="All benchmarks", exact=True).wait_for()
     expect(page.locator("#benchmark")).to_have_value("overall")
-
-
-def test_a_table_of_the_paper_has_an_address_and_its_differences_have_notes(space, page):
-    page.goto(f"{space.url}/paper?table=6")
-    page.get_by_role("heading", name="Table 6", exact=False).wait_for()
-    assert page.locator("td.other").count() == 3  # 8.1, 5.8 and 3.5 on WorkArena++, rounded twice
-    page.get_by_role("link", name="Table 1", exact=True).click()
-    page.wait_for_url("**/paper")
-    page.get_by_role("heading", name="Table 1.", exact=False).wait_for()
-    expect(page.locator("ol.notes")).to_contain_text("F1 of precision and recall after rounding")
