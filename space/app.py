@@ -38,25 +38,25 @@ from space.operations.limits import (
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
 from space.operations.security import HUB, ClosedRoutes, SecurityHeaders
-from space.pages.about import build_about_router
-from space.pages.annotate.api import (
+from space.pages.about.page import build_about_router
+from space.pages.about.paper import build_paper_router
+from space.pages.account import build_account_pages, build_account_router
+from space.pages.agent.success_rates import build_rates_router
+from space.pages.compare.page import build_compare_router
+from space.pages.judge.errors import build_errors_pages, build_errors_router
+from space.pages.judge.page import build_judge_router
+from space.pages.labels.annotation import (
     ANSWERS_PATH,
     MOST_ANSWER_BYTES,
-    build_annotating_router,
-    build_annotation_admin_router,
+    build_annotation_pages,
+    build_annotation_router,
 )
-from space.pages.annotate.page import build_annotating_pages, build_discussion_router
-from space.pages.compare.page import build_compare_router
-from space.pages.disputes import build_disputes_pages, build_disputes_router
-from space.pages.errors.page import build_errors_pages, build_errors_router
-from space.pages.judge.page import build_judge_router
-from space.pages.labels import build_label_versions
+from space.pages.labels.discussion import build_discussion_pages, build_discussion_router
+from space.pages.labels.disputes import build_disputes_pages, build_disputes_router
+from space.pages.labels.versions import build_label_versions
 from space.pages.leaderboard.page import build_leaderboard_router
-from space.pages.maintain.api import RescoringJob, build_maintain_router
+from space.pages.maintain.api import build_maintain_router
 from space.pages.maintain.page import build_maintain_pages
-from space.pages.mine import build_mine_pages, build_mine_router
-from space.pages.paper import build_paper_router
-from space.pages.success_rates import build_rates_router
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services
@@ -65,7 +65,6 @@ from space.web.frame import PageFrame
 from space.web.http_errors import add_error_handlers
 from space.web.responses import StaticAssets
 from submissions.app import SubmissionsApp
-from submissions.moderation.reader_actions import ReaderActions
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
@@ -77,25 +76,19 @@ GROWN_BYTES: Final = 16 << 20
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
     """Pages and REST, in the order in which ``/api`` lists them; the menu is in `space.web.frame`."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
-    annotations, verdicts = services.annotations, services.verdicts
-    access, rescoring = services.access, RescoringJob(service)
-    actions = ReaderActions(service.engine, service.suite, service.clock)
+    is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
     rest = (
         ("The board", build_board_router(service)),
         ("Prediction files", build_submission_router(services)),
-        ("Trajectories", build_explorer_router(explorer, access.blind_items)),
-        ("Your submissions", build_mine_router(service, auth)),
-        ("Maintainers", build_maintain_router(service, auth, rescoring, access.blind_items)),
+        ("Trajectories", build_explorer_router(explorer, blind_items)),
+        ("Your submissions", build_account_router(services)),
+        ("Maintainers", build_maintain_router(services)),
         ("The board", build_board_versions_router(service, auth)),
-        ("Disputes", build_disputes_router(service, auth, actions, access.blind_items)),
-        ("Errors of judges", build_errors_router(service, auth, actions, verdicts, access.blind_items)),
-        ("Annotators", build_annotating_router(annotations, explorer, access)),
-        ("Discussion of labels", build_discussion_router(annotations, access)),
-        ("Discussion of labels", build_annotation_admin_router(annotations, explorer, access)),
-        (
-            "Account",
-            build_auth_router(auth, pages, service.suite.rules, annotations.is_annotator),
-        ),
+        ("Disputes", build_disputes_router(services)),
+        ("Errors of judges", build_errors_router(services)),
+        ("Annotators", build_annotation_router(services)),
+        ("Discussion of labels", build_discussion_router(services)),
+        ("Account", build_auth_router(auth, pages, service.suite.rules, is_annotator)),
     )
     for router in (
         pages.static.router(),  # routes are tried in order: what is asked for most comes first
@@ -103,15 +96,16 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_compare_router(services, pages),
         build_judge_router(services, pages),
         build_rates_router(services, pages),
-        build_trajectories_router(explorer, pages, access.blind_items),
+        build_trajectories_router(explorer, pages, blind_items),
         build_paper_router(services, pages),
         build_about_router(services, pages),
-        build_mine_pages(service, auth, pages),
-        build_maintain_pages(service, auth, rescoring, pages, access.blind_items),
-        build_disputes_pages(service, auth, actions, pages, access.blind_items),
-        build_errors_pages(service, auth, verdicts, pages, access.blind_items),
-        build_label_versions(service, auth, pages, rescoring, access.blind_items),
-        build_annotating_pages(annotations, explorer, access, pages),
+        build_account_pages(services, pages),
+        build_maintain_pages(services, pages),
+        build_disputes_pages(services, pages),
+        build_errors_pages(services, pages),
+        build_label_versions(services, pages),
+        build_annotation_pages(services, pages),
+        build_discussion_pages(services, pages),
     ):
         app.include_router(router)
     for tag, router in rest:

@@ -5,11 +5,13 @@ from functools import cached_property
 
 from space.auth.auth import Auth
 from space.operations.limits import CheckLimit, UploadQueue
-from space.pages.annotate.access import Access
+from space.pages.labels.access import Access
+from space.pages.maintain.rescoring import RescoringJob
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts
 from submissions.app import SubmissionsApp
 from submissions.labels.annotation_service import AnnotationService
+from submissions.moderation.reader_actions import ReaderActions
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,16 @@ class Services:
     def access(self) -> Access:
         """Who annotates, and what an annotator may not see yet."""
         return Access(self.annotations, self.auth)
+
+    @cached_property
+    def rescoring(self) -> RescoringJob:
+        return RescoringJob(self.submissions)
+
+    @cached_property
+    def actions(self) -> ReaderActions:
+        """What any account may do: dispute labels, tag errors."""
+        service = self.submissions
+        return ReaderActions(service.engine, service.suite, service.clock)
 
     @cached_property
     def verdicts(self) -> JudgeVerdicts:

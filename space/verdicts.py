@@ -5,7 +5,6 @@ they are of all trajectories, else those of its file in ARB_PAPER_VERDICTS. On d
 alone. Single errors are given where they may be seen: on dev, and on test where a suite's labels are public.
 """
 
-import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.cache import ByteCache
 from arb.core.suite import Trajectory
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
@@ -26,6 +26,8 @@ from space.web.cells import short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
+MOST_SPLITS, MOST_FIGURES = 4, 64
+"""Splits of a dataset, and rows of papers, whose verdicts and figures are kept."""
 LABEL: Final = "success"
 """The label whose errors are read: the paper's categories are about it."""
 
@@ -53,9 +55,8 @@ class JudgeVerdicts:
 
     def __init__(self, service: SubmissionsApp, explorer: Explorer) -> None:
         self._service, self._explorer = service, explorer
-        self._lock = threading.Lock()
-        self._carried: dict[str, tuple[tuple, Mapping[str, JudgeColumn]]] = {}
-        self._figures: dict[str, tuple[tuple, Mapping[str, Any]]] = {}
+        self._carried: ByteCache[Mapping[str, JudgeColumn]] = ByteCache(MOST_SPLITS, lambda _: 1)
+        self._figures: ByteCache[Mapping[str, Any]] = ByteCache(MOST_FIGURES, lambda _: 1)
 
     @property
     def version(self) -> str:
@@ -189,12 +190,8 @@ class JudgeVerdicts:
 
     def _figures_of(self, row: BoardRow, column: JudgeColumn, labels: LabelSet) -> Mapping[str, Any]:
         """The labels of the score report; kept, since resampling takes a moment."""
-        key = (labels.version, column.dataset_name and self.version)
-        found = self._figures.get(row.id)
-        if found is None or found[0] != key:
-            found = (key, score_report(column, labels)["labels"])
-            self._figures[row.id] = found
-        return found[1]
+        key = (row.id, labels.version, column.dataset_name and self.version)
+        return self._figures.get(key, lambda: score_report(column, labels)["labels"])
 
     def _in_dataset(self, split: str) -> Mapping[str, JudgeColumn]:
         """The judges that the dataset carries, read once for each dataset."""
@@ -204,11 +201,8 @@ class JudgeVerdicts:
         on_board = frozenset(
             row.id for row in self._service.records.board().rows if row.provenance != "scored"
         )
-        key = (opened.version, on_board)
-        with self._lock:
-            if split not in self._carried or self._carried[split][0] != key:
-                self._carried[split] = (key, self._of_dataset(opened, split, on_board))
-            return self._carried[split][1]
+        key = (split, opened.version, on_board)
+        return self._carried.get(key, lambda: self._of_dataset(opened, split, on_board))
 
     def _of_dataset(
         self, opened: OpenedDataset, split: str, on_board: Collection[str]

@@ -2,7 +2,8 @@
 
 Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
 cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
-| day }}``, ``{{ suite.guidelines | markdown }}``, and the function ``link_to("/judge", id=row.id)``. Whole
+| day }}``, ``{{ suite.guidelines | markdown }}``, ``{{ labels.success | outcome }}``, ``{{ row.benchmark |
+benchmark_title }}``, and the function ``link_to("/judge", id=row.id)``. Whole
 pages also know ``profile``, the suite's, ``serves("/paper")``: whether there is a page to lead to, and
 ``has_docs``: whether the documentation is under ``/docs``.
 """
@@ -21,6 +22,7 @@ from markupsafe import Markup
 from arb.core.cache import ByteCache
 from arb.core.console import NOT_DEFINED, interval, percent
 from arb.core.suites.profile import SuiteProfile
+from arb.core.vocabulary import BENCHMARK_TITLES
 from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
@@ -48,6 +50,8 @@ def _environment() -> Environment:
         "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
         "markdown": markdown,
+        "outcome": {True: "success", False: "failure", None: "unsure"}.get,
+        "benchmark_title": lambda name: BENCHMARK_TITLES.get(name, name),
     }
     environment.globals["link_to"] = link_to
     return environment

@@ -13,6 +13,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import HTTPConnection
@@ -52,6 +53,12 @@ ERROR_RESPONSES: Final = {
     503: {"description": "Records cannot be stored at the moment. Retry-After: when to try again."},
 }
 """What the routes that record something may answer, for OpenAPI."""
+
+
+class RequestBody(BaseModel):
+    """A JSON body; a field that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 def add_error_handlers(

@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from arb.core.console import interval, percent
 from arb.core.suite import SuiteRules
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.vocabulary import LABEL_TITLES, LABELS
 from space.web.frame import render
 from space.web.http_errors import sentence
 from submissions.intake.accounts import AccountQuota, suite_full_message
@@ -90,10 +89,7 @@ def report_html(report: Mapping[str, Any], of: str = "") -> str:
         "submit/report.html",
         report={"labels": labels},
         of=of,
-        titles=BENCHMARK_TITLES,
         label_titles=LABEL_TITLES,
-        percent=percent,
-        interval=interval,
     )
 
 

@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from space.pages.about import trust_of
+from space.pages.about.page import trust_of
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot

@@ -93,15 +93,6 @@ def test_back_undoes_a_choice_of_the_list(page, explored):
     expect(page.get_by_label("Split")).to_have_value("dev")
 
 
-def test_a_shared_address_of_the_list_shows_the_same_list(page, explored):
-    open_page(page, explored, "?split=test&sort=longest&page=2")
-    assert page.get_by_label("Order").input_value() == "longest"
-    ids = page.locator(".run a").evaluate_all("links => links.map(link => link.href)")
-    page.reload()
-    page.wait_for_selector(".trajectories")
-    assert page.locator(".run a").evaluate_all("links => links.map(link => link.href)") == ids
-
-
 def test_a_trajectory_is_paged_through_by_keyboard(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}")
     last = page.locator(".step").count()
@@ -210,13 +201,6 @@ def test_what_a_judge_wrote_is_fetched_when_it_is_opened(page, explored, dev_id)
     page.locator(".judge summary", has_text="GPT-4o (A)").click()
     page.wait_for_selector(".judge[open] .why p")
     expect(page.locator(".judge[open] .why")).not_to_contain_text("reasoning>")
-
-
-def test_a_test_run_says_that_its_labels_are_not_shown(page, explored):
-    found = next(t.trajectory_id for t in some_trajectories() if t.split == "test")
-    open_page(page, explored, f"?id={found}")
-    assert page.get_by_text("Labels of test trajectories are not shown.").is_visible()
-    assert page.locator(".said-table").count() == 0
 
 
 def test_an_address_that_leads_nowhere_is_explained(browser, explored):

@@ -11,7 +11,7 @@ from space.services import Services
 from submissions.durability import Durability
 from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
-from tests.space.pages.test_mine_api import post_file
+from tests.space.pages.test_account_api import post_file
 from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import FORM, send, verdicts, with_rules
 

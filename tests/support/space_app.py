@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from space.app import add_routes
 from space.auth.auth import Auth
-from space.pages.annotate.api import ANSWERS_PATH, MOST_ANSWER_BYTES
+from space.pages.labels.annotation import ANSWERS_PATH, MOST_ANSWER_BYTES
 from space.pages.trajectories.dataset import Explorer
 from space.services import Services
 from space.verdicts import JudgeVerdicts

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
-from arb.core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
 from leaderboard.paired import COMPARED_METRICS, Difference
@@ -24,16 +23,10 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
+from space.pages.leaderboard.query import figure_name
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import (
-    choices_of,
-    distinct_names,
-    metric_cell,
-    noise_on_board,
-    origin,
-    short_name,
-)
+from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 
@@ -47,18 +40,6 @@ CONTROLS: Final = (
 
 EXAMPLE_SIZE: Final = 3
 QUESTION: Final = "Is one judge really better than another?"
-METRIC_TITLES: Final = MappingProxyType(
-    {"precision": "Precision", "recall": "Recall", "f1": "F1", "accuracy": "Accuracy", "kappa": "Kappa"}
-)
-COUNTS_ONLY: Final = (
-    "At most one of these judges has verdicts here. Only counts are known of references, and of judges from "
-    "papers whose verdicts are neither in the dataset nor in ARB_PAPER_VERDICTS. Agreement, McNemar's test, "
-    "error overlap and ensembles need the verdicts of at least two."
-)
-PRIVATE: Final = (
-    "The labels of this suite are private, so judges are not compared trajectory by trajectory: that would "
-    "disclose more about single labels than a board may."
-)
 
 
 def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -77,12 +58,10 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
         def values() -> Mapping[str, Any]:
             found = _values(services, board, rows, label, metric)
             if n_absent:
-                judges = (
-                    "One judge in this address is"
-                    if n_absent == 1
-                    else f"{n_absent} judges in this address are"
-                )
-                found["notices"].insert(0, f"{judges} not on the board, and left out.")
+                which = "One judge in this address is"
+                if n_absent > 1:
+                    which = f"{n_absent} judges in this address are"
+                found["notices"].insert(0, f"{which} not on the board, and left out.")
             return {
                 **found,
                 "label": label,
@@ -121,36 +100,31 @@ def _values(
         "is_example": is_example and not answering,
     }
     if len(compared) < FEWEST:
-        return {**common, "heading": QUESTION, "view": None}
+        return {**common, "heading": QUESTION, "found": None}
     service, verdicts = services.submissions, services.verdicts
     labels = service.labels_for_public_figures()
     entrants = [_entrant(verdicts, row, label, labels is not None) for row in compared]
     found = compare(entrants, labels, label, metric)
     view = view_comparison(found)
-    noise = noise_on_board(compared, label)
+    names = view["names"]
     return common | {
-        "heading": QUESTION if common["is_example"] else question(view.names),
-        "view": view,
-        "found": found,
-        "sentences": [pair_sentence(found, pair, view.names) for pair in found.against_first()],
+        **view,
+        "heading": QUESTION if common["is_example"] else question(names),
+        "sentences": [pair_sentence(found, pair, names) for pair in found.against_first()],
         "letters": "ABCDE",
         "metric_titles": METRIC_TITLES,
-        "benchmark_titles": {
-            name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name))
-            for name in view.benchmarks
-        },
+        "short_titles": BENCHMARK_SHORT_TITLES,
         "group_titles": {"by_benchmark": "By benchmark", "by_agent": "By agent"},
         "origin": origin,
         "metric_cell": metric_cell,
         "points": points,
         "interval_in_points": interval_in_points,
         "p_value": p_value,
-        "basis": f"{basis_sentence(found)} {noise}".strip(),
-        "apart": apart_sentence(found),
-        "ensemble_words": vote_sentence(found, view.names),
-        "dev_ensembles": _dev_ensembles(verdicts, compared, view.names, label),
-        "overlap_words": fooled_sentence(found),
-        "why_no_pairs": COUNTS_ONLY if service.suite.labels_are_public else PRIVATE,
+        "basis": f"{basis_sentence(found)} {noise_on_board(compared, label)}".strip(),
+        "has_human": any(entrant.row.id == SECOND_ANNOTATOR for entrant in found.entrants),
+        "ensemble_words": vote_sentence(found, names),
+        "dev_ensembles": _dev_ensembles(verdicts, compared, names, label),
+        "labels_are_public": service.suite.labels_are_public,
     }
 
 
@@ -226,11 +200,6 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
     ]
 
 
-FIGURE_WORDS: Final = MappingProxyType(
-    {"precision": "precision", "recall": "recall", "f1": "F1", "accuracy": "accuracy", "kappa": "kappa"}
-)
-
-
 def question(names: Sequence[str]) -> str:
     """The page's title for these judges."""
     if len(names) == 2:
@@ -241,7 +210,7 @@ def question(names: Sequence[str]) -> str:
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     """One sentence: who is better overall, and on which benchmarks that holds or turns around."""
     first, second = names[pair.first], names[pair.second]
-    overall, figure = pair.overall, FIGURE_WORDS[found.figure]
+    overall, figure = pair.overall, figure_name(found.figure)
     for name, place in ((first, pair.first), (second, pair.second)):
         if why := found.entrants[place].row.why_not_comparable:
             return f"{first} and {second} cannot be compared: {name} is {why}."
@@ -298,15 +267,6 @@ def basis_sentence(found: Comparison) -> str:
     return f"Of {len(found.pairs)} pairs {paired} {are} compared on the same tasks (filled dots); {how}"
 
 
-def apart_sentence(found: Comparison) -> str:
-    """That the second annotator's metrics come from other trajectories, where it is compared."""
-    if all(entrant.row.id != SECOND_ANNOTATOR for entrant in found.entrants):
-        return ""
-    return (
-        "The second annotator saw only the trajectories that two experts annotated, not the whole test split."
-    )
-
-
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     """What unanimity buys and what it costs, against the most precise of the judges alone."""
     if not found.votes:
@@ -326,18 +286,6 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     return (
         f"Where {who} say yes, {percent(unanimous['precision'])} % are right: {abs(gained):.1f} points "
         f"{change} than {name} alone, for {lost:.1f} points of recall."
-    )
-
-
-def fooled_sentence(found: Comparison) -> str:
-    """How many trajectories every judge gets wrong: no ensemble of them can fix those."""
-    if found.fooled is None:
-        return ""
-    alarms, misses = found.fooled.negatives[-1], found.fooled.positives[-1]
-    who = "Both judges are" if len(found.voters) == 2 else f"All {len(found.voters)} judges are"
-    return (
-        f"{who} wrong on {alarms + misses:,} trajectories ({alarms:,} false alarms, {misses:,} misses): no "
-        "ensemble of them fixes those."
     )
 
 

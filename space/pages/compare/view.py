@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -38,48 +38,28 @@ class Ensembles:
     axis: Axis
 
 
-@dataclass(frozen=True)
-class CompareView:
-    """A comparison with the names of its judges, and what tables need to lay it out."""
-
-    comparison: Comparison
-    names: tuple[str, ...]
-    other_metrics: tuple[str, ...]
-    benchmarks: tuple[str, ...]
-    axis: Axis
-    groups: tuple[ForestGroup, ...]
-    difference_axis: Axis
-    ensembles: Ensembles | None
-
-    @property
-    def has_verdicts_of_pair(self) -> bool:
-        """Whether any pair was compared trajectory by trajectory."""
-        return any(pair.runs is not None for pair in self.comparison.pairs)
-
-
-def view_comparison(found: Comparison) -> CompareView:
-    """The comparison laid out; numbers stay fractions."""
+def view_comparison(found: Comparison) -> dict[str, Any]:
+    """Return a comparison with the names of its judges, and what tables need to lay it out."""
     cells = [entrant.row.labels[found.label] for entrant in found.entrants]
     ends = [end for cell in cells for end in cell["overall"].get(f"{found.figure}_ci") or ()]
     names = distinct_names([entrant.row for entrant in found.entrants])
-    return CompareView(
-        comparison=found,
-        names=names,
-        other_metrics=tuple(name for name in ("precision", "recall", "f1") if name != found.figure),
-        benchmarks=tuple(
-            ordered({name for cell in cells for name in cell["by_benchmark"]}, BENCHMARK_TITLES)
-        ),
-        axis=Axis.around([*ends, *(cell["overall"][found.figure] for cell in cells)]),
-        groups=_groups(found),
-        difference_axis=_difference_axis(found),
-        ensembles=_ensembles(found, names),
-    )
+    groups = _groups(found)
+    return {
+        "found": found,
+        "names": names,
+        "other_metrics": [name for name in ("precision", "recall", "f1") if name != found.figure],
+        "benchmarks": ordered({name for cell in cells for name in cell["by_benchmark"]}, BENCHMARK_TITLES),
+        "axis": Axis.around([*ends, *(cell["overall"][found.figure] for cell in cells)]),
+        "groups": groups,
+        "difference_axis": _difference_axis(groups),
+        "ensembles": _ensembles(found, names),
+    }
 
 
-def _difference_axis(found: Comparison) -> Axis:
+def _difference_axis(groups: Sequence[ForestGroup]) -> Axis:
     """Wide enough for every difference and interval; intervals on few trajectories may run off it."""
     values: list[float | None] = [0.0]
-    for group in _groups(found):
+    for group in groups:
         for _, difference, is_few in group.lines:
             values += [difference.value, *(() if is_few else difference.interval or ())]
     return Axis.around(values)

@@ -8,38 +8,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.calibration import Bin, Calibration, ThresholdFigures
+from leaderboard.calibration import Calibration, ThresholdFigures
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.judge.summary import (
     ASKED,
-    describe_calibration,
-    describe_costs,
     describe_label_noise,
+    dollars,
     eval_results_yaml,
     file_facts,
     judge_bibtex,
-    lead,
-    reading,
+    spread,
 )
-from space.pages.judge.view import BY_AGENT, COUNTS, JudgeView, view_judge
+from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
 from space.pages.leaderboard.query import PROVENANCES
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import (
-    choices_of,
-    describe_marks,
-    describe_noise,
-    metric_cell,
-    origin,
-    short_name,
-)
+from space.web.cells import choices_of, describe_marks, describe_noise, metric_cell, origin, short_name
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 from submissions.app import SubmissionsApp
@@ -48,14 +38,6 @@ PATH: Final = "/judge"
 ERRORS: Final = "/errors"
 CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
 """What the address says; an id is looked up on the board, which changes."""
-
-INTERVALS: Final = MappingProxyType(
-    {
-        "tasks": "Intervals: 95 %, over tasks, from its verdicts.",
-        "approximate": "Intervals: 95 %, approximate: from counts, since its verdicts are not known.",
-        None: "Its counts are not known, so there are no intervals.",
-    }
-)
 
 
 def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -73,15 +55,16 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
             "judges": choices_of(board),
             "labels": [(title, key) for key, title in LABEL_TITLES.items()],
             "unknown": unknown,
+            "origin": origin,
         }
         if row is None and (chosen["id"] or "id" in unknown):
             title = "There is no such judge"
-            values = {**common, "row": None, "heading": title, "rows": _listed(board)}
+            values = {**common, "row": None, "heading": title, "rows": board.rows}
             return pages.answer("judge/page.html", title, PATH, 404, **values)
 
         def values() -> Mapping[str, Any]:
             if row is None:
-                return {**common, "row": None, "heading": "Choose a judge", "rows": _listed(board)}
+                return {**common, "row": None, "heading": "Choose a judge", "rows": board.rows}
             view = view_judge(board, verdicts.with_figures(row), label)
             return {
                 **common,
@@ -102,38 +85,34 @@ def _values(
 ) -> dict[str, Any]:
     """What the page of a judge that answers the label shows."""
     row, label, suite = view.row, view.label, service.suite
-    facts = file_facts(service, row, label)
-    noise = describe_noise(view.found)
+    facts, (says_yes, positives) = file_facts(service, row, label), ASKED[label]
     errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
     return {
         "metric_cell": metric_cell,
         "summary": " · ".join(
             part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
         ),
-        "lead": lead(view),
         "label_title": LABEL_TITLES[label],
-        "positives": ASKED[label][1],
-        "counts": COUNTS,
+        "says_yes": says_yes,
+        "positives": positives,
         "human_marks": _human_marks(view),
-        "has_human": bool(_human_marks(view)["precision"]) and row.id != SECOND_ANNOTATOR,
+        "is_human": row.id == SECOND_ANNOTATOR,
         "has_agents": any(heading == BY_AGENT for heading, _ in view.sections),
-        "interval_note": noise or INTERVALS[view.found["intervals"]],
-        "is_noisy": bool(noise),
+        "noise": describe_noise(view.found),
         "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
         "errors_address": link_to(ERRORS, judge=row.id) if errors_on else "",
         "errors_behind": (  # figures are of test, so their errors are too
             partial(link_to, ERRORS, judge=row.id, split="test") if "test" in errors_on else None
         ),
         "is_recomputed": row.provenance != "scored" and view.found["intervals"] == "tasks",
-        "findings": reading(view),
+        "spread": spread,
         "neighbours": neighbours(board, row, label) if suite.profile.serves("/compare") else [],
-        "calibration_absent": facts.calibration_absent,
-        "calibration_words": describe_calibration(facts.calibration) if facts.calibration else [],
-        **(plot_values(facts.calibration) if facts.calibration else {"calibration": None}),
-        "facts": _facts(row),
-        "costs": describe_costs(facts.costs) if facts.costs else [],
-        "costs_absent": facts.costs_absent,
-        "receipt": _receipt(board, row),
+        **facts,
+        **(plot_values(facts["calibration"]) if facts["calibration"] else {}),
+        "dollars": dollars,
+        "provenances": PROVENANCES,
+        "describe_marks": describe_marks,
+        "label_version": board.label_version,
         "eval_results": eval_results_yaml(board, row, suite.profile)
         if row.provenance != "reference" and row.is_comparable
         else "",
@@ -163,56 +142,8 @@ def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]
     ]
 
 
-def _facts(row: BoardRow) -> list[tuple[str, str]]:
-    declared = {"Kind": row.kind, "Inputs": row.inputs, "Model": row.model, "Authors": row.authors}
-    if row.provenance == "scored":
-        declared |= {"Account": row.account, "Submitted": f"{row.date[:16].replace('T', ' ')} UTC"}
-        used = {True: "used to build or tune it", False: "not used", None: "not declared"}[
-            row.test_labels_used
-        ]
-        declared |= {"Test labels": used, "Submissions": f"{row.attempts} scored"}
-    else:
-        declared |= {"Date": row.date[:10], "Source": row.source}
-    basis = row.basis[0].upper() + row.basis[1:]
-    declared |= {
-        "Basis": basis,
-        "Provenance": PROVENANCES[row.provenance],
-        "Marks": describe_marks(row),
-        "Note": row.note,
-    }
-    return [(term, text) for term, text in declared.items() if text]
-
-
-def _receipt(board: Board, row: BoardRow) -> list[tuple[str, str]]:
-    if row.file_sha256 is None:
-        return []
-    return [
-        ("Submission", row.id),
-        ("SHA-256", row.file_sha256),
-        ("Received", row.date),
-        ("Labels", board.label_version or ""),
-        ("Policy", "strict"),
-    ]
-
-
-def _listed(board: Board) -> list[tuple[BoardRow, str]]:
-    """Every ranked judge and the references, with a line about each."""
-    found = []
-    for row in board.rows:
-        success = row.labels.get("success")
-        if row.provenance == "scored" and not (success and success["best"]):
-            continue
-        parts = [row.kind, origin(row)]
-        if success and success["overall"]["precision"] is not None:
-            parts.append(f"precision {metric_cell(success['overall'], 'precision', 'success').text}")
-        found.append((row, " · ".join(part for part in parts if part)))
-    return found
-
-
 WIDTH, HEIGHT = 460, 340
 LEFT, RIGHT, TOP, BOTTOM = 46, 78, 12, 44
-HISTOGRAM: Final = 46
-"""Height of the bars under the reliability plot, which tell how many trajectories a point rests on."""
 CLEARANCE: Final = 15
 """Between the names of two lines, so that they can be read."""
 
@@ -229,25 +160,15 @@ class Line:
 
 def plot_values(found: Calibration) -> dict[str, Any]:
     """What the template draws the plots with: bins that are not empty, lines, and functions of places."""
-    full = [b for b in found.bins if b.n]
-    most = max(b.n for b in full)
-
-    def radius(b: Bin) -> float:
-        """As large as the bin is full."""
-        return round(3 + 4 * (b.n / most) ** 0.5, 1)
-
-    def bar_height(b: Bin) -> float:
-        return round(HISTOGRAM * b.n / most, 1)
-
+    bins = [each for each in found.bins if each.n]
     return {
         "calibration": found,
-        "bins": full,
+        "bins": bins,
+        "most": max(each.n for each in bins),
         "lines": sweep_lines(found),
         "best": found.best(),
         "x": x,
         "y": y,
-        "radius": radius,
-        "bar_height": bar_height,
     }
 
 

@@ -1,9 +1,8 @@
 """What a judge's page says in sentences: its metrics, costs, calibration, label noise, and how to cite it."""
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from arb.core.console import interval, percent
 from arb.core.suite import OFFICIAL, Suite
@@ -11,11 +10,11 @@ from arb.core.suites.profile import SuiteProfile
 from arb.core.vocabulary import LABELS
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.calibration import Calibration, calibrate
+from leaderboard.calibration import calibrate
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
-from leaderboard.report import RunningCosts, running_costs, task_names
-from space.pages.judge.view import BY_AGENT, BY_BENCHMARK, JudgeView
+from leaderboard.report import running_costs, task_names
+from space.pages.judge.view import JudgeView
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
@@ -27,105 +26,20 @@ ASKED: Final = MappingProxyType(
         "repetition": ("says went in circles", "repetitions"),
     }
 )
-NEAR: Final = 0.02
-"""Two shares of yes that are nearer than this are called the same."""
 
 
-def lead(view: JudgeView) -> str:
-    """One or two sentences for the head of the page: right and missed of 100, and its rank."""
-    says_yes, positives = ASKED[view.label]
-    precision, recall = view.overall["precision"], view.overall["recall"]
-    if precision is None and view.row.evidence == "reported":
-        found = "Its precision is not reported."
-    elif precision is None:
-        found = "It never says yes, so its precision is undefined."
-    else:
-        found = f"Of 100 trajectories that it {says_yes}, {round(100 * precision)} are."
-    if recall is not None:
-        found += f" Of 100 {positives} it finds {round(100 * recall)}."
-    return f"{found} {rank_sentence(view)}".strip()
+def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
+    """Return title and precision of the best and of the worst cell under a heading.
 
-
-def rank_sentence(view: JudgeView) -> str:
-    """Its rank by precision, a range where the test set leaves the order open; why it has none otherwise."""
-    rank = view.found["rank"]
-    if rank is None and (why := view.row.why_not_comparable):
-        return f"It cannot be compared with others ({why}), so it is shown and not ranked."
-    if rank is None:
-        reasons = {
-            "reference": "It is a reference: it is shown beside the judges and has no rank.",
-            "self-reported": "Its metrics are reported by its authors: they are shown, not ranked.",
-            "scored": "Another submission of this judge is ranked.",
-        }
-        return reasons.get(view.row.provenance, "")
-    low, high = rank["low"], rank["high"]
-    if low == high:
-        return f"By precision its rank is {low} of {view.n_ranked}, separate from its neighbours."
-    return (
-        f"By precision its rank is between {low} and {high} of {view.n_ranked}: "
-        "the test set cannot tell those judges apart."
-    )
-
-
-def reading(view: JudgeView) -> list[str]:
-    """How often it says yes, where it is best and worst, on which agent, and what it left unanswered."""
-    found = [
-        _share_of_yes(view),
-        _spread(view, BY_BENCHMARK, "on"),
-        _spread(view, BY_AGENT, "on trajectories of"),
-    ]
-    missing = view.overall["no_verdict"]
-    if view.overall["tp"] is not None and missing:
-        trajectories = "trajectory" if missing == 1 else "trajectories"
-        found.append(f"It gave no verdict on {missing:,} {trajectories}; that counts as a no.")
-    return [sentence for sentence in found if sentence]
-
-
-def _share_of_yes(view: JudgeView) -> str:
-    if view.yes_shares is None:
-        return ""
-    judge, experts = view.yes_shares
-    apart = judge - experts
-    verdict = (
-        "about as often as" if abs(apart) < NEAR else "more often than" if apart > 0 else "less often than"
-    )
-    return (
-        f"It says yes to {percent(judge)} % of the trajectories, {verdict} the experts, who say yes to "
-        f"{percent(experts)} %."
-    )
-
-
-def _spread(view: JudgeView, heading: str, preposition: str) -> str:
-    """The best and the worst cell by precision, of those that rest on enough trajectories."""
+    Only cells that rest on enough trajectories count; None if fewer than two do.
+    """
     cells = next((cells for title, cells in view.sections if title == heading), ())
     titled = [(title, metric_cell(cell, "precision", view.label)) for title, cell, _ in cells]
-    known = [
-        (cell.value, title, cell.text) for title, cell in titled if cell.value is not None and not cell.is_few
-    ]
+    known = [(title, cell) for title, cell in titled if cell.value is not None and not cell.is_few]
     if len(known) < 2:
-        return ""
-    ordered = sorted(known, key=lambda found: found[0])
-    worst, best = ordered[0], ordered[-1]
-    return (
-        f"Its precision is highest {preposition} {best[1]} ({best[2]}) and lowest {preposition} {worst[1]} "
-        f"({worst[2]})."
-    )
-
-
-def describe_costs(costs: RunningCosts) -> list[tuple[str, str]]:
-    """What is known of the costs, as (what, how much)."""
-    found = []
-    if costs.usd_per_1000 is not None:
-        share = "" if costs.priced == costs.n else f" (from {costs.priced:,} of {costs.n:,} with a cost)"
-        found.append(("1,000 trajectories", f"{dollars(costs.usd_per_1000)}{share}"))
-        found.append(("a trajectory", dollars(costs.usd_per_1000 / 1000)))
-    if costs.input_tokens is not None:
-        found.append(("tokens read", f"{costs.input_tokens:,.0f} a trajectory"))
-    if costs.output_tokens is not None:
-        found.append(("tokens written", f"{costs.output_tokens:,.0f} a trajectory"))
-    if costs.median_seconds is not None:
-        found.append(("time to a verdict", f"{costs.median_seconds:,.1f} s, the median"))
-    return found
+        return None
+    *_, best = ordered = sorted(known, key=lambda found: found[1].value)
+    return (best[0], best[1].text), (ordered[0][0], ordered[0][1].text)
 
 
 def dollars(amount: float) -> str:
@@ -135,53 +49,13 @@ def dollars(amount: float) -> str:
     return f"${amount:.2g}" if amount >= 0.0001 else f"${amount:.1e}"
 
 
-def describe_calibration(found: Calibration) -> list[str]:
-    """Whether the score means what it says, what it is worth, and what a threshold would change."""
-    sentences = []
-    apart = found.error
-    meant = "close to what it says" if apart < 0.05 else "some way off" if apart < 0.15 else "far off"
-    sentences.append(
-        f"Score and share of successes lie {100 * apart:.1f} points apart on average: the score is {meant}."
-    )
-    if found.brier_of_base_rate:
-        better = found.brier < found.brier_of_base_rate
-        sentences.append(
-            f"Its Brier score is {found.brier:.3f}; the same score for every trajectory would reach "
-            f"{found.brier_of_base_rate:.3f}, so the score says {'something' if better else 'nothing'} about "
-            "a trajectory."
-        )
-    if found.auc is not None:
-        sentences.append(
-            f"Of a success and a failure drawn at random, the success has the higher score in "
-            f"{100 * found.auc:.0f} of 100 pairs."
-        )
-    if found.without_score:
-        sentences.append(
-            f"{found.without_score:,} trajectories have no score; in the sweep they count as a no."
-        )
-    return sentences
+def describe_label_noise(
+    service: SubmissionsApp, row: BoardRow, label: str, axis: Axis
+) -> dict[str, Any] | None:
+    """Return what the noise of a row's label means, and where its band lies in percent of the axis.
 
-
-@dataclass(frozen=True)
-class LabelNoise:
-    """Where the band lies on the precision's axis, in percent of its width, and what it means."""
-
-    left: float
-    width: float
-    words: str
-    sentence: str
-    caveat: str
-
-
-CAVEAT = (
-    "The draws do not depend on the judge. Where people and judges find the same trajectories hard, "
-    "other people’s labels would cost it less than this: the loss is overstated."
-)
-
-
-def describe_label_noise(service: SubmissionsApp, row: BoardRow, label: str, axis: Axis) -> LabelNoise | None:
-    """The noise of a row's label. None for references, where labels are private, and where
-    no two annotators are known to differ."""
+    None for references, where labels are private, and where no two annotators are known to differ.
+    """
     test = service.labels_for_public_figures()
     if test is None or row.provenance == "reference":
         return None
@@ -189,67 +63,55 @@ def describe_label_noise(service: SubmissionsApp, row: BoardRow, label: str, axi
     band = noise_band(row.labels.get(label), rates)
     if band is None or not rates.overall.differing:
         return None
-    yes, no = rates.of(None, 1), rates.of(None, 0)
     left, right = axis.place(band.low), axis.place(band.high)
     ends = interval((band.low, band.high))
-    return LabelNoise(
-        left=left,
-        width=round(right - left, 2),
-        words=f"another person's labels: {ends}",
-        sentence=(
-            f"Two annotators differ on {rates.overall.differing} of the {rates.overall.doubles} trajectories "
-            f"that both labelled: on {yes.differing} of {yes.doubles} that the first called true, and "
-            f"{no.differing} of {no.doubles} others. If another person, who differs as often, gave every "
-            f"label, its precision of {percent(band.precision)} % would be about {percent(band.mean)} %, and "
-            f"within {ends} in 95 of 100 draws, which also draw how often people differ: the pale band below "
-            "the interval."
-        ),
-        caveat=CAVEAT,
-    )
+    return {
+        "left": left,
+        "width": round(right - left, 2),
+        "words": f"another person's labels: {ends}",
+        "ends": ends,
+        "band": band,
+        "overall": rates.overall,
+        "yes": rates.of(None, 1),
+        "no": rates.of(None, 0),
+    }
 
 
 NO_FILE = "No file of this judge is here, so its costs are not known."
 NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
 
 
-@dataclass(frozen=True)
-class FileFacts:
-    """Costs and calibration, each None where not known; ``costs_absent`` and ``calibration_absent`` say why.
+PRIVATE_SCORES = (
+    "Its file has a score, the judge's probability of success. The labels of this suite are private, so "
+    "scores are not evaluated against them here. Evaluate them on dev with "
+    "python -m leaderboard calibrate FILE --split dev."
+)
 
-    ``calibration_absent`` is empty where there is nothing to say: the judge gives no score.
+
+def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, Any]:
+    """Return costs and calibration of a row's file, each None if not known, and why they are not.
+
+    Scores meet test labels only where the suite's labels are public. ``calibration_absent`` is empty where
+    there is nothing to say: the judge gives no score.
     """
-
-    costs: RunningCosts | None
-    costs_absent: str
-    calibration: Calibration | None
-    calibration_absent: str
-
-
-def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> FileFacts:
-    """What is known of a row's file; scores meet test labels only where the suite's labels are public."""
+    facts = {"costs": None, "costs_absent": NO_FILE, "calibration": None, "calibration_absent": ""}
     if row.provenance != "scored" and row.id not in service.records.paper_verdicts:
-        return FileFacts(None, NO_FILE, None, "")
+        return facts
     try:
         verdicts = service.records.verdicts(row.id)
     except (KeyError, VerdictsUnavailable):
-        return FileFacts(None, "Its file cannot be read at the moment.", None, "")
+        return facts | {"costs_absent": "Its file cannot be read at the moment."}
     costs = running_costs(verdicts, len(verdicts.success))
-    known = costs if costs.are_known else None
-    calibration, why_not = None, ""
-    if verdicts.score is not None and label == "success":
-        labels = service.labels_for_public_figures()
-        if labels is None:
-            why_not = (
-                "Its file has a score, the judge's probability of success. The labels of this suite are "
-                "private, so scores are not evaluated against them here. Evaluate them on dev with "
-                "python -m leaderboard calibrate FILE --split dev."
-            )
-        else:
-            tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
-            calibration = calibrate(verdicts.score, labels.primary["success"], tasks)
-            if calibration is None:
-                why_not = "Too few rows of its file have a score to measure its calibration."
-    return FileFacts(known, NO_COLUMNS, calibration, why_not)
+    facts |= {"costs": costs if costs.are_known else None, "costs_absent": NO_COLUMNS}
+    if verdicts.score is None or label != "success":
+        return facts
+    labels = service.labels_for_public_figures()
+    if labels is None:
+        return facts | {"calibration_absent": PRIVATE_SCORES}
+    tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
+    calibration = calibrate(verdicts.score, labels.primary["success"], tasks)
+    absent = "" if calibration else "Too few rows of its file have a score to measure its calibration."
+    return facts | {"calibration": calibration, "calibration_absent": absent}
 
 
 _DATASET: Final = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)/?")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
@@ -15,15 +14,6 @@ Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]
 """A heading, and under it (title, cell, the filter of the errors page that gives its trajectories)."""
 
 ON_AN_AXIS: Final = ("precision", "recall")
-COUNTS: Final = MappingProxyType(
-    {
-        "tp": ("TP", "true positives: the judge and the experts say yes"),
-        "fp": ("FP", "false positives, false alarms: the judge says yes, the experts say no"),
-        "fn": ("FN", "false negatives, misses: the judge says no, the experts say yes"),
-        "tn": ("TN", "true negatives: the judge and the experts say no"),
-        "no_verdict": ("None", "trajectories without a verdict, which count as a no"),
-    }
-)
 BY_BENCHMARK: Final = "By benchmark"
 BY_AGENT: Final = "By agent"
 _GROUPS: Final = (

@@ -10,22 +10,25 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.cache import ByteCache
+from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
 from space.pages.leaderboard.plots import cost_plot, precision_recall_plot
 from space.pages.leaderboard.query import (
+    PROVENANCES,
     LeaderboardQuery,
     Options,
     address_of_choice,
     choice_in,
     chosen_rows,
+    figure_name,
     options_of,
 )
 from space.pages.leaderboard.summary import MOST_LINES, sentences, view_history
 from space.pages.leaderboard.table import view_board
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import MARKS
+from space.web.cells import MARKS, cost_cell
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 from submissions.app import SubmissionsApp
@@ -53,7 +56,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     def choice_of(request: Request) -> tuple[Board, Options, LeaderboardQuery, list[str]]:
         board = service.records.board()
         options = known.get(board.key, lambda: options_of(board))
-        return board, options, *choice_in(request.url.query, options)
+        return board, options, *choice_in(request.url.query, options, len(board.rows))
 
     @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
@@ -96,7 +99,7 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
         "plot": precision_recall_plot(rows, choice),
         "costs": cost_plot(rows, choice),
         "sentences": sentences(board, choice.label, choice.figure),
-        "history": view_history(board_history(board, choice.label, MOST_LINES)),
+        "ranks": view_history(board_history(board, choice.label, MOST_LINES)),
     }
 
 
@@ -110,6 +113,11 @@ def table_values(
         "choice": choice,
         "has_papers": any(row.provenance in ("published", "self-reported") for row in board.rows),
         "view": view_board(board, choice, after),
+        "metric_titles": METRIC_TITLES,
+        "lower_is_better": LOWER_IS_BETTER,
+        "figure_name": figure_name,
+        "cost_cell": cost_cell,
+        "provenances": PROVENANCES,
         "marks": MARKS,
         "address": lambda **changes: address_of_choice(choice, **changes),
         "after": after,

@@ -103,24 +103,19 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class IsoLine:
-    """A line of equal F1: an SVG path, and where its name stands."""
-
-    value: float
-    path: str
-    end: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class PlotView:
-    """A plot in pixels; ``x_ticks`` and ``y_ticks`` are (pixel, text), ``front`` the path of the front."""
+    """A plot in pixels.
+
+    ``x_ticks`` and ``y_ticks`` are (pixel, text), ``lines`` of equal F1 (value, SVG path, end), ``front`` is
+    the path of the front.
+    """
 
     name: str
     titles: tuple[str, str]
     marks: tuple[Mark, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
-    lines: tuple[IsoLine, ...] = ()
+    lines: tuple[tuple[float, str, tuple[float, float]], ...] = ()
     front: str = ""
     figure: str = ""
     n_left_out: int = 0
@@ -191,8 +186,11 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
     return "\n".join(lines)
 
 
-def _iso_line(value: float, window: tuple[float, float]) -> IsoLine | None:
-    """The line precision = F1 * recall / (2 * recall - F1), as far as it lies within the window."""
+def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tuple[float, float]] | None:
+    """Return value, SVG path and end of the line precision = F1 * recall / (2 * recall - F1).
+
+    It is drawn as far as it lies within the window; None if it does not.
+    """
     first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
     points = []
     for step in range(STEPS + 1):
@@ -203,7 +201,7 @@ def _iso_line(value: float, window: tuple[float, float]) -> IsoLine | None:
     if len(points) < 2:
         return None
     path = "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
-    return IsoLine(value, path, points[-1])
+    return value, path, points[-1]
 
 
 # Quality against cost

@@ -47,41 +47,29 @@ def figure_name(figure: str) -> str:
     return title if title.isupper() else title.lower()
 
 
-@dataclass(frozen=True)
-class Options:
-    """What can be chosen on a board: values with their titles, in the order of the menus."""
-
-    labels: dict[str, str]
-    figures: dict[str, str]
-    agents: dict[str, str]
-    kinds: dict[str, str]
-    inputs: dict[str, str]
-    provenances: dict[str, str]
-    sorts: tuple[str, ...]
-    n_rows: int
+Options = dict[str, dict[str, str]]
+"""What can be chosen on a board by parameter of the address: values with their titles."""
 
 
 def options_of(board: Board) -> Options:
-    """Return what the rows of this board can be chosen by: only what some row has."""
+    """Return what the rows of this board can be chosen and sorted by: only what some row has."""
     judges = [row for row in board.rows if row.provenance != "reference"]
-    kinds = sorted({row.kind for row in judges})
     inputs = sorted({row.inputs for row in judges} - {""})
     provenances = {"scored", *(row.provenance for row in judges)}
     agents = part_names(board.rows, LABELS, "by_agent")
     if board.suite == OFFICIAL:
         agents |= AGENT_TITLES.keys()
-    columns = sorted(part_names(board.rows, LABELS, "by_benchmark") | agents)
-    sorts = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *columns)
-    return Options(
-        labels=dict(LABEL_TITLES),
-        figures=dict(METRIC_TITLES),
-        agents={agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
-        kinds={kind: kind for kind in kinds},
-        inputs={name: name for name in inputs},
-        provenances={name: title for name, title in PROVENANCES.items() if name in provenances},
-        sorts=tuple(sign + name for name in sorts for sign in ("", "-")),
-        n_rows=len(board.rows),
-    )
+    parts = sorted(part_names(board.rows, LABELS, "by_benchmark") | agents)
+    columns = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *parts)
+    return {
+        "label": dict(LABEL_TITLES),
+        "figure": dict(METRIC_TITLES),
+        "agent": {agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
+        "kind": {kind: kind for kind in sorted({row.kind for row in judges})},
+        "inputs": {name: name for name in inputs},
+        "from": {name: title for name, title in PROVENANCES.items() if name in provenances},
+        "sort": {sign + name: name for name in columns for sign in ("", "-")},
+    }
 
 
 def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> set[str]:
@@ -89,25 +77,19 @@ def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> s
     return {name for label in labels for row in rows for name in parts_of(row, label, group)}
 
 
-def controls(options: Options) -> list[QueryParam]:
-    """The names and values that the address may hold."""
-    return [
-        QueryParam("label", "one", "success", tuple(options.labels)),
-        QueryParam("figure", "one", "precision", tuple(options.figures)),
-        QueryParam("agent", "one", "", ("", *options.agents)),
-        QueryParam("kind", "many", [], tuple(options.kinds)),
-        QueryParam("inputs", "many", [], tuple(options.inputs)),
-        QueryParam("from", "many", [], tuple(options.provenances)),
+def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQuery, list[str]]:
+    """Return the choice that a query string makes, and the names that it sets to no valid value."""
+    controls = [
+        QueryParam("label", "one", "success", tuple(options["label"])),
+        QueryParam("figure", "one", "precision", tuple(options["figure"])),
+        QueryParam("agent", "one", "", ("", *options["agent"])),
+        *(QueryParam(name, "many", [], tuple(options[name])) for name in ("kind", "inputs", "from")),
         QueryParam("q", "text", "", max_length=LONGEST_SEARCH),
         QueryParam("every", "flag", False),
-        QueryParam("sort", "one", "", ("", *options.sorts)),
+        QueryParam("sort", "one", "", ("", *options["sort"])),
         QueryParam("rows", "range", (1, PAGE_ROWS)),
     ]
-
-
-def choice_in(query: str, options: Options) -> tuple[LeaderboardQuery, list[str]]:
-    """The choice that a query string makes, and the names that it sets to no valid value."""
-    values, refused = choices_in(query, controls(options))
+    values, refused = choices_in(query, controls)
     choice = LeaderboardQuery(
         label=values["label"],
         figure=values["figure"],
@@ -118,7 +100,7 @@ def choice_in(query: str, options: Options) -> tuple[LeaderboardQuery, list[str]
         agent=values["agent"],
         inputs=tuple(sorted(values["inputs"])),
         sort=values["sort"],
-        rows=widen(values["rows"], options.n_rows),
+        rows=widen(values["rows"], n_rows),
     )
     return choice, refused
 

@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from arb.core.console import percent
 from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.history import History, RankLine, RankMove
+from leaderboard.board.history import History, RankLine
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
@@ -109,68 +108,27 @@ BEND: Final = 9
 """Half the width of the bend with which a line goes over to its next place, before the day of the change."""
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A judge's line: an SVG path, its end with a name, and what hovering tells."""
+def view_history(history: History) -> dict[str, Any]:
+    """Lay out the lines of today's first places and the latest changes, newest first.
 
-    path: str
-    start: tuple[float, float]
-    end: tuple[float, float]
-    name: str
-    detail: str
-    row_id: str
-    is_scored: bool
-    hover: str
-
-
-@dataclass(frozen=True)
-class HistoryView:
-    """What the history shows; without a second day there are no lines, only the sentence."""
-
-    sentence: str
-    width: int
-    height: int
-    lines: tuple[Drawn, ...]
-    days: tuple[tuple[float, str], ...]
-    places: tuple[tuple[float, int], ...]
-    changes: tuple[tuple[str, str, str, str], ...]
-    more_changes: int
-
-
-def view_history(history: History) -> HistoryView:
-    """Lay out the lines of today's first places and the latest changes, newest first."""
+    Without a second day there are no lines, only a sentence.
+    """
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)
     across = _across(history.days)
     later = [change for change in reversed(history.changes) if change.day != history.days[0]]
-    return HistoryView(
-        sentence=_sentence(history),
-        width=WIDTH,
-        height=TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
-        lines=tuple(_drawn(line, across, history.days[-1], deepest) for line in lines),
-        days=tuple((across[day], _day(day)) for day in _labelled(history.days, across)) if lines else (),
-        places=tuple((_down(place, deepest), place) for place in range(1, deepest + 1)),
-        changes=tuple(_describe(change) for change in later[:MOST_CHANGES]),
-        more_changes=max(0, len(later) - MOST_CHANGES),
-    )
-
-
-def _sentence(history: History) -> str:
-    if not history.days:
-        return "No judge is ranked on this label yet: the history begins with the first one."
-    at_first = sum(change.day == history.days[0] for change in history.changes)
-    first = f"{at_first} {'judge' if at_first == 1 else 'judges'}"
-    if len(history.days) == 1:
-        return (
-            f"All ranks date from {_day(history.days[0])}, when the board began with {first}. "
-            "The history goes on with the next submission."
-        )
-    led = history.leaders
-    leaders = "one judge has led it" if led == 1 else f"{led} of today's judges have led it"
-    return (
-        f"The board began on {_day(history.days[0])} with {first} and has changed on "
-        f"{len(history.days) - 1} {'day' if len(history.days) == 2 else 'days'} since; {leaders}."
-    )
+    return {
+        "history": history,
+        "n_at_first": sum(change.day in history.days[:1] for change in history.changes),
+        "day": _day,
+        "width": WIDTH,
+        "height": TOP + ROW_HEIGHT * (deepest + 1) + BOTTOM,
+        "lines": [_drawn(line, across, history.days[-1], deepest) for line in lines],
+        "days": [(across[day], _day(day)) for day in _labelled(history.days, across)] if lines else [],
+        "places": [(_down(place, deepest), place) for place in range(1, deepest + 1)],
+        "changes": later[:MOST_CHANGES],
+        "more_changes": max(0, len(later) - MOST_CHANGES),
+    }
 
 
 def _across(days: Sequence[str]) -> dict[str, float]:
@@ -202,36 +160,17 @@ def _down(place: int, deepest: int) -> float:
     return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
 
 
-def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int) -> Drawn:
+def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int) -> dict[str, Any]:
+    """Return a judge's line: its row, an SVG path, its ends, and what hovering tells."""
     points = [(across[day], _down(place, deepest)) for day, place in line.places]
     path = f"M{points[0][0]:g},{points[0][1]:g}"
     for (came, before), (x, y) in pairwise(points):
         bend = min(BEND, (x - came) / 2)
         path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
     end = (across[last_day], points[-1][1])
-    row = line.row
     ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
-    return Drawn(
-        path=f"{path}H{end[0]:g}",
-        start=points[0],
-        end=end,
-        name=row.judge,
-        detail=row.account or row.inputs,
-        row_id=row.id,
-        is_scored=row.provenance == "scored",
-        hover=f"{row.judge}: rank {ranks}",
-    )
-
-
-def _describe(change: RankMove) -> tuple[str, str, str, str]:
-    """Day, id and name of the judge's row, and what happened to it."""
-    if change.before is None:
-        what = f"entered at rank {change.after} of {change.judges}"
-    elif change.before == change.after:
-        what = f"has a better submission and stays at rank {change.after}"
-    else:
-        what = f"moved from rank {change.before} to {change.after} of {change.judges}"
-    return _day(change.day), change.row.id, change.row.judge, what
+    hover = f"{line.row.judge}: rank {ranks}"
+    return {"row": line.row, "path": f"{path}H{end[0]:g}", "start": points[0], "end": end, "hover": hover}
 
 
 def _day(day: str) -> str:

@@ -1,15 +1,9 @@
 """The leaderboard's table: its columns, and of each row the figures in words and numbers. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arb.core.vocabulary import (
-    AGENT_TITLES,
-    BENCHMARK_SHORT_TITLES,
-    BENCHMARK_TITLES,
-    LOWER_IS_BETTER,
-    METRIC_TITLES,
-)
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
@@ -17,11 +11,9 @@ from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
-    PROVENANCES,
     LeaderboardQuery,
     cell_of,
     chosen_rows,
-    figure_name,
     part_names,
     widen,
 )
@@ -29,50 +21,31 @@ from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise
 
 
 @dataclass(frozen=True)
-class TableColumn:
-    """A column that sorts: its name in the address, its title, a hint, and classes for its look.
-
-    ``direction`` is what ``aria-sort`` says now, empty where the table is sorted by another column; ``next``
-    is the ``sort`` of the address that its heading leads to.
-    """
-
-    name: str
-    title: str
-    classes: str
-    hint: str
-    direction: str
-    next: str
-
-
-@dataclass(frozen=True)
 class ViewRow:
     """One line of the table."""
 
     row: BoardRow
+    rank: Rank | None
     rank_text: str
-    rank_hover: str
     main: TableCell
     interval: Span | None
     others: tuple[TableCell, ...]
     benchmarks: tuple[TableCell, ...]
-    cost: TableCell
-    provenance: str
 
 
 @dataclass(frozen=True)
 class BoardView:
-    """The table: headings, rows, reference rows, axis, the human reference on it.
+    """The table: rows, reference rows, axis, the human reference on it.
 
-    ``benchmarks`` are the columns of parts, short and long titles: benchmarks, or agents if the reader chose
-    one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``row_range`` holds
-    the numbers of the first and the last row on the page, of ``n_rows`` judges that fit the choice.
+    ``parts`` are the columns of parts by name, with short and long titles: benchmarks, or agents if the
+    reader chose one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty.
+    ``row_range`` holds the numbers of the first and the last row on the page, of ``n_rows`` judges that fit
+    the choice.
     """
 
     choice: LeaderboardQuery
-    figure_title: str
-    figure_name: str
-    other_figures: Mapping[str, str]
-    benchmarks: tuple[tuple[str, str], ...]
+    other_figures: tuple[str, ...]
+    parts: Mapping[str, tuple[str, str]]
     rows: tuple[ViewRow, ...]
     row_range: tuple[int, int]
     n_rows: int
@@ -83,10 +56,7 @@ class BoardView:
     """Of columns whose longest text may be in a row that is not shown yet; in rem."""
     has_costs: bool = False
     has_attempts: bool = False
-    is_filtered: bool = False
     noise: str = ""
-    before_axis: tuple[TableColumn, ...] = ()
-    after_axis: tuple[TableColumn, ...] = ()
 
     @property
     def count(self) -> str:
@@ -95,11 +65,8 @@ class BoardView:
         first, last = self.row_range
         if first == 1 and last == self.n_rows:
             return f"{self.n_rows:,} {one if self.n_rows == 1 else many}"
-        return (
-            f"{last:,} of {self.n_rows:,} {many}"
-            if first == 1
-            else (f"{first:,} to {last:,} of {self.n_rows:,} {many}")
-        )
+        numbers = f"{last:,}" if first == 1 else f"{first:,} to {last:,}"
+        return f"{numbers} of {self.n_rows:,} {many}"
 
     @property
     def before(self) -> tuple[int, int] | None:
@@ -144,13 +111,10 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
     references = view(chosen[len(judges) :])
     human = next((line.interval for line in references if line.row.id == SECOND_ANNOTATOR), None)
-    has_costs, has_attempts = any(row.cost for row in judges), any(row.attempts for row in judges)
     return BoardView(
         choice=choice,
-        figure_title=METRIC_TITLES[choice.figure],
-        figure_name=figure_name(choice.figure),
-        other_figures={name: METRIC_TITLES[name] for name in others},
-        benchmarks=tuple(parts.values()),
+        other_figures=others,
+        parts=parts,
         rows=view(judges[max(first - 1, after) : last]),
         row_range=(first, last),
         n_rows=len(judges),
@@ -158,52 +122,10 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         axis=axis,
         human=human.dot if human and not human.off else None,
         widths=_widths(judges, [_rank_text(ranks.get(row.id)) for row in judges]),
-        has_costs=has_costs,
-        has_attempts=has_attempts,
+        has_costs=any(row.cost for row in judges),
+        has_attempts=any(row.attempts for row in judges),
         noise=noise_on_board(judges, choice.label),
-        is_filtered=bool(choice.search.strip() or choice.kinds or choice.inputs or choice.provenances),
-        before_axis=tuple(_columns(choice, _first_columns(choice))),
-        after_axis=tuple(_columns(choice, _other_columns(choice, others, parts, has_costs, has_attempts))),
     )
-
-
-_Heading = tuple[str, str, str, str]
-_LOWEST_FIRST = ("rank", "judge", "cost", "date")
-"""Columns whose first click sorts from the lowest; all others from the highest."""
-
-
-def _first_columns(choice: LeaderboardQuery) -> list[_Heading]:
-    title = METRIC_TITLES[choice.figure]
-    hint = (
-        f"by {figure_name(choice.figure)}; a range is a tie. The ranges hold for the whole board at once: "
-        "were all judges equally good, the chance that any two are called separated would be 5 %"
-    )
-    return [("rank", "Rank", "number rank", hint), ("judge", "Judge", "judge", ""),
-            ("figure", title, "number main", "")]  # fmt: skip
-
-
-def _other_columns(
-    choice: LeaderboardQuery, others, parts, has_costs: bool, has_attempts: bool
-) -> list[_Heading]:
-    found = [(name, METRIC_TITLES[name], "number other", "") for name in others]
-    metric = figure_name(choice.figure)
-    found += [(name, short, "number part", f"{title}: {metric}") for name, (short, title) in parts.items()]
-    if has_costs:
-        hint = "US dollars for 1,000 trajectories, where the file says what its rows cost"
-        found.append(("cost", "$/1k", "number cost", hint))
-    if has_attempts:
-        hint = "submissions of the judge that were scored; its best one is ranked"
-        found.append(("submissions", "Submissions", "number tries", hint))
-    return [*found, ("date", "Source", "from", "sorts by date")]
-
-
-def _columns(choice: LeaderboardQuery, headings: Sequence[_Heading]) -> Iterator[TableColumn]:
-    for name, title, classes, hint in headings:
-        is_lowest_first = name in _LOWEST_FIRST or (name == "figure" and choice.figure in LOWER_IS_BETTER)
-        first, second = (name, f"-{name}") if is_lowest_first else (f"-{name}", name)
-        direction = {name: "ascending", f"-{name}": "descending"}.get(choice.sort, "")
-        following = second if choice.sort == first else first
-        yield TableColumn(name, title, classes, hint, direction, following)
 
 
 def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
@@ -239,14 +161,12 @@ def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others
     by_part = parts_of(row, choice.label, "by_agent" if choice.agent else "by_benchmark")
     return ViewRow(
         row=row,
+        rank=rank,
         rank_text=_rank_text(rank),
-        rank_hover=_rank_hover(rank, row, choice),
         main=metric_cell(main, choice.figure, choice.label),
         interval=axis.span(main.get(choice.figure), main.get(f"{choice.figure}_ci")) if main else None,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
-        cost=cost_cell(row.cost),
-        provenance=PROVENANCES[row.provenance],
     )
 
 
@@ -254,18 +174,3 @@ def _rank_text(rank: Rank | None) -> str:
     if rank is None:
         return ""
     return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
-
-
-def _rank_hover(rank: Rank | None, row: BoardRow, choice: LeaderboardQuery) -> str:
-    figure = figure_name(choice.figure)
-    if rank is None:
-        if row.provenance == "scored" and "ranked_by" in row.labels[choice.label]:
-            return (
-                f"ranked by precision on a hidden half of the tasks, of which a rank by {figure} would tell"
-            )
-        if row.provenance == "published" and not row.is_comparable:
-            return f"not ranked: {row.basis}"
-        return "self-reported metrics are shown, not ranked" if row.provenance == "self-reported" else ""
-    if rank.low == rank.high:
-        return f"rank {rank.place} by {figure}, separated from its neighbours"
-    return f"rank {rank.place} by {figure}; tied for any rank from {rank.low} to {rank.high}"

@@ -1,18 +1,15 @@
 """REST for maintainers: decisions on submissions and accounts, re-scoring in the background, the log."""
 
-import logging
-import threading
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from space.auth.auth import Auth
-from space.pages.annotate.access import BlindItems
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, hide_unknown, recorded, require_open
+from space.pages.labels.access import BlindItems
+from space.services import Services
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, hide_unknown, recorded, require_open
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
@@ -20,102 +17,30 @@ from submissions.labels.corrections import next_labels, publish_corrections
 from submissions.moderation.actions import REASON_LENGTH, AccountChange, Decision
 from submissions.moderation.overview import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
-from submissions.scoring.rescore import Rescoring, label_effects, rescore
-
-logger = logging.getLogger(__name__)
-FAILED = "something failed on our side; the log says what. It goes on where it was when it is begun again"
-
-
-@dataclass(frozen=True)
-class JobState:
-    """Where re-scoring is: ``found`` what it changed, ``message`` why it failed."""
-
-    state: Literal["idle", "running", "done", "failed"]
-    found: Rescoring | None = None
-    message: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
-        return {
-            "state": self.state,
-            "found": self.found and self.found.to_json(),
-            "message": self.message,
-            "told": self.message,  # the older name of "message"
-        }
-
-
-class RescoringJob:
-    """Re-scores everything when asked. Safe for threads."""
-
-    def __init__(self, service: SubmissionsApp) -> None:
-        self._service = service
-        self._lock = threading.Lock()
-        self._state = JobState("idle")
-        self._asked_again: Actor | None = None
-        self._thread: threading.Thread | None = None
-
-    @property
-    def state(self) -> JobState:
-        """Where it is now."""
-        return self._state
-
-    def begin(self, actor: Actor) -> bool:
-        """Begin; whether it began. One under way is followed by another one: labels may have changed."""
-        with self._lock:
-            if self._state.state == "running":
-                self._asked_again = actor
-                return False
-            self._state = JobState("running")
-            self._thread = threading.Thread(target=self._run, args=(actor,), name="rescoring", daemon=True)
-            self._thread.start()
-            return True
-
-    def wait(self, timeout_s: float) -> JobState:
-        """Where it is after its end, or after ``timeout_s`` seconds."""
-        if self._thread is not None:
-            self._thread.join(timeout_s)
-        return self._state
-
-    def _run(self, actor: Actor | None) -> None:
-        while actor is not None:
-            try:
-                state = JobState("done", rescore(self._service, actor))
-            except SubmissionError as reason:
-                state = JobState("failed", message=str(reason))
-            except Exception:
-                logger.exception("re-scoring failed")
-                state = JobState("failed", message=FAILED)
-            with self._lock:
-                actor, self._asked_again = self._asked_again, None
-                if actor is None:
-                    self._state = state
-
+from submissions.scoring.rescore import label_effects
 
 Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; stored with the record.")]
 
 
-class SubmissionDecision(BaseModel):
+class SubmissionDecision(RequestBody):
     """What a maintainer decides of a submission."""
 
-    model_config = ConfigDict(extra="forbid")
     decision: Decision = Field(description="The decision. released: it is scored at once.")
     reason: Reason
 
 
-class NextVersion(BaseModel):
+class NextVersion(RequestBody):
     """The next label version as a maintainer looked at it."""
 
-    model_config = ConfigDict(extra="forbid")
     why: str = Field("", max_length=WHY_LENGTH, description="Why; left out, the disputes that it decides.")
     digest: str = Field(
         "", max_length=64, description="Its `digest` when it was looked at; 409 where it has changed since."
     )
 
 
-class AccountDecision(BaseModel):
+class AccountDecision(RequestBody):
     """What a maintainer decides about an account."""
 
-    model_config = ConfigDict(extra="forbid")
     decision: AccountChange = Field(
         description="banned: it may no longer submit. confirmed: it may use the reserved part of the leak "
         "budget."
@@ -145,23 +70,17 @@ def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:
     }
 
 
-def build_maintain_router(
-    service: SubmissionsApp, auth: Auth, job: RescoringJob, blind_items: Callable[[Request], BlindItems]
-) -> APIRouter:
-    """The routes over a service; each asks ``auth`` for a maintainer first."""
-    router = APIRouter()
-    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+def build_maintain_router(services: Services) -> APIRouter:
+    """The routes; each asks for a maintainer first."""
+    router, service = APIRouter(), services.submissions
+    Maintainer = Annotated[Actor, Depends(services.auth.require_maintainer)]
 
     @router.post(
         "/api/maintain/submissions/{submission_id}",
         summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
         responses=ERROR_RESPONSES,
     )
-    def decide(
-        submission_id: str,
-        actor: Maintainer,
-        body: SubmissionDecision,
-    ) -> JSONResponse:
+    def decide(submission_id: str, actor: Maintainer, body: SubmissionDecision) -> JSONResponse:
         """Rejecting a held submission does not count towards the limits of its account."""
         require_open(service, even_if_lost=True)
         hide_unknown(actor, service.moderation.decide, body.decision, submission_id, actor, body.reason)
@@ -172,17 +91,13 @@ def build_maintain_router(
         summary="Ban or confirm an account, or undo that",
         responses=ERROR_RESPONSES,
     )
-    def decide_account(
-        name: str,
-        actor: Maintainer,
-        body: AccountDecision,
-    ) -> JSONResponse:
+    def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
         """What was shown to a banned account stays charged to the leak budget; what was not is given back."""
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
         return recorded(service, account=name, decision=body.decision)
 
-    _add_rescoring(router, service, auth, job, blind_items)
+    _add_rescoring(router, services)
 
     @router.get("/api/maintain/log", summary="The event log, newest first, without anything about labels")
     def log(
@@ -195,20 +110,17 @@ def build_maintain_router(
         """Of a score, only which submission it belongs to."""
         with service.snapshot() as session:
             found = read_log(session, before, kind, most)
-        return JSONResponse({"records": blind_items(request).redacted(found)}, headers=NO_STORE)
+        return JSONResponse(
+            {"records": services.access.blind_items(request).redacted(found)}, headers=NO_STORE
+        )
 
     return router
 
 
-def _add_rescoring(
-    router: APIRouter,
-    service: SubmissionsApp,
-    auth: Auth,
-    job: RescoringJob,
-    blind_items: Callable[[Request], BlindItems],
-) -> None:
+def _add_rescoring(router: APIRouter, services: Services) -> None:
     """The routes of scoring again and of the next label version."""
-    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+    service, job = services.submissions, services.rescoring
+    Maintainer = Annotated[Actor, Depends(services.auth.require_maintainer)]
 
     @router.post(
         "/api/maintain/rescore",
@@ -234,7 +146,7 @@ def _add_rescoring(
         hidden labels only the numbers of disputes. ``state`` is that of re-scoring, as in `rescore`."""
         found = {**job.state.to_json(), "label_version": service.label_version}
         if job.state.state != "running":
-            found["next"] = _next_version(service, blind_items(request))
+            found["next"] = _next_version(service, services.access.blind_items(request))
         return JSONResponse(found, headers=NO_STORE)
 
     @router.post(

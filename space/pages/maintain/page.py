@@ -4,18 +4,15 @@ Metrics are exact here whatever the suite adds as noise elsewhere; whoever is no
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES
-from space.auth.auth import Auth
-from space.pages.annotate.access import BlindItems
-from space.pages.maintain.api import RescoringJob
-from space.pages.mine import PATH as OWN_PATH
+from space.pages.account import PATH as OWN_PATH
+from space.services import Services
 from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
@@ -33,38 +30,10 @@ from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
 from submissions.scoring.rescore import rescorings
 
-DECISIONS: Final = (
-    ("released", "Release: score it"),
-    ("hidden", "Hide its row"),
-    ("shown", "Show its row again"),
-    ("verified", "Mark as verified"),
-    ("rejected", "Reject"),
-    ("label_exposed", "Mark: labels exposed"),
-)
 
-
-@dataclass(frozen=True)
-class SubmissionRow:
-    """A submission on the page: its status as a word, why it is flagged, the exact overall cell of each
-    label, and what may be decided."""
-
-    listed: ListedSubmission
-    status: str
-    flags: tuple[Flag, ...]
-    cells: Mapping[str, Any]
-
-    @property
-    def marks(self) -> list[str]:
-        """What is true of it besides its status."""
-        status = self.listed.status
-        marks = {"verified": status.is_verified, "labels exposed": status.is_label_exposed,
-                 "given back": status.is_refunded, "public": status.published_at is not None}  # fmt: skip
-        return [mark for mark, is_so in marks.items() if is_so]
-
-    @property
-    def decisions(self) -> list[tuple[str, str]]:
-        """The possible decisions, as (decision, words)."""
-        return [pair for pair in DECISIONS if conflict_of(pair[0], self.listed.status) is None]
+def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str, Sequence[int | None]]]:
+    """Return (id, ranks before and after) of rows by their rank after, rows without one last."""
+    return sorted(ranks.items(), key=lambda item: (item[1][1] is None, item[1][1]))
 
 
 def is_found(listed: ListedSubmission, search: str) -> bool:
@@ -102,15 +71,9 @@ Place = Annotated[int, Query(ge=1, le=1_000_000)]
 Search = Annotated[str, Query(max_length=200)]
 
 
-def build_maintain_pages(
-    service: SubmissionsApp,
-    auth: Auth,
-    job: RescoringJob,
-    pages: PageFrame,
-    blind_items: Callable[[Request], BlindItems],
-) -> APIRouter:
+def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
     """The route; whoever is no maintainer gets one and the same refusal."""
-    router = APIRouter()
+    router, service = APIRouter(), services.submissions
 
     @router.get(PATH, include_in_schema=False)
     def maintain(
@@ -120,26 +83,37 @@ def build_maintain_pages(
         before: Annotated[int | None, Query(ge=1)] = None,
         kind: Annotated[str, Query(max_length=32)] = "",
     ) -> Response:
-        if not auth.is_maintainer(request):
+        if not services.auth.is_maintainer(request):
             return pages.refusal("For maintainers", REFUSED, PATH, 403)
         kind = kind if kind in KINDS else ""
         with service.snapshot() as session:
             found = overview(session, service.suite.name, service.label_version)
             log = read_log(session, before, kind or None, RECORDS_ON_A_PAGE)
+        report = service.records.leak.get()
         return pages.answer(
-            "account/maintain.html",
+            "maintain/page.html",
             "Maintain",
             PATH,
             own_path=OWN_PATH,
-            service=_about(service),
+            suite=service.suite.name,
+            label_version=service.label_version,
+            is_private=not service.suite.labels_are_public,
+            durability=service.durability,
             search=q,
             number=page,
             **_submissions(service, found, q, page),
             banned=sorted(found.banned),
             confirmed=sorted(found.confirmed),
-            **_rescoring(service, job),
-            **_leak(service),
-            records=blind_items(request).redacted(log),
+            row_names={row.id: f"{row.judge} by {row.account}" for row in service.records.board().rows},
+            rescorings=rescorings(service)[-MOST_RESCORINGS:][::-1],
+            ranks_in_order=ranks_in_order,
+            job=services.rescoring.state,
+            leak=report and report.total,
+            leaks=leak_tables(report) if report else {},
+            describe_epsilon=describe_epsilon,
+            flag_titles=TITLES,
+            label_titles=LABEL_TITLES,
+            records=services.access.blind_items(request).redacted(log),
             n_records=RECORDS_ON_A_PAGE,
             kinds=sorted(KINDS),
             kind=kind,
@@ -148,18 +122,11 @@ def build_maintain_pages(
     return router
 
 
-def _about(service: SubmissionsApp) -> dict[str, Any]:
-    return {
-        "suite": service.suite.name,
-        "label_version": service.label_version,
-        "is_private": not service.suite.labels_are_public,
-        "closed": service.durability.closed,
-        "waiting": service.durability.message,
-    }
-
-
 def _submissions(service: SubmissionsApp, found: Overview, search: str, page: int) -> dict[str, Any]:
-    """The queue, and a page of all submissions, newest first."""
+    """Return the queue, and a page of all submissions, newest first.
+
+    A row has the word for its status, why it is flagged, and the exact overall cell of each label.
+    """
     flags: defaultdict[str, list[Flag]] = defaultdict(list)
     for flag in found.flags:
         flags[flag.submission.id].append(flag)
@@ -170,12 +137,12 @@ def _submissions(service: SubmissionsApp, found: Overview, search: str, page: in
     on_page = chosen[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
     is_private, now = not service.suite.labels_are_public, service.clock()
 
-    def row(each: ListedSubmission) -> SubmissionRow:
+    def row(each: ListedSubmission) -> dict[str, Any]:
         at = service.disclosure_policy.appears_at(each.status.published_at)
         text = describe_status(
             each.status, is_scored=each.is_scored, is_private=is_private, appears_at=at, now=now
         )
-        return SubmissionRow(each, text.word, tuple(flags.get(each.id, ())), cells.get(each.id, {}))
+        return {"listed": each, "status": text.word, "flags": flags[each.id], "cells": cells.get(each.id, {})}
 
     ids = [each.id for each in (*flagged, *on_page)]
     with service.snapshot() as session:
@@ -186,34 +153,5 @@ def _submissions(service: SubmissionsApp, found: Overview, search: str, page: in
         "n_flagged": n_flagged,
         "n_chosen": len(chosen),
         "n_pages": -(-len(chosen) // ON_A_PAGE),
-    }
-
-
-def _rescoring(service: SubmissionsApp, job: RescoringJob) -> dict[str, Any]:
-    """The last re-scorings that changed labels, with the names that their rows have now."""
-    names = {row.id: f"{row.judge} by {row.account}" for row in service.records.board().rows}
-    found = [
-        {
-            "at": record.at,
-            "actor": record.actor,
-            "before": record.body["from"],
-            "after": record.body["to"],
-            "changes": sorted(
-                ((names.get(row_id, row_id), *places) for row_id, places in record.body["ranks"].items()),
-                key=lambda change: (change[2] is None, change[2]),
-            ),
-        }
-        for record in rescorings(service)[-MOST_RESCORINGS:][::-1]
-    ]
-    return {"rescorings": found, "job": job.state}
-
-
-def _leak(service: SubmissionsApp) -> dict[str, Any]:
-    report = service.records.leak.get()
-    return {
-        "leak": report and report.total,
-        "leaks": leak_tables(report) if report else {},
-        "describe_epsilon": describe_epsilon,
-        "flag_titles": TITLES,
-        "label_titles": LABEL_TITLES,
+        "conflict_of": conflict_of,
     }

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -147,35 +147,21 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedStory:
-    """What was recorded of a trajectory after its goal; ``version`` is the dataset's."""
+class Story:
+    """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it.
+
+    A blind story has neither labels nor verdicts nor other runs. ``version`` is the dataset's.
+    """
 
     version: str
+    entry: TrajectoryEntry
     goal_images: tuple[int, ...]
     steps: tuple[StoryStep, ...]
     answer: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Story(RecordedStory):
-    """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it."""
-
-    entry: TrajectoryEntry
-    suite: str
-    runs: tuple[TrajectoryEntry, ...]
-    experts: tuple[Expert, ...]
-    questions: tuple[Question, ...]
-    judges: tuple[JudgeVerdict, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BlindStory(RecordedStory):
-    """A trajectory without what anybody said of it: no label, no verdict, no reward, no other run."""
-
-    trajectory_id: str
-    benchmark: str
-    task: str
-    goal: str
+    runs: tuple[TrajectoryEntry, ...] = ()
+    experts: tuple[Expert, ...] = ()
+    questions: tuple[Question, ...] = ()
+    judges: tuple[JudgeVerdict, ...] = ()
 
 
 class Explorer:
@@ -195,7 +181,7 @@ class Explorer:
         self._resized: ByteCache[Picture] = ByteCache(
             RESIZED_BYTES, lambda picture: len(picture.content) + 200
         )
-        self._counted: dict[str, tuple[tuple, VoteCounts]] = {}
+        self._counted: ByteCache[VoteCounts] = ByteCache(4, lambda _: 1)
 
     @property
     def served(self) -> Suite:
@@ -225,60 +211,48 @@ class Explorer:
         with _readable():
             submitted = self._submitted.of_suite(opened.suite)
             judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
-            known = (opened.version, tuple(judge.row.id for judge in judges))
-            counted = self._counted.get(opened.suite)
-            if counted is None or counted[0] != known:
-                counted = (known, with_submitted(opened.published_votes, judges))
-                self._counted[opened.suite] = counted
-            return counted[1]
+            key = (opened.version, *(judge.row.id for judge in judges))
+            return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges))
 
     def story(self, trajectory_id: str) -> Story:
         """One trajectory, its texts and the places of its outlines; pictures and trees come apart."""
         with _readable():
             opened = self.holding(trajectory_id)
-            entry = opened.index.by_id[trajectory_id]
+            entry = opened.entry(trajectory_id)
             submitted = self._submitted.of_suite(opened.suite)
             with_a_page = {row.id for row in self._service.records.board().rows}
-            questions = self._questions(opened.suite)
-            return Story(
-                entry=entry,
-                suite=opened.suite,
+            # Annotators of another suite than the served one are asked the paper's questions.
+            is_served = opened.suite == self.served.name
+            questions = self.served.questions if is_served else default_questions()
+            return replace(
+                self._recorded_story(opened, entry),
                 runs=opened.index.of_task(entry),
                 experts=experts_of(opened.dataset, entry, questions),
                 questions=questions,
                 judges=judges_of(opened.dataset, entry, submitted, with_a_page),
-                **self._recorded_parts(opened, trajectory_id),
             )
 
-    def _questions(self, suite: str) -> tuple[Question, ...]:
-        """What annotators of a suite are asked; the paper's where it is another one than that scored here."""
-        return self.served.questions if suite == self.served.name else default_questions()
-
-    def blind_story(self, trajectory_id: str) -> BlindStory:
+    def blind_story(self, trajectory_id: str) -> Story:
         """One trajectory for somebody who shall judge it: what experts and judges said is not even read."""
         with _readable():
             opened = self.holding(trajectory_id)
-            entry = opened.index.by_id[trajectory_id]
-            return BlindStory(
-                trajectory_id=trajectory_id,
-                benchmark=entry.benchmark,
-                task=entry.task,
-                goal=entry.goal,
-                **self._recorded_parts(opened, trajectory_id),
-            )
+            entry = replace(opened.entry(trajectory_id), agent="", labels=None)
+            return self._recorded_story(opened, entry)
 
-    def _recorded_parts(self, opened: OpenedDataset, trajectory_id: str) -> dict[str, Any]:
-        """The fields of a `RecordedStory`."""
+    def _recorded_story(self, opened: OpenedDataset, entry: TrajectoryEntry) -> Story:
+        """What was recorded of a trajectory, without what anybody said of it."""
+        trajectory_id = entry.trajectory_id
         rows = opened.steps(trajectory_id, STEP_COLUMNS)
         key = (opened.version, "step", trajectory_id)
         pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
-        return {
-            "version": opened.version,
-            "goal_images": tuple(sorted(self._pictures(opened, trajectory_id, "goal"))),
-            "steps": steps_of_story(rows, sizes),
-            "answer": opened.answer(trajectory_id),
-        }
+        return Story(
+            version=opened.version,
+            entry=entry,
+            goal_images=tuple(sorted(self._pictures(opened, trajectory_id, "goal"))),
+            steps=steps_of_story(rows, sizes),
+            answer=opened.answer(trajectory_id),
+        )
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.

@@ -1,6 +1,6 @@
 """Which trajectories an address chooses, and the list of them: each task with its runs side by side."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -179,86 +179,40 @@ def _most_are_wrong(entry: TrajectoryEntry, votes: Votes) -> bool:
 PAGE_SIZE: Final = 24
 """Runs on a page: six tasks of four agents."""
 
-TILE_WIDTH: Final = 320
 
-OUTCOME_WORDS: Final = {True: "success", False: "failure", None: "unsure"}
-
-
-@dataclass(frozen=True)
-class FormField:
-    """A control of the form: its name in the address, its label, what can be chosen (nothing: any text)."""
-
-    name: str
-    label: str
-    options: tuple[tuple[str, str], ...]
-    chosen: str
-
-
-@dataclass(frozen=True)
-class RunTile:
-    """A run as a tile. ``outcome`` is the expert's word on dev and empty on test."""
-
-    entry: TrajectoryEntry
-    agent: str
-    address: str
-    picture: str
-    votes: Votes
-    outcome: str
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TaskGroup:
-    """A task with the runs of it that are on this page."""
-
-    benchmark: str
-    task: str
-    split: str
-    goal: str
-    runs: tuple[RunTile, ...]
-
-
-@dataclass(frozen=True)
-class BrowseView:
-    """One page of what was chosen."""
-
-    choice: TrajectoriesQuery
-    fields: tuple[FormField, ...]
-    task_names: tuple[str, ...]
-    tasks: tuple[TaskGroup, ...]
-    n_found: int
-    n_all: int
-    page: int
-    n_pages: int
-    why_empty: str
-
-
-def browse(
+def browse_values(
     index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str], version: str
-) -> BrowseView:
-    """The page of the list that a choice asks for; a page past the end gives the last one."""
+) -> dict[str, Any]:
+    """Return what ``browse.html`` shows of a choice; a page past the end gives the last one.
+
+    ``tasks`` are the runs of the page, those of one task together.
+    """
     found = choose(index.entries, choice, vote_counts)
     n_pages = max(1, -(-len(found) // PAGE_SIZE))
     page = min(choice.page, n_pages)
-    choice = replace(choice, page=page)
-    first = (page - 1) * PAGE_SIZE
-    return BrowseView(
-        choice=choice,
-        fields=tuple(_fields(index, choice, vote_counts, suites)),
-        task_names=index.values("task"),
-        tasks=tuple(_tasks(found[first : first + PAGE_SIZE], choice, vote_counts, version)),
-        n_found=len(found),
-        n_all=len(index.entries),
-        page=page,
-        n_pages=n_pages,
-        why_empty="" if found else _why_empty(index, choice),
-    )
+    on_page = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    by_task = groupby(on_page, key=lambda entry: (entry.benchmark, entry.task, entry.split))
+    return {
+        "choice": replace(choice, page=page),
+        "fields": _fields(index, vote_counts, suites),
+        "task_names": index.values("task"),
+        "tasks": [list(runs) for _, runs in by_task],
+        "vote_counts": vote_counts,
+        "version": version,
+        "n_found": len(found),
+        "n_all": len(index.entries),
+        "n_pages": n_pages,
+        "agent_title": agent_title,
+    }
 
 
 def _fields(
-    index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str]
-) -> list[FormField]:
-    """The controls, without those that leave nothing to choose."""
+    index: Index, vote_counts: VoteCounts, suites: Collection[str]
+) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Return the controls as (name, label, options), without those that leave nothing to choose.
+
+    A control without options takes any text.
+    """
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
         "benchmark": ("Benchmark", {name: benchmark_title(name) for name in index.values("benchmark")}),
@@ -270,52 +224,12 @@ def _fields(
     if vote_counts.most < 2:  # where one judge or none has spoken, there is nothing to agree on
         del every["judges"]
     found = [
-        FormField(name, label, (("", "All"), *options.items()), getattr(choice, name))
-        for name, (label, options) in every.items()
-        if options
+        (name, label, [("", "All"), *options.items()]) for name, (label, options) in every.items() if options
     ]
-    found.insert(2, FormField("task", "Task", (), choice.task))
+    found.insert(2, ("task", "Task", []))
     if len(suites) > 1:
-        found.append(FormField("suite", "Suite", tuple(zip(suites, suites, strict=True)), choice.suite))
-    return [*found, FormField("sort", "Order", tuple(SORTS.items()), choice.sort)]
-
-
-def _tasks(
-    entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts, version: str
-) -> Iterator[TaskGroup]:
-    """The entries with neighbours of one task put together."""
-    grouped = groupby(entries, key=lambda entry: (entry.benchmark, entry.task, entry.split))
-    for (benchmark, task, split), found in grouped:
-        runs = tuple(run_of(e, choice, vote_counts.votes(e.trajectory_id), version) for e in found)
-        yield TaskGroup(benchmark_title(benchmark), task, split, runs[0].entry.goal, runs)
-
-
-def run_of(entry: TrajectoryEntry, choice: TrajectoriesQuery, votes: Votes, version: str) -> RunTile:
-    """An entry as a tile that leads to its story, with the choice kept in its address."""
-    labels = entry.labels
-    notes = (("side effect", labels and labels.side_effect), ("repetition", labels and labels.repetition))
-    return RunTile(
-        entry=entry,
-        agent=agent_title(entry.agent) or "A run",
-        address=choice.address(id=entry.trajectory_id),
-        picture=link_to(
-            "/api/screenshot", trajectory_id=entry.trajectory_id, num="last", width=TILE_WIDTH, v=version
-        ),
-        votes=votes,
-        outcome="" if labels is None else OUTCOME_WORDS[labels.success],
-        notes=tuple(word for word, is_so in notes if is_so),
-    )
-
-
-def _why_empty(index: Index, choice: TrajectoriesQuery) -> str:
-    """What stands in the way, in words."""
-    if choice.outcome and choice.split == "test":
-        return "Experts' labels of test trajectories are not shown, so none can be chosen by them."
-    if choice.judges == "wrong" and choice.split == "test":
-        return "Whether judges are wrong is shown on dev only."
-    if choice.task and choice.task not in index.values("task"):
-        return "No task has this name. A part of a name can be searched for."
-    return "Nothing fits all of these choices."
+        found.append(("suite", "Suite", [(suite, suite) for suite in suites]))
+    return [*found, ("sort", "Order", list(SORTS.items()))]
 
 
 def benchmark_title(name: str) -> str:

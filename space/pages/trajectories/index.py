@@ -70,11 +70,6 @@ class Index:
         """The different values of one of LISTED, in the order of the entries, without empty ones."""
         return self._values[name]
 
-    def of_entries(self, entries: tuple["TrajectoryEntry", ...]) -> "Index":
-        """The index of some of its entries; what can be chosen from its lists stays."""
-        by_id = {entry.trajectory_id: entry for entry in entries}
-        return Index(entries, MappingProxyType(by_id), self._values)
-
     def of_task(self, entry: TrajectoryEntry) -> tuple[TrajectoryEntry, ...]:
         """Every run of the entry's task, the entry's own too, by agent."""
         return tuple(e for e in self.entries if (e.benchmark, e.task) == (entry.benchmark, entry.task))

@@ -4,7 +4,7 @@ Everything that the page shows follows from its address; ``static/trajectories.j
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -12,20 +12,21 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
-from space.pages.annotate.access import IN_YOUR_QUEUE, BlindItems
-from space.pages.disputes import DisputeForm, dispute_form
+from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.disputes import dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
     OpenedDataset,
     PictureKind,
+    Story,
     TrajectoriesUnavailable,
     TreeForm,
 )
 from space.pages.trajectories.filters import (
     PATH,
-    BrowseView,
     TrajectoriesQuery,
-    browse,
+    agent_title,
+    browse_values,
     choose,
     known_values,
     parameters_in,
@@ -33,9 +34,9 @@ from space.pages.trajectories.filters import (
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
 from space.pages.trajectories.index import Index, TrajectoryEntry
-from space.pages.trajectories.story_view import view_story
 from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
 from space.web.frame import PageFrame, render
+from space.web.query import link_to
 from space.web.responses import CachedResponse
 
 FOR_GOOD = "public, max-age=31536000, immutable"
@@ -45,6 +46,9 @@ Id = Annotated[str, Query(max_length=300)]
 Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
 Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 _SAFE = {"X-Content-Type-Options": "nosniff"}
+
+SMALLEST_LARGE: Final = 640
+"""Pictures below this many pixels are thumbnails and never stand for a large one."""
 
 SEES_ALL: Final = BlindItems()
 TITLE: Final = "Trajectories"
@@ -76,12 +80,19 @@ def story_id(query: str) -> str:
 def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
     """The whole list with its form; without the tasks of which the reader has a run yet to annotate."""
     try:
-        view, opened = _browsed(explorer, query, blind)
+        opened = explorer.of_suite(parameters_in(query).get("suite", ""))
+        choice = _choice(explorer, opened, query)
+        suites = [dataset.suite for dataset in explorer.datasets()]
+        counts = explorer.vote_counts(opened)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
-    unknown = refused(query, _known(explorer, opened))
-    values = {"view": view, "is_sample": opened.is_sample, "unknown": unknown, "is_blind": bool(blind)}
-    html = render("trajectories/browse.html", **values)
+    html = render(
+        "trajectories/browse.html",
+        **browse_values(_visible(opened, blind), choice, counts, suites, opened.version),
+        is_sample=opened.is_sample,
+        unknown=refused(query, known_values(suites, opened.index)),
+        is_blind=bool(blind),
+    )
     return Fragment(Markup(html))
 
 
@@ -96,29 +107,53 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
     try:
         opened = explorer.holding(trajectory_id)
         choice = _choice(explorer, opened, query)
-        vote_counts = explorer.vote_counts(opened)
-        chosen = choose(_visible(opened, blind).entries, choice, vote_counts)
+        chosen = choose(_visible(opened, blind).entries, choice, explorer.vote_counts(opened))
         story = explorer.story(trajectory_id)
-        runs = tuple(run for run in story.runs if not blind.hides(run.trajectory_id))
-        view = view_story(
-            replace(story, runs=runs), choice, chosen, vote_counts, parameters_in(query).get("step", "")
-        )
     except KeyError:
         return _problem(404, *UNKNOWN)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
-    dispute = _dispute(explorer, opened, view.story.entry)
-    judge = parameters_in(query).get("judge", "")
-    opened_judge = next((found for found in view.story.judges if found.key == judge), None)
+    parameters, entry = parameters_in(query), story.entry
+    opened_judge = next((each for each in story.judges if each.key == parameters.get("judge")), None)
+    place = next((place for place, each in enumerate(chosen) if each is entry), None)
     html = render(
         "trajectories/story.html",
-        view=view,
-        story=view.story,
-        dispute=dispute,
+        **story_values(story, "/api", parameters.get("step", ""), trajectory_id=trajectory_id),
+        choice=choice,
+        runs=[run for run in story.runs if not blind.hides(run.trajectory_id)],
+        number=None if place is None else place + 1,
+        n_found=len(chosen),
+        previous=chosen[place - 1] if place else None,
+        following=None if place is None else next(iter(chosen[place + 1 :]), None),
+        step_address=lambda number: choice.address(id=trajectory_id, step=number if number > 1 else ""),
+        agent_title=agent_title,
+        dispute=_dispute(explorer, opened, entry),
         opened_judge=opened_judge,
         opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
     )
-    return Fragment(Markup(html), title=view.title)
+    return Fragment(Markup(html), title=" · ".join(filter(None, (agent_title(entry.agent), entry.task))))
+
+
+def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
+    """Return what the templates of a story show for readers and for annotators.
+
+    Args:
+        story: The story.
+        api: Where its pictures and trees are.
+        step: The step that an address asks for: a number from 1; the first where it is none.
+        named: The parameter that names the trajectory in addresses.
+    """
+
+    def address_in_run(path: str, **more: object) -> str:
+        return link_to(f"{api}/{path}", **named, **more, v=story.version)
+
+    wished = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else 1
+    return {
+        "story": story,
+        "place": min(max(1, wished), max(1, len(story.steps))),
+        "address_in_run": address_in_run,
+        "large_widths": [width for width in WIDTHS if width >= SMALLEST_LARGE],
+    }
 
 
 def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
@@ -130,7 +165,7 @@ def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | Non
         return ""
 
 
-def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> DisputeForm | None:
+def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> dict[str, Any] | None:
     """The form to dispute a label; None where the suite that is served does not have the run, or no
     disputes."""
     suite = explorer.served
@@ -144,25 +179,14 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
     """The runs that a reader may see in a list."""
     index = opened.index
-    return index.of_entries(blind.without_tasks(index.entries)) if blind else index
-
-
-def _browsed(explorer: Explorer, query: str, blind: BlindItems) -> tuple[BrowseView, OpenedDataset]:
-    opened = explorer.of_suite(parameters_in(query).get("suite", ""))
-    choice = _choice(explorer, opened, query)
-    suites = [dataset.suite for dataset in explorer.datasets()]
-    index, counts = _visible(opened, blind), explorer.vote_counts(opened)
-    return browse(index, choice, counts, suites, opened.version), opened
+    return replace(index, entries=blind.without_tasks(index.entries)) if blind else index
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
     """The choice of an address, its suite left out where it is the one that is shown unasked."""
-    choice = TrajectoriesQuery.of_query(query, _known(explorer, opened))
+    suites = [dataset.suite for dataset in explorer.datasets()]
+    choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
-
-
-def _known(explorer: Explorer, opened: OpenedDataset) -> Mapping[str, Collection[str]]:
-    return known_values([dataset.suite for dataset in explorer.datasets()], opened.index)
 
 
 def _problem(status: int, title: str, advice: str) -> Fragment:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from arb.core.trajectory import Step
+from arb.core.trajectory import Box, Step
 from arb.judges.prompting import cut_middle
 from dataset_script.sources.axtree import acted_on
 
@@ -88,7 +88,8 @@ def element_in(tree: str, bid: str) -> str:
     if named is None:
         return line[1].split(",")[0][:_LONGEST_NAME]
     role = "text" if named[1] == "StaticText" else named[1]
-    name = " ".join(str(_literal(named[2]) or "").split())
+    quoted = _parsed(named[2])
+    name = " ".join(str(quoted.value).split()) if isinstance(quoted, ast.Constant) else ""
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}…"
     return f"{role} “{name}”" if name else role
@@ -96,22 +97,12 @@ def element_in(tree: str, bid: str) -> str:
 
 def _message(action: str) -> str:
     """The first text that a call is given, as the user would read it; empty when it cannot be told."""
-    call = _literal_call(action)
-    if call is None:
+    call = _parsed(action)
+    if not isinstance(call, ast.Call):
         return ""
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
     value = values[0].value if values and isinstance(values[0], ast.Constant) else ""
     return value if isinstance(value, str) else ""
-
-
-def _literal_call(action: str) -> ast.Call | None:
-    tree = _parsed(action)
-    return tree if isinstance(tree, ast.Call) else None
-
-
-def _literal(quoted: str) -> object:
-    tree = _parsed(quoted)
-    return tree.value if isinstance(tree, ast.Constant) else ""
 
 
 def _parsed(text: str) -> ast.expr | None:
@@ -144,28 +135,19 @@ Size = tuple[int, int]
 """Width and height of a picture in pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """The element acted on, as percentages of the screenshot's width and height."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryStep(Step):
     """A step as the page shows it, in ``place`` from 1.
 
-    ``error`` is what was wrong with this step's action. Without a screenshot ``size`` is None.
+    ``error`` is what was wrong with this step's action. Without a screenshot ``size`` is None. ``outline`` is
+    the element acted on: left, top, width and height as percentages of the screenshot's.
     """
 
     place: int
     words: ActionWords | None
     error: str
     size: Size | None
-    outline: Outline | None
+    outline: Box | None
 
     @property
     def is_outside(self) -> bool:
@@ -202,11 +184,11 @@ def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size])
     return tuple(steps)
 
 
-def outline_of(box: Sequence[float], size: Size) -> Outline | None:
+def outline_of(box: Sequence[float], size: Size) -> Box | None:
     """Where a box lies on a picture, cut at its edges; None when none of it is on the picture."""
     left, top = max(0.0, box[0]), max(0.0, box[1])
     right, bottom = min(float(size[0]), box[0] + box[2]), min(float(size[1]), box[1] + box[3])
     if right - left < 1 or bottom - top < 1:
         return None
     across, down = 100 / size[0], 100 / size[1]
-    return Outline(left * across, top * down, (right - left) * across, (bottom - top) * down)
+    return left * across, top * down, (right - left) * across, (bottom - top) * down

@@ -13,10 +13,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
-
+from arb.core.predictions.table import Predictions
 from arb.core.suites.questions import Question
-from arb.core.vocabulary import LABELS
+from arb.core.vocabulary import LABEL_TITLES, LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import read_published_files
@@ -44,16 +43,11 @@ ANSWERS: Final = (*LABELS, "optimality")
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on the test split, a place for each of ``trajectory_ids``.
-
-    ``answers`` holds int8 columns: 1 yes, 0 no, -1 no verdict; optimality 1 to 4. A column may be absent.
-    """
+    """A judge's verdicts on the test split, without its texts; ``places`` are those of its trajectories."""
 
     row: BoardRow
-    trajectory_ids: tuple[str, ...]
+    verdicts: Predictions
     places: Mapping[str, int]
-    answers: Mapping[str, np.ndarray]
-    states: tuple[str | None, ...] | None
     has_reasoning: bool
 
 
@@ -105,10 +99,8 @@ class SubmittedJudges:
             return None
         return SubmittedJudge(
             row=row,
-            trajectory_ids=verdicts.trajectory_ids,
+            verdicts=replace(verdicts, reasoning=None),
             places={name: place for place, name in enumerate(verdicts.trajectory_ids)},
-            answers={name: verdicts.targets[name] for name in ANSWERS if name in verdicts.targets},
-            states=verdicts.state,
             has_reasoning=verdicts.reasoning is not None and any(verdicts.reasoning),
         )
 
@@ -117,24 +109,9 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJud
     """The votes that the dataset carries and those of other judges, whose files are here."""
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
-        for trajectory_id, success in zip(
-            judge.trajectory_ids, judge.answers["success"].tolist(), strict=True
-        ):
+        for trajectory_id, success in zip(judge.places, judge.verdicts.success.tolist(), strict=True):
             count_vote(counts, trajectory_id, success)
     return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
-
-
-STATES: Final = MappingProxyType(
-    {
-        "unsure": "was unsure",
-        "unparsed": "gave no answer that can be read",
-        "refused": "refused",
-        "truncated": "was cut off",
-        "too_long": "could not read so much",
-        "error": "failed",
-    }
-)
-"""Why a judge gave no verdict, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +141,17 @@ class JudgeVerdict:
     state: str
     has_reasoning: bool
     differs: bool | None = None
+
+    @property
+    def other_answers(self) -> str:
+        """What the judge said besides success, on one line; empty where it said nothing else."""
+        found = [
+            f"{LABEL_TITLES[name].lower()} {'yes' if value else 'no'}"
+            for name in ("side_effect", "repetition")
+            if (value := getattr(self.labels, name)) is not None
+        ]
+        found += [f"optimality {self.labels.optimality} of 4"] if self.labels.optimality else []
+        return ", ".join(found)
 
 
 def experts_of(
@@ -235,13 +223,14 @@ def _rule_based(success: int) -> JudgeVerdict:
 
 
 def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
-    place = judge.places[entry.trajectory_id]
-    answers = {name: int(judge.answers[name][place]) if name in judge.answers else -1 for name in ANSWERS}
+    place, verdicts = judge.places[entry.trajectory_id], judge.verdicts
+    answers = {name: int(codes[place]) for name, codes in verdicts.targets.items()}
+    optimality = answers.get("optimality", 0)
     labels = Labels(
-        *(None if answers[name] < 0 else bool(answers[name]) for name in LABELS),
-        optimality=answers["optimality"] if answers["optimality"] > 0 else None,
+        *(bool(answers[name]) if answers.get(name, -1) >= 0 else None for name in LABELS),
+        optimality=optimality if optimality > 0 else None,
     )
-    state = judge.states[place] if judge.states else None
+    state = verdicts.state[place] if verdicts.state else None
     sender = f"sent by {judge.row.account}" if judge.row.account else "paper"
     return JudgeVerdict(
         key=judge.row.id,

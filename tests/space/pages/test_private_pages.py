@@ -8,10 +8,9 @@ import pytest
 
 from arb.core.suite import OFFICIAL
 from space.api.board import judges_response
-from space.pages.compare.page import PRIVATE
+from space.pages.about.paper import PaperTables
 from space.pages.judge.summary import eval_results_yaml, file_facts
 from space.pages.leaderboard.query import LeaderboardQuery
-from space.pages.paper import PaperTables
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.verdicts import SubmittedJudges
 from space.verdicts import JudgeVerdicts
@@ -102,7 +101,7 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
 
 def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
     text = shown_text(page_of(private, "/compare", judges=ids(private)))
-    assert PRIVATE in text
+    assert "The labels of this suite are private, so judges are not compared trajectory by trajectory" in text
     for told in (
         "Yes when",
         "Error overlap Judges wrong",
@@ -115,8 +114,8 @@ def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
 def test_a_judges_score_is_not_evaluated_against_labels(private):
     for row in private.records.board().rows:
         facts = file_facts(private, row, "success")
-        assert facts.calibration is None
-        assert "labels of this suite are private" in facts.calibration_absent.replace("The labels", "labels")
+        assert facts["calibration"] is None
+        assert "labels of this suite are private" in facts["calibration_absent"]
         assert "<figure" not in page_of(private, "/judge", id=row.id)
 
 

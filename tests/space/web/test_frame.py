@@ -89,8 +89,8 @@ def test_no_page_leads_to_one_that_is_switched_off():
 OWN_PAGES = {
     "compare": {"compare"}, "trajectories": {"trajectories"}, "submit": {"submit"},
     "labels/disputes.html": {"disputes", "trajectories", "labels"}, "labels/versions.html": {"labels"},
-    "pages/errors.html": {"errors", "trajectories"}, "pages/paper.html": {"paper"},
-    "pages/success_rates.html": {"rates"},
+    "judge/errors.html": {"errors", "trajectories"}, "about/paper.html": {"paper"},
+    "agent/success_rates.html": {"rates"},
 }  # fmt: skip
 """Where a template leads to a page that is there as the template's own page is: by its path."""
 TO_A_PAGE = re.compile(r"""(?:href|action)="/([a-z]+)[^a-z/]|link_to\('/([a-z]+)'""")

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from space.pages.mine import own_submission
+from space.pages.account import own_submission
 from space.web.submission_text import FIGURES_WITHDRAWN
 from submissions.__main__ import app
 from submissions.app import SubmissionsApp

@@ -9,7 +9,8 @@ from space.pages.compare.page import examples
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts
 from space.web.query import link_to
-from tests.space.conftest import shown_text, tags_and_attributes
+from tests.space.conftest import shown_text
+from tests.support.boards import second_annotator
 from tests.support.space_app import (
     local_client,
     make_public,
@@ -54,6 +55,17 @@ def test_three_judges_vote(public):
     assert "All 3 say yes (unanimous)100.0" in text
     assert "At least 2 of 3 (majority)" in text
     assert "How do these 3 judges differ?" in page_of(service, list(ids.values()), "success", "f1")
+
+
+def test_the_second_annotator_is_said_to_have_seen_other_trajectories(public, monkeypatch):
+    service, ids = public
+    board = service.records.board()
+    human = second_annotator()
+    told = "saw only the trajectories that two experts annotated"
+    assert told not in page_of(service, [ids["Beta"], ids["Gamma"]])
+    with_human = replace(board, rows=(*board.rows, human))
+    monkeypatch.setattr(type(service.records), "board", lambda _: with_human)
+    assert told in page_of(service, [ids["Beta"], human.id])
 
 
 def test_no_label_and_no_trajectory_is_on_the_page(public):
@@ -152,17 +164,6 @@ def test_a_judge_that_does_not_answer_the_label_is_left_out_and_named(public):
     html = page_of(service, [ids["Alpha"], *answering], "side_effect", "recall")
     assert "Without verdicts on this label (side effect): Alpha (tree)." in html
     assert "Is Yes (tree) better than No (tree)?" in html
-
-
-def test_hostile_names_are_shown_as_text(public, hostile):
-    service, ids = public
-    plain = page_of(service, [ids["Alpha"], ids["Beta"]], "success", "precision")
-    spoken = send(
-        service, verdicts(service.suite, misses=1), judge=hostile[:80], account=hostile[:80], model=hostile
-    ).submission_id
-    html = page_of(service, [spoken, ids["Beta"]], "success", "precision")
-    assert hostile[:80] in shown_text(html)
-    assert tags_and_attributes(html) == tags_and_attributes(plain)
 
 
 def test_a_lost_file_leaves_the_comparison_by_counts(public):

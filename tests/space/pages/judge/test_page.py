@@ -6,7 +6,7 @@ from arb.core.settings import Settings
 from space.pages.judge.page import neighbours
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
-from tests.space.conftest import shown_text, tags_and_attributes
+from tests.space.conftest import shown_text
 from tests.support.space_app import (
     local_client,
     make_public,
@@ -178,18 +178,6 @@ def test_no_label_and_no_trajectory_is_on_the_page(public):
             str(service.settings.state_dir),
         ):
             assert hidden not in html
-
-
-def test_hostile_words_are_shown_as_text(public, hostile):
-    service, ids = public
-    plain = page_of(service, ids["Alpha"])
-    spoken = send(
-        service, verdicts(service.suite, misses=1), judge=hostile[:80], account=hostile[:80],
-        model=hostile[:120], authors=hostile, link="https://example.org/judge",
-    ).submission_id  # fmt: skip
-    html = page_of(service, spoken)
-    assert hostile[:80] in shown_text(html)
-    assert tags_and_attributes(html) == tags_and_attributes(plain)
 
 
 def test_a_lost_file_leaves_the_figures(public):

@@ -1,8 +1,14 @@
+import re
+
 import pytest
 
 from leaderboard.report import RunningCosts
-from space.pages.judge.summary import describe_costs, dollars, lead, reading
+from space.pages.judge.summary import ASKED, dollars, spread
 from space.pages.judge.view import view_judge
+from space.pages.leaderboard.query import PROVENANCES
+from space.web.cells import describe_marks
+from space.web.frame import render
+from tests.space.conftest import shown_text
 from tests.support.boards import board, cell, label, row, second_annotator
 
 
@@ -21,6 +27,15 @@ def judged(**changes):
 def others():
     ranked = [row(name, label(cell(1, 1, 0, 0), rank=(p, p, p)), id=name) for name, p in (("b", 1), ("c", 3))]
     return [*ranked, second_annotator()]
+
+
+def lead(view) -> str:
+    says_yes, positives = ASKED[view.label]
+    return shown_text(render("judge/lead.html", view=view, says_yes=says_yes, positives=positives)).strip()
+
+
+def reading(view) -> list[str]:
+    return re.findall("<li>(.*?)</li>", render("judge/reading.html", view=view, spread=spread))
 
 
 @pytest.fixture
@@ -107,11 +122,10 @@ def test_small_amounts_of_money_are_not_rounded_to_nothing(amount, text):
     assert dollars(amount) in (text, text.replace("12.35", "12.34"))  # a half rounds either way in binary
 
 
-def test_costs_tell_how_many_rows_they_rest_on():
-    told = dict(describe_costs(RunningCosts(10, 4, 20.0, 1500.0, None, 2.5)))
-    assert told == {
-        "1,000 trajectories": "$20.00 (from 4 of 10 with a cost)",
-        "a trajectory": "$0.02",
-        "tokens read": "1,500 a trajectory",
-        "time to a verdict": "2.5 s, the median",
-    }
+def test_costs_tell_how_many_rows_they_rest_on(view):
+    values = {"row": view.row, "view": view, "costs": RunningCosts(10, 4, 20.0, 1500.0, None, 2.5)}
+    values |= {"provenances": PROVENANCES, "describe_marks": describe_marks, "dollars": dollars}
+    text = shown_text(render("judge/facts.html", **values, eval_results="", bibtex="", label_version=None))
+    assert "1,000 trajectories$20.00 (from 4 of 10 with a cost) a trajectory$0.02" in text
+    assert "tokens read1,500 a trajectory" in text and "time to a verdict2.5 s, the median" in text
+    assert "tokens written" not in text

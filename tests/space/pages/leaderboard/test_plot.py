@@ -177,13 +177,13 @@ def test_all_points_and_intervals_lie_within_the_plot():
 
 def test_lines_of_equal_f1_hold_their_value():
     plot = precision_recall_plot(board(judge("A")), CHOICE)
-    assert {line.value for line in plot.lines} <= set(ISO_F1)
+    assert {value for value, _, _ in plot.lines} <= set(ISO_F1)
     assert plot.lines
-    for line in plot.lines:
-        for x, y in re.findall(r"([\d.]+),([\d.]+)", line.path):
+    for value, path, _ in plot.lines:
+        for x, y in re.findall(r"([\d.]+),([\d.]+)", path):
             recall, precision = fractions(float(x), float(y), (0.42, 0.46))
             f1 = 2 * precision * recall / (precision + recall)
-            assert f1 == pytest.approx(line.value, abs=0.002)
+            assert f1 == pytest.approx(value, abs=0.002)
 
 
 def test_a_board_without_judges_says_that_there_is_nothing_to_plot():

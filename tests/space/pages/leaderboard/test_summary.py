@@ -14,6 +14,8 @@ from space.pages.leaderboard.summary import (
     sentences,
     view_history,
 )
+from space.web.frame import render
+from tests.space.conftest import shown_text
 from tests.support.boards import board, cell, label, row, second_annotator
 
 
@@ -26,60 +28,63 @@ def view(*rows):
     return view_history(board_history(board(*rows), "success"))
 
 
+def told(*rows) -> str:
+    """What the section on the history says."""
+    return shown_text(render("leaderboard/history.html", ranks=view(*rows)))
+
+
 def test_a_board_without_ranked_judges_says_when_its_history_begins():
-    found = view()
-    assert "No judge is ranked on this label yet" in found.sentence
-    assert (found.lines, found.changes) == ((), ())
+    assert "No judge is ranked on this label yet" in told()
+    assert (view()["lines"], view()["changes"]) == ([], [])
 
 
 def test_one_day_is_a_sentence_and_no_plot():
-    found = view(judge("A", "2025-04-11", 80), judge("B", "2025-04-11", 70))
-    assert found.sentence.startswith("All ranks date from 11 Apr 2025, when the board began with 2 judges.")
-    assert (found.lines, found.changes) == ((), ())
+    rows = judge("A", "2025-04-11", 80), judge("B", "2025-04-11", 70)
+    assert "All ranks date from 11 Apr 2025, when the board began with 2 judges." in told(*rows)
+    assert (view(*rows)["lines"], view(*rows)["changes"]) == ([], [])
 
 
 def test_the_sentence_counts_the_days_and_the_leaders():
     rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("C", "2026-01-03", 50)]
-    found = view(*rows)
-    assert "began on 11 Apr 2025 with 1 judge and has changed on 2 days since" in found.sentence
-    assert found.sentence.endswith("2 of today's judges have led it.")  # A until January, then B
+    # A led until January, then B
+    assert (
+        "began on 11 Apr 2025 with 1 judge and has changed on 2 days since; 2 of today's judges have led it."
+    ) in told(*rows)
 
 
 def test_lines_run_from_the_first_day_of_a_judge_to_the_last_day_of_all():
     found = view(judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70))
-    first, second = found.lines
-    assert (first.name, second.name) == ("B", "A")
-    assert first.start[0] > second.start[0] == LEFT
-    assert {line.end[0] for line in found.lines} == {WIDTH - RIGHT}
-    assert first.end[1] < second.end[1]
-    assert second.start[1] == first.end[1]  # where A stood, B stands now
-    assert second.hover == "A: rank 1 from 11 Apr 2025, 2 from 2 Jan 2026"
+    first, second = found["lines"]
+    assert (first["row"].judge, second["row"].judge) == ("B", "A")
+    assert first["start"][0] > second["start"][0] == LEFT
+    assert {line["end"][0] for line in found["lines"]} == {WIDTH - RIGHT}
+    assert first["end"][1] < second["end"][1]
+    assert second["start"][1] == first["end"][1]  # where A stood, B stands now
+    assert second["hover"] == "A: rank 1 from 11 Apr 2025, 2 from 2 Jan 2026"
 
 
 def test_changes_are_told_newest_first_and_the_first_day_is_no_change():
     rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("A", "2026-01-03", 90)]
     rows.append(judge("A", "2026-01-04", 95))
-    told = [(day, name, what) for day, _, name, what in view(*rows).changes]
-    assert told == [
-        ("4 Jan 2026", "A", "has a better submission and stays at rank 1"),
-        ("3 Jan 2026", "A", "moved from rank 2 to 1 of 2"),
-        ("2 Jan 2026", "B", "entered at rank 1 of 2"),
-    ]
+    assert (
+        "4 Jan 2026 A has a better submission and stays at rank 1. "
+        "3 Jan 2026 A moved from rank 2 to 1 of 2. 2 Jan 2026 B entered at rank 1 of 2."
+    ) in told(*rows)
 
 
 def test_a_long_history_shows_the_first_places_and_the_latest_changes():
     rows = [judge(f"J{n}", f"2026-01-{n + 1:02}", 40 + n) for n in range(25)]
     found = view(*rows)
-    assert len(found.lines) == MOST_LINES
-    assert [line.name for line in found.lines] == [f"J{24 - n}" for n in range(MOST_LINES)]
-    assert len(found.changes) == MOST_CHANGES
-    assert found.more_changes == 24 - MOST_CHANGES
-    for line in found.lines:
-        across = [float(x) for x in re.findall(r"(?:M|H|,[\d.]+ )([\d.]+)", line.path)]
+    assert len(found["lines"]) == MOST_LINES
+    assert [line["row"].judge for line in found["lines"]] == [f"J{24 - n}" for n in range(MOST_LINES)]
+    assert len(found["changes"]) == MOST_CHANGES
+    assert found["more_changes"] == 24 - MOST_CHANGES
+    for line in found["lines"]:
+        across = [float(x) for x in re.findall(r"(?:M|H|,[\d.]+ )([\d.]+)", line["path"])]
         assert across == sorted(across)  # no line runs back in time
-        numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", line.path)]
+        numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", line["path"])]
         assert min(numbers) >= 0
-        assert max(numbers) <= max(found.width, found.height)
+        assert max(numbers) <= max(found["width"], found["height"])
 
 
 @pytest.mark.parametrize("days", [2, 3, 9, 60, 300])
@@ -87,7 +92,7 @@ def test_dates_stand_clear_of_each_other_and_days_in_their_order(days):
     rows = [
         judge(f"J{n}", f"{2024 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}", 30) for n in range(days)
     ]
-    places = [x for x, _ in view(*rows).days]
+    places = [x for x, _ in view(*rows)["days"]]
     assert places == sorted(places)
     assert (places[0], places[-1]) == (LEFT, WIDTH - RIGHT)
     assert all(b - a >= DATE_WIDTH for a, b in pairwise(places))

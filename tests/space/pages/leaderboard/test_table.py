@@ -1,12 +1,15 @@
 """Which rows and figures the table shows, and where intervals stand on its axis."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from space.pages.leaderboard.query import LeaderboardQuery, options_of
 from space.pages.leaderboard.table import view_board
+from space.web.cells import cost_cell
 from tests.support.boards import board, cell, label, row, second_annotator
+from tests.support.leaderboard_client import table_html
 
 
 def ends(view) -> tuple[float, float]:
@@ -92,7 +95,7 @@ def test_a_row_without_the_chosen_label_is_not_shown(three):
 
 
 def test_kinds_are_those_of_judges_in_order(three):
-    kinds = options_of(board(*three.rows, second_annotator())).kinds
+    kinds = options_of(board(*three.rows, second_annotator()))["kind"]
     assert list(kinds) == ["Ensemble", "LLM judge", "Rule-based"]
 
 
@@ -116,7 +119,7 @@ def by_agent():
 
 def test_an_agents_figures_are_of_its_runs_and_the_columns_compare_agents(by_agent):
     found = view_board(by_agent, LeaderboardQuery(agent="one"))
-    assert found.benchmarks == (("one", "one"), ("other", "other"))
+    assert tuple(found.parts.values()) == (("one", "one"), ("other", "other"))
     alpha = next(line for line in found.rows if line.row.judge == "Alpha")
     assert (alpha.main.text, alpha.others[0].text) == ("75.0", "60.0")  # 30 of 40 called, 30 of 50 found
     assert [part.text for part in alpha.benchmarks] == ["75.0", "50.0"]
@@ -132,10 +135,10 @@ def test_rows_without_figures_of_the_agent_come_last_and_stay_blank(by_agent):
 
 
 def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_agent, three):
-    assert options_of(by_agent).agents == {"one": "one", "other": "other"}
-    assert options_of(three).agents == {}
+    assert options_of(by_agent)["agent"] == {"one": "one", "other": "other"}
+    assert options_of(three)["agent"] == {}
     official = replace(by_agent, suite="agent-reward-bench")
-    assert options_of(official).agents["GenericAgent-gpt-4o-2024-11-20"] == "GPT-4o"
+    assert options_of(official)["agent"]["GenericAgent-gpt-4o-2024-11-20"] == "GPT-4o"
 
 
 # Costs and tries
@@ -149,9 +152,10 @@ def test_costs_and_tries_have_columns_only_where_a_row_has_them(three):
     priced = replace(three.rows[0], cost={"usd_per_1000": 1234.5, "rows": 100, "of": 120})
     found = view_board(board(priced, three.rows[1]), LeaderboardQuery())
     assert found.has_costs
-    assert (found.rows[0].cost.text, found.rows[0].cost.value) == ("1,234.50", 1234.5)
-    assert "from 100 of 120 rows" in found.rows[0].cost.hover
-    assert (found.rows[1].cost.text, found.rows[1].cost.value) == ("", None)
+    known, unknown = (cost_cell(line.row.cost) for line in found.rows)
+    assert (known.text, known.value) == ("1,234.50", 1234.5)
+    assert "from 100 of 120 rows" in known.hover
+    assert (unknown.text, unknown.value) == ("", None)
 
 
 # Which figures
@@ -172,11 +176,13 @@ def test_the_chosen_figure_orders_and_ranks_and_the_human_reference_stays_apart(
     recall = view_board(found, LeaderboardQuery(figure="recall"))
     assert judges(recall) == ["B", "A", "C"]
     assert recall.rows[0].rank_text == "1"  # 71 to 87 % lies above 42 to 58 %
-    assert recall.rows[0].rank_hover == "rank 1 by recall, separated from its neighbours"
-    assert recall.before_axis[0].hint.startswith("by recall; a range is a tie.")
+    html = table_html(found, LeaderboardQuery(figure="recall"))
+    assert 'title="rank 1 by recall, separated from its neighbours"' in html
+    assert 'title="by recall; a range is a tie.' in html
     lowest = view_board(found, LeaderboardQuery(figure="fpr"))
     assert judges(lowest) == ["A", "C", "B"]  # the fewest false alarms first
-    assert lowest.before_axis[2].next == "figure"  # a first click sorts from the lowest
+    # A first click sorts from the lowest.
+    assert "sort=figure" in table_html(found, LeaderboardQuery(figure="fpr"))
     assert [line.row.judge for line in lowest.references] == ["Second annotator"]
 
 
@@ -192,7 +198,7 @@ def test_rows_ranked_by_a_hidden_half_have_no_rank_by_other_figures():
     found = board(row("A", {**label(cell(9, 1, 1, 9), (1, 1, 1)), "ranked_by": "a half that is not shown"}))
     (line,) = view_board(found, LeaderboardQuery(figure="f1")).rows
     assert line.rank_text == ""
-    assert "hidden half" in line.rank_hover
+    assert "ranked by precision on a hidden half" in table_html(found, LeaderboardQuery(figure="f1"))
     assert view_board(found, LeaderboardQuery()).rows[0].rank_text == "1"
 
 
@@ -200,16 +206,15 @@ def test_a_published_row_that_cannot_be_compared_says_why_it_has_no_rank():
     found = board(row("A", label(cell(9, 1, 1, 9)), "published", split=None, protocol=None))
     (line,) = view_board(found, LeaderboardQuery()).rows
     assert line.rank_text == ""
-    assert line.rank_hover.startswith("not ranked: ")
-    assert "protocol not named" in line.rank_hover
+    hover = re.search('title="not ranked: ([^"]*)"', table_html(found, LeaderboardQuery()))
+    assert "protocol not named" in hover[1]
 
 
 def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three):
     precision = view_board(three, LeaderboardQuery()).rows[0]
     assert (precision.main.text, [other.text for other in precision.others]) == ("90.0", ["75.0", "81.8"])
     recall = view_board(three, LeaderboardQuery(figure="recall"))
-    assert recall.figure_title == "Recall"
-    assert tuple(recall.other_figures.values()) == ("Precision", "F1")
+    assert recall.other_figures == ("precision", "f1")
     assert recall.rows[0].main.text == "75.0"  # 90 of 120
     assert len(view_board(three, LeaderboardQuery(figure="npv")).other_figures) == 3
 
@@ -217,7 +222,7 @@ def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three)
 def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     found = {"workarena__": cell(8, 2, 1, 1), "webarena": cell(1, 3, 1, 1), "my_shop": cell(0, 0, 1, 1)}
     view = view_board(board(row("A", label(cell(9, 5, 3, 3), (1, 1, 1), **found))), LeaderboardQuery())
-    assert view.benchmarks == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
+    assert tuple(view.parts.values()) == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
     assert [found.text for found in view.rows[0].benchmarks] == ["25.0", "80.0", "–"]
 
 
@@ -232,8 +237,8 @@ def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     ],
 )
 def test_a_rank_is_a_place_or_the_range_that_is_left_open(rank, text, hover):
-    (line,) = view_board(board(row("A", label(cell(9, 1, 1, 9), rank))), LeaderboardQuery()).rows
-    assert (line.rank_text, line.rank_hover) == (text, hover)
+    html = table_html(board(row("A", label(cell(9, 1, 1, 9), rank))), LeaderboardQuery())
+    assert f'title="{hover}" data-heading="Rank">{text}</td>' in html
 
 
 # The axis

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from space.pages.maintain import api
-from space.pages.maintain.api import RescoringJob
+from space.pages.maintain import rescoring
+from space.pages.maintain.rescoring import RescoringJob
 from submissions.intake.accounts import Actor
 from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import SECRET_ANNOTATOR, log_of, send, verdicts, with_rules
@@ -174,7 +174,7 @@ def test_one_rescoring_runs_at_a_time_and_a_failure_is_told_without_its_details(
         may_end.wait(120)
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(api, "rescore", fails)
+    monkeypatch.setattr(rescoring, "rescore", fails)
     job = RescoringJob(service)
     assert job.begin(Actor("Grace", is_maintainer=True))
     assert began.wait(120)
@@ -207,7 +207,7 @@ def test_a_re_scoring_that_is_asked_for_while_one_runs_follows_it(service, monke
         begun.set()
         assert may_end.wait(120)
 
-    monkeypatch.setattr(api, "rescore", slow)
+    monkeypatch.setattr(rescoring, "rescore", slow)
     job = RescoringJob(service)
     assert job.begin(Actor("Grace")) and begun.wait(120)
     assert not job.begin(Actor("Zoe"))

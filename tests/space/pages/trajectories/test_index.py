@@ -42,7 +42,8 @@ def test_without_judgments_the_rule_based_verdict_comes_from_the_rewards(tmp_pat
 
 def test_submitted_verdicts_are_added_and_no_verdict_is_silence():
     judge = SimpleNamespace(
-        trajectory_ids=("a", "b", "c"), answers={"success": np.array([1, 0, -1], dtype=np.int8)}
+        places={"a": 0, "b": 1, "c": 2},
+        verdicts=SimpleNamespace(success=np.array([1, 0, -1], dtype=np.int8)),
     )
     vote_counts = with_submitted({"a": Votes(yes=2, no=1), "z": Votes(silent=1)}, [judge, judge])
     assert vote_counts.by_id == {

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from dataset_script.sources.published import PublishedDataset
-from space.pages.annotate.access import BlindItems
+from space.pages.labels.access import BlindItems
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.web.frame import PageFrame

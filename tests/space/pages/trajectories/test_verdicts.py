@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suites.questions import default_questions
 from dataset_script.sources.published import PublishedDataset
@@ -69,8 +70,11 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     columns = {"success": 1, "side_effect": -1, "optimality": 0}
     judge = SimpleNamespace(
         row=SimpleNamespace(id="abc", judge="Mine", account="Ada", model="m", inputs="tree"),
-        places={entry.trajectory_id: 1}, states=None, has_reasoning=True,
-        answers={name: np.array([0, value], dtype=np.int8) for name, value in columns.items()},
+        places={entry.trajectory_id: 1}, has_reasoning=True,
+        verdicts=Predictions(
+            ("", entry.trajectory_id),
+            {name: np.array([0, value], dtype=np.int8) for name, value in columns.items()},
+        ),
     )  # fmt: skip
     found = judges_of(dataset, entry, [judge], {"abc"})[-1]
     assert (found.name, found.row_id, found.about) == ("Mine", "abc", "m · tree · sent by Ada")
@@ -123,8 +127,8 @@ def test_each_judge_is_there_with_its_best_file_in_the_order_of_the_board(folder
     found = SubmittedJudges(service).of_suite("small")
     assert [judge.row.judge for judge in found] == ["First", "Second"]
     assert found[0].row.id == best
-    assert found[0].answers["success"].sum() == 10  # the suite's successes: every one was told
-    assert set(found[0].answers) == {"success", "side_effect", "optimality"}
+    assert found[0].verdicts.success.sum() == 10  # the suite's successes: every one was told
+    assert set(found[0].verdicts.targets) == {"success", "side_effect", "optimality"}
 
 
 @pytest.mark.parametrize("labels", ["private", None])

@@ -1,0 +1,120 @@
+"""``/about``: how scores are made, what the labels are, rules, leak budget, versions, terms, changes.
+
+Each figure comes from the code that uses it.
+"""
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from arb.core.files import project_file
+from arb.core.suite import OFFICIAL
+from dataset_script.card import PAPER_BIBTEX
+from leaderboard.board.ranks import DESIGN_EFFECTS
+from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
+from space.pages.maintain.page import describe_epsilon
+from space.services import Services
+from space.web.cells import FEW
+from space.web.frame import PageFrame
+from submissions.app import SubmissionsApp
+from submissions.privacy.leak_budget import Leak, account_budget, common_budget
+from submissions.privacy.server_secret import SecretUnavailable
+from submissions.records.database import snapshot
+from submissions.records.event_log import head
+
+PATH: Final = "/about"
+PACKAGES: Final = (
+    "datasets",
+    "evaluate",
+    "gradio",
+    "huggingface_hub",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "sqlalchemy",
+)
+
+
+def facts_of(service: SubmissionsApp) -> dict[str, Any]:
+    """Everything about suite, labels and metrics on the page that is no fixed sentence."""
+    suite, test = service.suite, service.suite.split("test")
+    return {
+        "suite": suite.name,
+        "is_official": suite.name == OFFICIAL,
+        "labels_are_public": suite.labels_are_public,
+        "label_version": service.label_version,
+        "n_trajectories": len(suite.trajectories),
+        "n_test": len(test),
+        "n_tasks": len({(each.benchmark, each.task) for each in test}),
+        "n_agents": len({each.agent for each in test}),
+        "n_benchmarks": len({each.benchmark for each in test}),
+        "n_resamples": N_RESAMPLES,
+        "confidence": round(100 * CONFIDENCE),
+        "few": FEW,
+        "design_effects": dict(DESIGN_EFFECTS),
+        "max_upload_bytes": service.settings.max_upload_bytes,
+        "board_digest": service.records.board().digest,
+        "versions": tuple((package, version(package)) for package in PACKAGES),
+        "releases": read_change_log(),
+    }
+
+
+def read_change_log() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The date and the lines of each release, newest first; empty where the file is not there."""
+    try:
+        text = project_file("CHANGELOG.md").read_text(encoding="utf-8")
+    except OSError:
+        return ()
+    releases = []
+    for entry in text.split("\n## ")[1:]:
+        date, _, body = entry.partition("\n")
+        lines = (" ".join(item.split()) for item in f"\n{body}".split("\n- ")[1:])
+        releases.append((date.strip(), tuple(lines)))
+    return tuple(releases)
+
+
+def trust_of(service: SubmissionsApp) -> dict[str, Any]:
+    """Rules, leak budget, key of receipts and head of the event log as they are now.
+
+    ``leak`` is None where the labels are public, ``public_key`` without a secret.
+    """
+    suite = service.suite
+    with snapshot(service.engine) as session:
+        n_records, last = head(session)
+    try:
+        report = service.records.leak.get()
+    except SecretUnavailable:
+        report = None
+    try:
+        public_key = service.signer.public_key
+    except SecretUnavailable:
+        public_key = None
+    leaks = dict(report.by_label_version) if report else {}
+    return {
+        "rules": suite.rules,
+        "leak": None if suite.labels_are_public else leaks,
+        "leak_in_all": report and report.total,
+        # Epsilon of what an account and what all together may be shown in a year, over all label versions.
+        "budgets": {
+            "account": describe_epsilon(Leak(rho=account_budget(suite.rules))),
+            "everybody": describe_epsilon(Leak(rho=common_budget(suite.rules))),
+        },
+        "public_key": public_key,
+        "n_records": n_records,
+        "head": last,
+    }
+
+
+def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
+    """The route; the page is the same for every reader."""
+    router, service = APIRouter(), services.submissions
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def about(request: Request) -> Response:
+        values = {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}
+        more = {"describe_epsilon": describe_epsilon}
+        return pages.cached(request, repr(values), "about/page.html", "About", PATH, lambda: values | more)
+
+    return router

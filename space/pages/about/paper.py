@@ -1,0 +1,63 @@
+"""``/paper``: the paper's tables computed here, beside the printed metrics, with a note where they differ."""
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from arb.core.cache import ByteCache
+from arb.core.suite import OFFICIAL
+from leaderboard.paper import TABLES, make_table
+from leaderboard.paper.evidence import gather
+from leaderboard.paper.table import DERIVED, PaperTable
+from space.services import Services
+from space.verdicts import JudgeVerdicts
+from space.web.frame import PageFrame
+from space.web.query import QueryParam, choices_in
+from submissions.app import SubmissionsApp
+
+PATH: Final = "/paper"
+FIRST: Final = "1"
+CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
+
+
+class PaperTables:
+    """The tables from the official labels and the judges' verdicts, where these are known."""
+
+    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
+        self._service, self._verdicts = service, verdicts
+        self._made: ByteCache[dict[int, PaperTable]] = ByteCache(1, lambda _: 1)
+
+    def get(self, number: int) -> PaperTable:
+        """A table by its number; raises KeyError for one that holds no results."""
+        labels = self._service.labels_for_public_figures() if self._service.suite.name == OFFICIAL else None
+        key = (labels and labels.version, self._verdicts.version)
+
+        def make() -> dict[int, PaperTable]:
+            records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
+            return {known: make_table(known, records) for known in TABLES}
+
+        return self._made.get(key, make)[number]
+
+
+def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
+    """``GET /paper``."""
+    router, tables = APIRouter(), PaperTables(services.submissions, services.verdicts)
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def paper_page(request: Request) -> Response:
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
+        table = tables.get(int(chosen["table"]))
+        values = {
+            "table": table,
+            "numbers": TABLES,
+            "first": int(FIRST),
+            "derived": DERIVED,
+            "is_official": services.submissions.suite.name == OFFICIAL,
+            "unknown": unknown,
+        }
+        return pages.cached(
+            request, (table, *unknown), "about/paper.html", f"Table {table.number}", PATH, lambda: values
+        )
+
+    return router

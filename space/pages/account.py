@@ -1,0 +1,277 @@
+"""``/mine``: an account's submissions, receipts and quota; withdraw, publish and rename, as page and REST."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from markupsafe import Markup
+from pydantic import Field
+
+from arb.core.judge_info import NAME_LENGTH
+from space.auth.auth import SessionLine
+from space.services import Services
+from space.web.frame import PageFrame
+from space.web.http_errors import (
+    ERROR_RESPONSES,
+    NO_STORE,
+    NOT_YOURS,
+    RequestBody,
+    hide_unknown,
+    is_durable,
+    recorded,
+    require_open,
+)
+from space.web.submission_text import (
+    FIGURES_WITHDRAWN,
+    StatusText,
+    allowance_json,
+    allowance_sentence,
+    describe_status,
+    receipt_link,
+    report_html,
+    rules_sentence,
+    waiting_headers,
+)
+from submissions.app import SubmissionsApp
+from submissions.errors import PermissionDenied
+from submissions.intake.accounts import Actor, age_problem, is_same_name
+from submissions.intake.receipts import SubmissionView
+from submissions.moderation.actions import REASON_LENGTH
+from submissions.moderation.overview import decisions_on, own_submissions
+from submissions.records.event_log import Event
+
+PATH = "/mine"
+ON_A_PAGE = 20
+SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
+PRIVATE_PAGE = (
+    "Only the owner of a submission and maintainers can see its page, or no submission has this id."
+)
+
+
+class Withdrawal(RequestBody):
+    """Why a submission is withdrawn; optional."""
+
+    reason: str = Field("", max_length=REASON_LENGTH, description="Why; stored with the record.")
+
+
+class Nothing(RequestBody):
+    """An empty object."""
+
+
+class Renaming(RequestBody):
+    """A judge's name now and then."""
+
+    judge: str = Field(max_length=NAME_LENGTH, description="The judge's current name.")
+    to: str = Field(max_length=4 * NAME_LENGTH, description="The new name.")
+    account: str = Field(
+        "",
+        max_length=NAME_LENGTH,
+        description="The judge's account; default: yours. Maintainers may name others.",
+    )
+
+
+def build_account_router(services: Services) -> APIRouter:
+    """The routes over a service."""
+    router, service, auth = APIRouter(), services.submissions, services.auth
+    Known = Annotated[Actor, Depends(auth.require_actor)]
+    _add_submission_routes(router, service, Known)
+
+    @router.post("/api/judges/rename", summary="Rename a judge", responses=ERROR_RESPONSES)
+    def rename(actor: Known, body: Renaming) -> JSONResponse:
+        """It keeps its submissions, and the records keep both names."""
+        account = body.account or actor.name
+        if not (actor.is_maintainer or is_same_name(account, actor.name)):
+            raise HTTPException(403, NOT_YOURS)
+        require_open(service, even_if_lost=True)
+        try:
+            event = service.moderation.rename(account, body.judge, body.to, actor)
+        except KeyError:
+            raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
+        return recorded(service, account=account, judge=event.body["to"])
+
+    @router.get("/api/allowance", summary="How many test files you may still submit, and when the next one")
+    def left(request: Request, account: Annotated[str, Query(max_length=NAME_LENGTH)] = "") -> JSONResponse:
+        """``account`` is used only by a local server, when nobody is signed in."""
+        actor = auth.actor_of(request)
+        if actor is None and auth.mode == "local" and account:
+            actor = Actor(account)
+        actor = actor or auth.require_actor(request)
+        found = allowance_json(service.records.quota(actor.name), service.suite.rules)
+        return JSONResponse({"account": actor.name, **found}, headers=NO_STORE)
+
+    return router
+
+
+def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: Any) -> None:
+    path = "/api/submissions/{submission_id}"
+
+    def answer(submission_id: str, actor: Actor) -> JSONResponse:
+        view = hide_unknown(actor, service.records.submission, submission_id, actor)
+        return JSONResponse(view.to_json(), headers={**NO_STORE, **waiting_headers(view.receipt)})
+
+    def act(
+        action: Callable[..., object], submission_id: str, actor: Actor, *more: str | None
+    ) -> JSONResponse:
+        require_open(service, even_if_lost=True)
+        hide_unknown(actor, action, submission_id, actor, *more)
+        is_durable(service)  # the Hub's thread begins at once
+        return answer(submission_id, actor)
+
+    @router.get(
+        path,
+        summary="A submission: receipt, status, and the metrics that its owner may see",
+        responses=ERROR_RESPONSES,
+    )
+    def one(submission_id: str, actor: Known) -> JSONResponse:
+        """For its owner and maintainers. ``report`` is null until it is scored. Where a suite's labels are
+        private, the metrics carry noise."""
+        return answer(submission_id, actor)
+
+    @router.post(
+        f"{path}/withdraw", summary="Take a submission off the board for good", responses=ERROR_RESPONSES
+    )
+    def withdraw(
+        submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
+    ) -> JSONResponse:
+        """Its record stays, and it still counts towards the limits."""
+        return act(service.moderation.withdraw, submission_id, actor, body.reason)
+
+    @router.post(
+        f"{path}/publish",
+        summary="Publish a submission's row, where a suite's labels are private",
+        responses=ERROR_RESPONSES,
+    )
+    def publish(
+        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
+    ) -> JSONResponse:
+        """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
+        return act(service.moderation.publish, submission_id, actor)
+
+    @router.post(
+        f"{path}/refresh",
+        summary="Show a submission's metrics under the current labels, where a suite's labels are private",
+        responses=ERROR_RESPONSES,
+    )
+    def refresh(
+        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
+    ) -> JSONResponse:
+        """Metrics stay those of the labels that a submission was first scored under. Newer ones count as a
+        test file, and for a public row as a row of the year too."""
+        return act(service.moderation.refresh, submission_id, actor, service.label_version)
+
+
+@dataclass(frozen=True)
+class OwnSubmission:
+    """A submission as its page shows it: its status in words, its metrics as HTML, what was decided of it."""
+
+    view: SubmissionView
+    text: StatusText
+    report: Markup
+    decisions: list[Event]
+    may_publish: bool
+    may_refresh: bool
+
+
+def own_submission(
+    service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
+) -> OwnSubmission:
+    """What an actor may see of a submission, its benchmarks only where ``is_whole``.
+
+    Raises KeyError, PermissionDenied.
+    """
+    found = service.records.submission(submission_id, actor)
+    with service.snapshot() as session:
+        decisions = decisions_on(session, submission_id)
+    is_private = not service.suite.labels_are_public
+    text = describe_status(
+        found.status,
+        is_scored=found.report is not None,
+        lasts=found.receipt.status != "waiting",
+        is_private=is_private,
+        appears_at=found.appears_at,
+        now=service.clock(),
+        reasons={decision.kind: decision.reason for decision in decisions},
+    )
+    if found.are_figures_withdrawn and text.word == "not scored":
+        text = FIGURES_WITHDRAWN
+    report = Markup("")
+    if found.report is not None:  # its values are escaped already
+        of = f"{found.judge}, submission {submission_id}"
+        report = Markup(report_html(found.report if is_whole else overall_only(found.report), of))
+    is_older = found.report is not None and found.report["label_version"] != service.label_version
+    may_change = is_private and found.status.is_on_the_board
+    return OwnSubmission(
+        view=found,
+        text=text,
+        report=report,
+        decisions=decisions,
+        may_publish=may_change and found.status.published_at is None,
+        may_refresh=may_change and is_older and not actor.is_maintainer,
+    )
+
+
+def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A report without its benchmarks, for a list."""
+    labels = {label: found and {**found, "by_benchmark": {}} for label, found in report["labels"].items()}
+    return {**report, "labels": labels}
+
+
+def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
+    """The routes; a reader whom nobody knows is asked to sign in."""
+    router, service, auth = APIRouter(), services.submissions, services.auth
+
+    def known(request: Request) -> Actor | HTMLResponse:
+        return pages.reader_or_refusal(request, auth.require_actor, "Your submissions", SIGN_IN)
+
+    @router.get(PATH, include_in_schema=False)
+    def mine(request: Request, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Response:
+        actor = known(request)
+        if isinstance(actor, HTMLResponse):
+            return actor
+        return _list(
+            actor, page, auth.sessions.of(actor.name, auth.session_of(request)) if auth.sessions else []
+        )
+
+    @router.get(PATH + "/{submission_id}", include_in_schema=False)
+    def one(request: Request, submission_id: str) -> Response:
+        actor = known(request)
+        if isinstance(actor, HTMLResponse):
+            return actor
+        try:
+            found = own_submission(service, submission_id, actor, is_whole=True)
+        except (KeyError, PermissionDenied):
+            status = 404 if actor.is_maintainer else 403
+            return pages.refusal("You cannot see this page", PRIVATE_PAGE, PATH, status)
+        return pages.answer(
+            "account/submission.html", f"{found.view.judge}, submission", PATH, submission=found, **_rules()
+        )
+
+    def _rules() -> dict:
+        suite = service.suite
+        return {"rules": suite.rules, "is_private": not suite.labels_are_public, "receipt_link": receipt_link}
+
+    def _list(actor: Actor, number: int, sessions: Sequence[SessionLine]) -> HTMLResponse:
+        with service.snapshot() as session:
+            listed = own_submissions(session, service.suite.name, service.label_version, actor.name)
+        on_page = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
+        left = service.records.quota(actor.name)
+        return pages.answer(
+            "account/mine.html",
+            "Your submissions",
+            PATH,
+            account=actor.display_name,
+            sessions=sessions,
+            left=allowance_sentence(left, service.suite.rules) if left else "",
+            limits=rules_sentence(service.suite.rules),
+            age=age_problem(actor, service.suite.rules, service.clock().date()),
+            number=number,
+            n_pages=-(-len(listed) // ON_A_PAGE),
+            n_submissions=len(listed),
+            waiting=service.durability.message,
+            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in on_page],
+            **_rules(),
+        )
+
+    return router

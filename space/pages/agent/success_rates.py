@@ -1,0 +1,405 @@
+"""``/rates``: how often agents succeed, by experts, the paper, submissions and judges with a few labels.
+
+Also for a reader's own files, which are not kept; and the effect of judges on training.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from arb.core.console import percent
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
+from leaderboard.board.board import BoardRow
+from leaderboard.paper.rate_tables import LLM_JUDGE, RULE_BASED, printed_evaluator
+from leaderboard.success_rates.estimate import AgentEstimate
+from leaderboard.success_rates.rates import (
+    OVERALL,
+    Evaluator,
+    FinetuningEffect,
+    estimate_by_draw,
+    evaluate_agents,
+    ranking,
+    rejection_finetuning,
+    swapped_pairs,
+)
+from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
+from space.services import Services
+from space.verdicts import JudgeVerdicts
+from space.web.cells import Axis, distinct_names
+from space.web.frame import PageFrame
+from space.web.query import QueryParam, choices_in
+from submissions.app import SubmissionsApp
+
+PATH: Final = "/rates"
+TITLE, TEMPLATE = "Success rates", "agent/success_rates.html"
+EXPERTS = "Experts"
+PRINTED = ((LLM_JUDGE, "llm_judge", "GPT-4o (A), paper"), (RULE_BASED, "rule_based", "Rule-based, paper"))
+NO_JUDGE: Final = "No evaluator has the id {!r}. Choose one from the list."
+MOST_EVALUATORS = 5
+MOST_KEPT: Final = 12
+"""Judges in the table on rejection fine-tuning, the fewest wrong trajectories first."""
+
+
+class RateSources:
+    """Evaluators by id, over the service's records. Experts only where the suite's labels are public."""
+
+    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
+        self._service, self._verdicts = service, verdicts
+
+    def choices(self) -> list[tuple[str, str]]:
+        """Every evaluator besides the experts, as (words, id): the paper's, then judges with verdicts."""
+        printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
+        named = {row_id for _, row_id in printed}
+        rows = [
+            row
+            for row in self._service.records.board().rows
+            if row.id not in named and self._verdicts.are_known(row)
+        ]
+        return [*printed, *zip(distinct_names(rows), (row.id for row in rows), strict=True)]
+
+    @property
+    def _is_official(self) -> bool:
+        return self._service.suite.name == OFFICIAL
+
+    def experts(self) -> Evaluator | None:
+        """The experts' rates on test; None where the labels are hidden or away."""
+        labels = self._service.labels_for_public_figures()
+        if labels is None:
+            return None
+        return evaluate_agents(EXPERTS, "labels", labels.primary["success"], labels.trajectories, "published")
+
+    def default(self) -> list[str]:
+        """Who is shown beside the experts at first: the paper's evaluators on the official suite."""
+        return [row_id for row_id, _, _ in PRINTED] if self._is_official else []
+
+    def find(self, ids: Sequence[str]) -> tuple[list[Evaluator], list[str]]:
+        """The experts, where they may be shown, and the evaluators with these ids, five at most.
+
+        The second list holds a message for each id that is none.
+        """
+        experts = self.experts()
+        found, problems = [experts] if experts else [], []
+        names = {row_id: words for words, row_id in self.choices()}
+        for row_id in dict.fromkeys(ids[:MOST_EVALUATORS]):
+            try:
+                found.append(self._evaluator(row_id, names.get(row_id, row_id), experts))
+            except KeyError:
+                problems.append(NO_JUDGE.format(row_id[:60]))
+        return found, problems
+
+    def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
+        row = self._service.records.board().row(row_id)  # what is not shown is not counted
+        column = row and self._verdicts.of(row)
+        if column is not None:
+            basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
+            return evaluate_agents(name, basis, column.success, self._service.suite.split("test"))
+        for printed_id, printed, title in PRINTED:
+            if row_id == printed_id and self._is_official and experts is not None:
+                return printed_evaluator(printed, title, experts)
+        raise KeyError(row_id)
+
+
+def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any]:
+    """Return the tables of a benchmark, or of ``overall``; the first evaluator is the reference.
+
+    ``agents`` have their numbers of trajectories. ``orders`` are (evaluator, agents from best to worst, the
+    pairs that it swaps against the reference).
+    """
+    reference = evaluators[0]
+    ordered = ranking(reference, benchmark)  # the reference's order, then who it has no rate for
+    others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
+    agents, ends = {}, []
+    for agent in (*ordered, *sorted(others - set(ordered))):
+        rates = [rate for evaluator in evaluators if (rate := evaluator.rate(benchmark, agent))]
+        agents[agent] = max((rate.n for rate in rates), default=0)
+        ends += [end for rate in rates for end in (rate.value, *(rate.interval or ()))]
+    return {
+        "benchmark": benchmark,
+        "evaluators": evaluators,
+        "agents": agents,
+        "axis": Axis.around(ends, include=(0.0,)),
+        "orders": [
+            (each, ranking(each, benchmark), _swaps(reference, each, benchmark)) for each in evaluators
+        ],
+        "sentences": _sentences(evaluators, benchmark),
+    }
+
+
+def view_training(
+    rows: Iterable[BoardRow], label: str = "success"
+) -> tuple[Axis, list[tuple[BoardRow, str, FinetuningEffect]]]:
+    """(row, name, effect) of the judges with the fewest wrong trajectories, and the axis of their shares."""
+    found = [(row, kept) for row in rows if (kept := _kept(row, label))]
+    found = sorted(found, key=lambda pair: pair[1].wrong)[:MOST_KEPT]
+    ends = [end / 1000 for _, kept in found for end in (kept.wrong, *(kept.wrong_interval or ()))]
+    names = distinct_names([row for row, _ in found])
+    return Axis.around(ends), [(row, name, kept) for name, (row, kept) in zip(names, found, strict=True)]
+
+
+def agent_title(agent: str) -> str:
+    """The agent as tables name it."""
+    return AGENT_TITLES.get(agent, agent)
+
+
+def benchmark_title(benchmark: str) -> str:
+    """The benchmark as tables name it; ``All benchmarks`` for overall."""
+    return "All benchmarks" if benchmark == OVERALL else BENCHMARK_TITLES.get(benchmark, benchmark)
+
+
+def _kept(row: BoardRow, label: str) -> FinetuningEffect | None:
+    cell = row.labels[label]["overall"]
+    if cell["tp"] is None or (row.provenance == "scored" and not row.labels[label]["best"]):
+        return None
+    return rejection_finetuning(*(cell[name] for name in ("tp", "fp", "fn", "tn")), cell["precision_ci"])
+
+
+def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
+    swaps = swapped_pairs(reference, other, benchmark)
+    return [f"{agent_title(swap.worse)} above {agent_title(swap.better)}" for swap in swaps]
+
+
+def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
+    """What the table says: who over- and underestimates, and whose ranking differs."""
+    reference, *others = evaluators
+    found = []
+    where = "overall" if benchmark == OVERALL else f"on {benchmark_title(benchmark)}"
+    for other in others:
+        pairs = [
+            (agent, rate.value - true.value)
+            for agent in ranking(reference, benchmark)
+            if (rate := other.rate(benchmark, agent)) and rate.value is not None
+            and (true := reference.rate(benchmark, agent))
+        ]  # fmt: skip
+        if not pairs:
+            continue
+        above = sum(1 for _, gap in pairs if gap > 0)
+        below = sum(1 for _, gap in pairs if gap < 0)
+        agent, gap = max(pairs, key=lambda pair: abs(pair[1]))
+        found.append(
+            f"{other.name} puts {_of(above, len(pairs))} above and {_of(below, len(pairs))} below "
+            f"{reference.name.lower()} {where}; the widest gap is {100 * abs(gap):.1f} points "
+            f"{'too high' if gap > 0 else 'too low'} for {agent_title(agent)}."
+            if gap
+            else f"{other.name} gives every agent the rate of {reference.name.lower()} {where}."
+        )
+        if swaps := _swaps(reference, other, benchmark):
+            found.append(
+                f"It ranks the agents differently: {', '.join(swaps)}, unlike {reference.name.lower()}."
+            )
+    return found
+
+
+def _of(count: int, total: int) -> str:
+    if count == total:
+        return f"all {total} agents"
+    return "none" if not count else f"{count} of {total} agents"
+
+
+N_LABELS: Final = 60
+OFFERED: Final = (15, 30, 60, 100, 150)
+FEWEST_LABELS, MOST_LABELS = 10, 300
+MOST_ASSISTING: Final = 4
+MOST_OFFERED: Final = 50
+N_DEFAULT: Final = 3
+SEED: Final = 0
+"""Of the one draw that the page shows, as `annotation-template --for-estimate` draws by default."""
+SPLITS: Final = ("test", "dev")
+
+
+class EstimateSources:
+    """Judges and labels of a suite to estimate from: dev, and test only where its labels are public.
+
+    Hidden labels take no part, not even with noise: the draw and the verdicts are known, so the rate at 61
+    labels beside that at 60 would be one label, and each choice of judges one more figure of the same labels.
+    """
+
+    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
+        self._service, self._verdicts = service, verdicts
+
+    def splits(self) -> tuple[str, ...]:
+        """The splits whose labels are public and can be read."""
+        return tuple(split for split in SPLITS if split in self._verdicts.splits())
+
+    def choices(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
+        """(name, id) of judges that judged every run; on test the best ones, and who is chosen."""
+        if split == "test":
+            ranked = self._service.records.board().ranking("success")
+            best = [row for row in ranked if row.labels["success"]["best"] and self._verdicts.are_known(row)]
+            rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
+            return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
+        columns = self._verdicts.on(split).values()
+        return [(column.name, column.judge) for column in columns if column.is_complete]
+
+    def values(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
+        """What the page shows of estimates: its choice of judges, and the estimates with those.
+
+        Where no judge of ``ids`` is offered for the split, the best ones stand in.
+        """
+        offered = self.choices(split, ids) if split else []
+        known = [row_id for _, row_id in offered]
+        judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
+        return {
+            "problems": [NO_JUDGE.format(row_id[:60]) for row_id in ids if row_id not in known],
+            "estimates": self._view(split, [each for each in offered if each[1] in judges], n_labels),
+            "splits": self.splits(),
+            "judges": judges,
+            "assisting": offered,
+            "default_judges": known[:N_DEFAULT],
+            "most_assisting": MOST_ASSISTING,
+            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, n_labels})],
+            "n_labels": N_LABELS,
+            "seed": SEED,
+        }
+
+    def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> dict[str, Any] | None:
+        """The estimates of each agent from the draw with judges (name, id); None without labels or judges."""
+        labels = self._verdicts.labels(split) if judges else None
+        board, columns = self._service.records.board(), {}
+        for name, row_id in judges:
+            row = board.row(row_id)
+            found = self._verdicts.of(row) if split == "test" else self._verdicts.on(split)[row_id]
+            columns |= {name: found.success} if found is not None else {}
+        if labels is None or not columns:
+            return None
+        agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
+        return view_estimates(list(columns), agents, rates, warnings)
+
+
+def view_estimates(
+    judges: Sequence[str],
+    agents: Sequence[AgentEstimate],
+    by_all: Mapping[str, float],
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the table and the plot of estimates on one axis, and what they say.
+
+    ``by_all`` are the rates by all labels, if they are known.
+    """
+    rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
+    ends = [end for rate in rates for end in rate.interval or ()]
+    ends += [rate for each in agents for rate in each.judge_alone.values()]
+    return {
+        "judges": judges,
+        "agents": agents,
+        "by_all": by_all,
+        "axis": Axis.around((*ends, *by_all.values()), include=(0.0,)),
+        "sentences": _on_estimates(agents, by_all),
+        "warnings": warnings,
+    }
+
+
+def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) -> list[str]:
+    found = []
+    off = [
+        (abs(alone - by_all[each.agent]), judge, each.agent, alone)
+        for each in agents if each.agent in by_all for judge, alone in each.judge_alone.items()
+    ]  # fmt: skip
+    if off:
+        gap, judge, agent, alone = max(off)
+        found.append(
+            f"A judge alone is off by up to {100 * gap:.1f} points: {judge} says {percent(alone)} % for "
+            f"{agent_title(agent)}, all labels {percent(by_all[agent])} %."
+        )
+    known = [each for each in agents if each.saved is not None]
+    if known:
+        alone, assisted = (
+            50 * float(np.mean(widths))
+            for widths in zip(*((each.labels_only.width, each.assisted.width) for each in known), strict=True)
+        )
+        low, high = (round(100 * choose(each.saved for each in known)) for choose in (min, max))
+        fewer = f"{low} to {high} %" if low > 0 else f"up to {high} %" if high > 0 else "no"
+        found.append(
+            f"The same labels give intervals of ±{alone:.1f} points by themselves and ±{assisted:.1f} with "
+            f"the judges' verdicts, on average: the second width takes {fewer} fewer labels."
+        )
+    else:
+        found.append("Nothing can be saved: give each agent ten labels or more, and fewer than it has runs.")
+    held = [(each.assisted.interval, by_all[each.agent]) for each in known if each.agent in by_all]
+    if held:
+        n_held = sum(interval[0] <= rate <= interval[1] for interval, rate in held)
+        found.append(
+            f"The assisted interval holds the rate by all labels for {n_held} of {len(held)} agents; 95 % of "
+            "such intervals do."
+        )
+    return found
+
+
+def benchmarks_of(service: SubmissionsApp) -> tuple[str, ...]:
+    """``overall`` and the benchmarks of the suite's test split, the official ones in the paper's order."""
+    found = {trajectory.benchmark for trajectory in service.suite.split("test")}
+    known = tuple(name for name in BENCHMARKS if name in found)
+    return (OVERALL, *known, *sorted(found - set(known)))
+
+
+FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title}
+
+
+def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
+    """``GET /rates``, and ``POST`` with the files of its form, which gives the page with their estimates."""
+    service, router = services.submissions, APIRouter()
+    sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
+    estimates = EstimateSources(service, services.verdicts)
+    files = FileEstimates(service, services.uploads, services.checks)
+
+    def choices_of(request: Request) -> tuple[Mapping[str, Any], list[str]]:
+        splits = estimates.splits()
+        controls = (
+            QueryParam("benchmark", "one", OVERALL, benchmarks),
+            QueryParam("by", "many", sources.default()),
+            QueryParam("split", "one", splits[0] if splits else "", splits),
+            QueryParam("judges", "many", []),
+            QueryParam("labels", "one", N_LABELS, range(FEWEST_LABELS, MOST_LABELS + 1)),
+        )
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
+        return chosen | {"by": chosen["by"] or sources.default()}, unknown
+
+    def values(query: Mapping[str, Any], unknown: Sequence[str]) -> Mapping[str, Any]:
+        evaluators, problems = sources.find(query["by"])
+        choices = sources.choices()
+        known = {row_id for _, row_id in choices}
+        ranked = service.records.board().ranking("success")
+        training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
+        found = FORMATS | estimates.values(query["split"], query["judges"], query["labels"])
+        return found | {
+            "view": view_rates(evaluators, query["benchmark"]) if evaluators else None,
+            "problems": [*problems, *found["problems"]],
+            "query": query,
+            "unknown": unknown,
+            "labels_are_public": service.labels_for_public_figures() is not None,
+            "benchmarks": [(benchmark_title(name), name) for name in benchmarks],
+            "chosen": [row_id for row_id in query["by"] if row_id in known][:MOST_EVALUATORS],
+            "choices": choices,
+            "default": sources.default(),
+            "most": MOST_EVALUATORS,
+            "own": None,
+            "training_axis": training_axis,
+            "training": training,
+        }
+
+    @router.head(PATH, include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
+    def rates_page(request: Request) -> Response:
+        board, (query, unknown) = service.records.board(), choices_of(request)
+        labels = [found and found.version for found in map(services.verdicts.labels, SPLITS)]
+        key = (board.key, services.verdicts.version, *labels, *unknown, "", json.dumps(query))
+        return pages.cached(request, key, TEMPLATE, TITLE, PATH, lambda: values(query, unknown))
+
+    @router.post(PATH, include_in_schema=False, form_limits=ESTIMATE_LIMITS)
+    async def estimate_files(
+        request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
+    ) -> Response:
+        found = await files.make(request, verdicts, labels, draw)
+        own = found.errors or view_estimates(found.judges, found.agents, {}, found.warnings)
+
+        def answer() -> Response:
+            status = 422 if found.errors else 200
+            return pages.answer(TEMPLATE, TITLE, PATH, status, **{**values(*choices_of(request)), "own": own})
+
+        return await run_in_threadpool(answer)
+
+    return router

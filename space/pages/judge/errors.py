@@ -1,0 +1,341 @@
+"""``/errors``: a judge's errors, read and tagged by people; REST to tag them and to get all tags."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from leaderboard.errors import (
+    CATEGORIES,
+    ErrorTag,
+    Kind,
+    TagComparison,
+    WrongVerdict,
+    compare_taggers,
+    count_tags,
+    current_tags,
+    error_queue,
+    tags_to_csv,
+)
+from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.trajectories.index import TrajectoryEntry
+from space.services import Services
+from space.verdicts import LABEL, JudgeColumn
+from space.web.frame import PageFrame
+from space.web.http_errors import (
+    ERROR_RESPONSES,
+    NO_STORE,
+    AccessRefused,
+    RequestBody,
+    recorded,
+    require_open,
+)
+from space.web.query import link_to
+from submissions.intake.accounts import Actor
+from submissions.records.statuses import error_tags
+
+PATH: Final = "/errors"
+KINDS: Final[Mapping[str, Kind]] = {"fp": "false positive", "fn": "false negative"}
+ON_A_PAGE: Final = 10
+MOST_PAIRS: Final = 6
+
+
+@dataclass(frozen=True)
+class TagReader:
+    """Who reads errors and tags: nothing of a trajectory that they have yet to annotate, and others' tags of
+    an error after their own, so that a second tagger is not led by the first. ``account`` of None: anyone."""
+
+    account: str | None
+    blind: BlindItems
+
+    @classmethod
+    def of(cls, request: Request, services: Services) -> "TagReader":
+        try:
+            actor = services.auth.actor_of(request)
+        except AccessRefused:
+            actor = None
+        return cls(actor and actor.name, services.access.blind_items(request))
+
+    def visible(self, tags: Sequence[ErrorTag]) -> list[ErrorTag]:
+        """The tags that this reader may see, in their order."""
+        own = {(tag.judge, tag.trajectory_id) for tag in tags if tag.tagger == self.account}
+        return [
+            tag
+            for tag in tags
+            if not self.blind.hides(tag.trajectory_id)
+            and (self.account is None or (tag.judge, tag.trajectory_id) in own)
+        ]
+
+
+def errors_of(
+    services: Services, column: JudgeColumn, split: str, blind: BlindItems
+) -> tuple[WrongVerdict, ...]:
+    """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
+    labels = services.verdicts.labels(split)
+    if labels is None:
+        return ()
+    others = [other.success for other in services.verdicts.on(split).values() if other.judge != column.judge]
+    every = error_queue(services.submissions.suite, labels, LABEL, column.success, others)
+    return tuple(error for error in every if not blind.hides(error.trajectory_id))
+
+
+def queue_page(
+    services: Services,
+    column: JudgeColumn,
+    split: str,
+    wanted: Mapping[str, str],
+    number: int,
+    tags: Sequence[ErrorTag],
+    reader: TagReader,
+) -> dict[str, Any]:
+    """Return one page of a judge's errors.
+
+    An empty text in ``wanted`` chooses every kind, benchmark or agent. ``counts`` by kind and ``n_tagged``
+    are those of the whole split. A line's ``entry`` is None where the trajectory cannot be shown; its
+    ``n_later`` tags are by others, and shown to the reader after a tag of their own. Of ``bare`` errors only
+    the fact is known that the judge is wrong.
+    """
+    verdicts = services.verdicts
+    every = errors_of(services, column, split, reader.blind)
+    kind = KINDS.get(wanted["kind"])
+    chosen = [
+        error
+        for error in every
+        if kind in (None, error.kind)
+        and wanted["benchmark"] in ("", error.benchmark)
+        and wanted["agent"] in ("", error.agent)
+    ]
+    n_pages = max(1, -(-len(chosen) // ON_A_PAGE))
+    number = min(number, n_pages)
+    of_error: dict[str, list[ErrorTag]] = {}
+    for tag in current_tags(tag for tag in tags if tag.judge == column.judge):
+        of_error.setdefault(tag.trajectory_id, []).append(tag)
+    places = {t.trajectory_id: (place, t) for place, t in enumerate(services.submissions.suite.split(split))}
+    lines, bare = [], []
+    for error in chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
+        place, trajectory = places[error.trajectory_id]
+        entry, reasoning = verdicts.entry(trajectory), verdicts.reasoning(column, trajectory, place)
+        tags_of_it = of_error.get(error.trajectory_id, ())
+        visible = reader.visible(tags_of_it)
+        if not (entry or reasoning or tags_of_it):
+            bare.append(error)
+            continue
+        line = {"error": error, "entry": entry, "reasoning": reasoning, "tags": visible}
+        line["address"] = last_step_address(entry, column) if entry else ""
+        lines.append({**line, "n_later": len(tags_of_it) - len(visible)})
+    return {
+        "counts": {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()},
+        "n_tagged": sum(error.trajectory_id in of_error for error in every),
+        "n_chosen": len(chosen),
+        "lines": lines,
+        "bare": bare,
+        "number": number,
+        "n_pages": n_pages,
+    }
+
+
+def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
+    """The run at its last step, where success is decided, with what the judge wrote opened."""
+    judge = column.dataset_name or column.judge
+    return link_to("/trajectories", id=entry.trajectory_id, step=entry.n_actions + 1, judge=judge)
+
+
+def judge_choices(
+    services: Services, split: str, tags: Sequence[ErrorTag], blind: BlindItems
+) -> list[tuple[JudgeColumn, int, int]]:
+    """Every judge with verdicts on a split, by name: how many errors it has, and how many are tagged."""
+    tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
+    found = []
+    for column in services.verdicts.on(split).values():
+        errors = errors_of(services, column, split, blind)
+        n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
+        found.append((column, len(errors), n_tagged))
+    return sorted(found, key=lambda choice: (choice[0].name.casefold(), choice[0].judge))
+
+
+def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
+    """Pairs of people who tagged the same errors, those with most of them first.
+
+    How far they agree is of all their tags; single ones that differ are those that the reader may see.
+    """
+    taggers = sorted({tag.tagger for tag in tags})[:50]
+    found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(taggers, 2)]
+    most = sorted((pair for pair in found if pair[2].n), key=lambda pair: -pair[2].n)[:MOST_PAIRS]
+    visible = {(tag.judge, tag.trajectory_id) for tag in reader.visible(tags)}
+    comparisons = []
+    for first, second, each in most:
+        pairs = ((own, other) for own, other in each.differing if (own.judge, own.trajectory_id) in visible)
+        comparisons.append((first, second, replace(each, differing=tuple(pairs))))
+    return comparisons
+
+
+def count_tables(
+    tags: Sequence[ErrorTag], names: Mapping[str, str]
+) -> list[tuple[str, list[str], list[tuple[str, list[int]]]]]:
+    """Tables of counts as (heading, categories, rows of (name, counts)): by judge, benchmark, agent."""
+    counts = count_tags(tags)
+    categories = list(counts.overall)
+    groups = (
+        ("Judge", counts.by_judge, names),
+        ("Benchmark", counts.by_benchmark, BENCHMARK_TITLES),
+        ("Agent", counts.by_agent, AGENT_TITLES),
+    )
+    tables = []
+    for heading, group, titles in groups:
+        rows = [
+            (titles.get(name, name), [found.get(category, 0) for category in categories])
+            for name, found in group.items()
+        ]
+        if heading == "Judge":
+            rows.append(("All", [counts.overall[category] for category in categories]))
+        tables.append((heading, categories, rows))
+    return tables if categories else []
+
+
+def category_title(category: str) -> str:
+    """A category for people: the paper's by their titles, own ones by their words."""
+    known = CATEGORIES.get(category)
+    return known.title if known else category.replace("_", " ").capitalize()
+
+
+NOTE_LENGTH = 2_000
+OWN = "own"
+NO_ERROR = "this is not an error: the judge has no verdict there, or it agrees with the experts"
+
+
+class NewTag(RequestBody):
+    """The category of an error."""
+
+    judge: str = Field(max_length=120, description="The judge's row on the board, or its name in the data.")
+    trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
+    category: str = Field(
+        max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "
+        "misunderstood_action, a custom name, or own.",
+    )  # fmt: skip
+    own: str = Field("", max_length=60, description="The custom name, where category is own.")
+    note: str = Field("", max_length=NOTE_LENGTH, description="A note; optional.")
+
+
+def build_errors_router(services: Services) -> APIRouter:
+    """The routes over a service."""
+    router, service, verdicts = APIRouter(), services.submissions, services.verdicts
+
+    @router.post(
+        "/api/errors",
+        summary="Tag an error of a judge with its category",
+        status_code=201,
+        responses=ERROR_RESPONSES,
+    )
+    def tag(
+        request: Request,
+        actor: Annotated[Actor, Depends(services.auth.require_actor)],
+        body: NewTag,
+    ) -> JSONResponse:
+        """For any account, with a daily limit. Your latest tag of an error replaces the one before. Only on
+        dev, and on test where a suite's labels are public."""
+        category = own_name(body.own) if body.category == OWN else body.category
+        trajectory = service.suite.find(body.trajectory_id)
+        blind = services.access.blind_items(request)
+        if trajectory is not None and blind.hides(trajectory.trajectory_id):
+            raise HTTPException(403, IN_YOUR_QUEUE)
+        # Hidden splits are refused by `actions`, before any label is asked for.
+        if trajectory is not None and verdicts.labels(trajectory.split) is not None:
+            column = verdicts.one(body.judge, trajectory.split)
+            errors = errors_of(services, column, trajectory.split, blind) if column else ()
+            if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
+                raise HTTPException(404, NO_ERROR)
+        require_open(service)
+        try:
+            found = services.actions.tag(body.judge, body.trajectory_id, category, body.note, actor)
+        except KeyError:
+            raise HTTPException(404, NO_ERROR) from None
+        fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
+        return recorded(service, 201, **fields)
+
+    @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
+    def as_csv(
+        request: Request,
+        judge: Annotated[str, Query(max_length=120, description="Only this judge; empty for all.")] = "",
+    ) -> Response:
+        """Oldest first, with tags that were replaced later: the last one of a person counts. For an account
+        that is signed in: of errors that it has tagged itself."""
+        reader = TagReader.of(request, services)
+        tags = reader.visible(error_tags(service.engine, service.suite.name))
+        text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
+        named = {"Content-Disposition": 'attachment; filename="errors.csv"'}
+        return Response(text, media_type="text/csv; charset=utf-8", headers={**NO_STORE, **named})
+
+    return router
+
+
+def own_name(name: str) -> str:
+    """A custom category as it is stored: ``Wrong page`` becomes ``wrong_page``."""
+    return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")
+
+
+Kind = Literal["", "fp", "fn"]
+Split = Literal["", "dev", "test"]
+Group = Annotated[str, Query(max_length=120)]
+
+
+def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
+    """The route."""
+    router, service, verdicts = APIRouter(), services.submissions, services.verdicts
+
+    @router.get(PATH, include_in_schema=False)
+    def errors(
+        request: Request,
+        judge: Annotated[str, Query(max_length=120)] = "",
+        split: Split = "",
+        kind: Kind = "",
+        benchmark: Group = "",
+        agent: Group = "",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> Response:
+        has_it = [name for name in verdicts.splits() if verdicts.one(judge, name)] if judge else []
+        splits = has_it or verdicts.splits()
+        chosen = split if split in splits else next(reversed(splits), "")
+        column = verdicts.one(judge, chosen) if has_it else None
+        wanted = {"kind": kind, "benchmark": benchmark, "agent": agent}
+        reader = TagReader.of(request, services)
+        every = error_tags(service.engine, service.suite.name)
+        tags = [tag for tag in every if not judge or tag.judge == judge]
+        names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}
+        return pages.answer(
+            "judge/errors.html",
+            f"Errors of {column.name}" if column else "Errors of judges",
+            PATH,
+            status=404 if judge and column is None else 200,
+            judge=judge,
+            column=column,
+            queue=queue_page(services, column, chosen, wanted, page, tags, reader) if column else None,
+            choices=[] if column else judge_choices(services, chosen, every, reader.blind),
+            split=chosen,
+            splits=splits,
+            wanted=wanted,
+            kinds=list(KINDS.items()),
+            agent_titles=AGENT_TITLES,
+            has_dataset=verdicts.has_dataset,
+            suite=service.suite.name,
+            is_official=service.suite.name == OFFICIAL,
+            address=lambda **changes: link_to(PATH, **{"judge": judge, "split": chosen, **wanted, **changes}),
+            csv_address=link_to("/api/errors.csv", judge=judge),
+            categories=list(CATEGORIES.items()),
+            own=OWN,
+            note_length=NOTE_LENGTH,
+            title_of=category_title,
+            n_tags=len(tags),
+            tables=count_tables(tags, names),
+            pairs=pairs_of(tags, reader),
+            is_blind=bool(reader.blind),
+            is_private=not service.suite.labels_are_public,
+        )
+
+    return router

@@ -1,0 +1,160 @@
+"""Who may annotate, who may read, and what an annotator may not see yet: all routes and pages ask here."""
+
+import hashlib
+import hmac
+import logging
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from fastapi import HTTPException, Request
+
+from arb.core.ids import TrajectoryId
+from space.auth.auth import Auth
+from space.pages.trajectories.index import TrajectoryEntry
+from space.web.http_errors import AccessRefused
+from space.web.query import link_to
+from submissions.intake.accounts import Actor
+from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
+from submissions.labels.annotation_state import AnnotationState
+from submissions.privacy.server_secret import SecretUnavailable
+
+logger = logging.getLogger(__name__)
+PATH: Final = "/annotate"
+NOT_INVITED = "only annotators may do this; maintainers invite them on /discuss"
+NOT_AN_ANNOTATOR = "only annotators and maintainers may do this; maintainers invite annotators on /discuss"
+IN_YOUR_QUEUE: Final = (
+    "You have this trajectory in your annotation queue: verdicts and labels are shown once you have answered."
+)
+SIGN_IN: Final = "Sign in with the account that was invited."
+NOT_INVITED_PAGE: Final = (
+    "Only annotators and maintainers can see this page. Maintainers invite annotators by the name of "
+    "their account."
+)
+NO_ITEM = "there is no such item in your queue"
+
+
+@dataclass(frozen=True)
+class BlindItems:
+    """The trajectories that an account has yet to annotate: no page shows it what anybody said of them.
+
+    Every route that shows a verdict, reward, label, answer or agent of a single trajectory asks this, for
+    maintainers who annotate too. Counts over many trajectories stay as they are. Empty for everybody else.
+    """
+
+    trajectory_ids: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.trajectory_ids)
+
+    def hides(self, trajectory_id: str) -> bool:
+        return trajectory_id in self.trajectory_ids
+
+    def without_tasks(self, entries: Iterable[TrajectoryEntry]) -> tuple[TrajectoryEntry, ...]:
+        """Return the entries of all other tasks: other runs of a task would show whose run is missing."""
+        tasks = {(each.benchmark, each.task) for each in map(TrajectoryId.parse, self.trajectory_ids)}
+        return tuple(entry for entry in entries if (entry.benchmark, entry.task) not in tasks)
+
+    def redacted(self, value: Any) -> Any:
+        """JSON with a word in place of the ids: they name the agent."""
+        if isinstance(value, dict):
+            return {name: self.redacted(each) for name, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.redacted(each) for each in value]
+        return "(in your annotation queue)" if isinstance(value, str) and self.hides(value) else value
+
+
+@dataclass(frozen=True)
+class AnnotatorContext:
+    """Who asks: the actor, as which annotator (None: a maintainer who is none), and all annotations."""
+
+    actor: Actor
+    annotator: str | None
+    state: AnnotationState
+    item_key: bytes = field(repr=False)
+
+    def token(self, trajectory_id: str) -> str:
+        """What names a trajectory in this reader's addresses, in nobody else's, and without the agent."""
+        reader = self.annotator or f"maintainer {self.actor.name}"
+        return hmac.new(self.item_key, f"{reader}\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
+
+    def address_of(self, trajectory_id: str) -> str:
+        """The page on which this reader annotates a trajectory, or looks at it."""
+        return link_to(PATH, item=self.token(trajectory_id))
+
+    def trajectory_of(self, token: str) -> str | None:
+        """The trajectory that a token of this reader names; None for any other text."""
+        if not token.isascii():
+            return None
+        own = [task.trajectory_id for task in self.state.queue(self.annotator)] if self.annotator else []
+        every = self.state.assigned if self.actor.is_maintainer else ()
+        return next((name for name in (*own, *every) if hmac.compare_digest(self.token(name), token)), None)
+
+    def named(self, item: str, trajectory_id: str) -> str:
+        """The trajectory of a request that names it by token, or as before by id; HTTPException 404, 422."""
+        if not (item or trajectory_id):
+            raise HTTPException(422, "item: fill it in, with a token from your queue")
+        if not item:
+            return trajectory_id
+        found = self.trajectory_of(item)
+        if found is None:
+            raise HTTPException(404, NO_ITEM)
+        return found
+
+    def require_story_access(self, trajectory_id: str) -> None:
+        """Raise HTTPException 403 unless the blind story of a trajectory is for this reader."""
+        is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
+        if not (is_mine or self.actor.is_maintainer):
+            raise HTTPException(403, NOT_YOURS)
+
+
+class Access:
+    """FastAPI dependencies over the annotations; they may ask the Hub, so call them in a thread."""
+
+    def __init__(self, annotations: AnnotationService, auth: Auth) -> None:
+        self._annotations, self._auth = annotations, auth
+
+    def blind_items(self, request: Request) -> BlindItems:
+        """What the signed-in account may not see yet; nothing is hidden from a reader whom nobody knows."""
+        try:
+            actor = self._auth.actor_of(request)
+        except AccessRefused:  # a token that is none: as if nobody had signed in
+            actor = None
+        if actor is None:
+            return BlindItems()
+        state = self._annotations.now()
+        annotator = state.annotator_of(actor.name)
+        return BlindItems(state.blind_items(annotator)) if annotator else BlindItems()
+
+    def reader(self, request: Request) -> AnnotatorContext:
+        """An annotator or a maintainer. Raises NotSignedIn, and HTTPException 403 for all others."""
+        actor = self._auth.require_actor(request)
+        reader = self.context_of(actor)
+        if reader.annotator is None and not actor.is_maintainer:
+            raise HTTPException(403, NOT_AN_ANNOTATOR)
+        return reader
+
+    def annotator(self, request: Request) -> AnnotatorContext:
+        """An annotator. Raises NotSignedIn, and HTTPException 403 for all others."""
+        reader = self.context_of(self._auth.require_actor(request))
+        if reader.annotator is None:
+            raise HTTPException(403, NOT_INVITED)
+        return reader
+
+    def maintainer(self, request: Request) -> AnnotatorContext:
+        """A maintainer. Raises NotSignedIn, NotAMaintainer."""
+        return self.context_of(self._auth.require_maintainer(request))
+
+    def context_of(self, actor: Actor) -> AnnotatorContext:
+        state = self._annotations.now()
+        return AnnotatorContext(actor, state.annotator_of(actor.name), state, self._item_key)
+
+    @cached_property
+    def _item_key(self) -> bytes:
+        try:
+            return self._annotations.service.secret.key("annotation-item")
+        except SecretUnavailable as reason:
+            logger.warning("addresses of items to annotate end when this process does: %s", reason)
+            return secrets.token_bytes(32)

@@ -1,0 +1,263 @@
+"""``/annotate``: an annotator's queue, and one trajectory with its questions, as pages and over REST.
+
+Addresses for annotators give nothing that others said: no label, no verdict, no other annotator's answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from pydantic import ConfigDict, Field
+
+from arb.core.ids import TrajectoryId
+from arb.core.suite import Suite
+from leaderboard.labels.annotations import COMMENT_LENGTH
+from space.pages.labels.access import NOT_INVITED_PAGE, PATH, SIGN_IN, AnnotatorContext
+from space.pages.trajectories.dataset import Story, TrajectoriesUnavailable
+from space.pages.trajectories.page import Id, add_story_routes, story_values
+from space.services import Services
+from space.web.frame import PageFrame
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, require_open
+from space.web.query import link_to
+from submissions.labels.annotation_service import NOT_YOURS
+from submissions.labels.annotation_state import (
+    FLAG_LENGTH,
+    AssignedTask,
+    Draft,
+    SavedAnswers,
+    discussion_items,
+)
+
+API: Final = "/api/annotate"
+NOT_IN_DATASET: Final = "The dataset of this Space does not have it."
+NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not exist."
+OWN_FOR_GOOD = "private, max-age=31536000, immutable"
+ANSWERS_PATH = f"{API}/answers"
+MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
+"""JSON may spell a letter of a text in six bytes."""
+
+
+@dataclass(frozen=True, repr=False)
+class Answers(Draft):
+    """An annotation so far; unanswered questions are left out."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
+    trajectory_id: Annotated[
+        str, Field(max_length=300, description="Without an item: the trajectory's own id.")
+    ] = ""
+    seen: Annotated[int, Field(description="The value of `saved` when the answers were loaded.")] = 0
+
+
+def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
+    """Return what the page of a queue shows; no line for a maintainer who is no annotator.
+
+    A line has the task and the parts of its trajectory's id. ``next`` is the address of the
+    first trajectory that is not done, None at the end; ``undo`` that of what was saved last. ``time`` says
+    how long it took and may yet take.
+    """
+    tasks = own_tasks(reader)
+    waiting, undo = next_of(tasks), undo_of(reader)
+    return {
+        "lines": [(task, TrajectoryId.parse(task.trajectory_id)) for task in tasks],
+        "n_done": sum(task.is_done for task in tasks),
+        "n_all": len(tasks),
+        "next": reader.address_of(waiting) if waiting else None,
+        "undo": reader.address_of(undo) if undo else None,
+        "time": describe_time(tasks),
+    }
+
+
+def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
+    return reader.state.queue(reader.annotator) if reader.annotator else ()
+
+
+def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
+    """The trajectory that was saved last and may yet change, besides ``but``; None where there is none."""
+    saved = [
+        (task.saved.sequence, task.trajectory_id)
+        for task in own_tasks(reader)
+        if task.saved and not reader.state.is_closed(task.trajectory_id, reader.annotator or "")
+    ]
+    return max((each for each in saved if each[1] != but), default=(0, None))[1]
+
+
+def describe_time(tasks: Sequence[AssignedTask]) -> str:
+    """Minutes spent, and those that the rest takes at the median of what is done; empty before that."""
+    took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
+    if not took:
+        return ""
+    left = (len(tasks) - len(took)) * median(took)
+    elapsed = f"{_minutes(sum(took))} spent"
+    return f"{elapsed}, about {_minutes(left)} left" if len(took) < len(tasks) else elapsed
+
+
+def _minutes(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+
+
+CONTRADICTIONS: Final = (
+    (("success", "yes"), ("optimality", "1")),
+    (("success", "no"), ("optimality", "4")),
+    (("repetition", "yes"), ("optimality", "4")),
+)
+"""Answers to the released questions that do not fit together: asked back before they are saved as done."""
+
+
+def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
+    """Those whose answers the suite's questions have, unless a question is the suite's own."""
+    known = {(each.name, value) for each in suite.questions if not each.is_own for value in each.values}
+    return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
+
+
+def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
+    """The next trajectory to do behind ``after``, from the beginning again; None where all is done."""
+    ids = [task.trajectory_id for task in tasks]
+    start = ids.index(after) + 1 if after in ids else 0
+    ahead = [*tasks[start:], *tasks[:start]]
+    return next((task.trajectory_id for task in ahead if not task.is_done), None)
+
+
+def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str) -> dict[str, Any]:
+    """Return what the page shows of a blind story at the step that an address asks for.
+
+    ``task`` is the reader's own; None for who only looks on. ``token`` names the trajectory in every address,
+    since its id names the agent.
+    """
+    state, annotator, trajectory_id = reader.state, reader.annotator, story.entry.trajectory_id
+    tasks, undo = own_tasks(reader), undo_of(reader, but=trajectory_id)
+    task = next((task for task in tasks if task.trajectory_id == trajectory_id), None)
+    token = reader.token(trajectory_id)
+    return {
+        **story_values(story, API, step, item=token),
+        "step_address": lambda place: link_to(PATH, item=token, step=place if place > 1 else ""),
+        "suite": suite,
+        "contradictions": contradictions_of(suite),
+        "token": token,
+        "task": task,
+        "saved": task and task.saved,
+        "is_closed": bool(task and annotator and state.is_closed(trajectory_id, annotator)),
+        "n_done": sum(task.is_done for task in tasks),
+        "n_all": len(tasks),
+        "time": describe_time(tasks),
+        "undo": reader.address_of(undo) if undo else None,
+    }
+
+
+def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
+    """The route; a reader whom nobody knows is asked to sign in."""
+    router, access = APIRouter(), services.access
+    suite = services.submissions.suite
+
+    @router.get(PATH, include_in_schema=False)
+    def annotate(
+        request: Request,
+        item: Id = "",
+        id: Id = "",
+        step: Annotated[str, Query(max_length=10)] = "",
+    ) -> Response:
+        """``id``, the trajectory's own, is how addresses were before they were blind."""
+        reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)
+        if isinstance(reader, HTMLResponse):
+            return reader
+        if not (item or id):
+            items = discussion_items(reader.state, reader.annotator, False)
+            n_open = sum(bool(each.open) for each in items)
+            values = {**view_queue(reader), "questions": suite.questions, "reader": reader, "n_open": n_open}
+            return pages.answer("labels/queue.html", "Annotate", PATH, **values)
+        try:
+            trajectory_id = reader.named(item, id)
+            reader.require_story_access(trajectory_id)
+            if not item:
+                address = reader.address_of(trajectory_id)
+                return RedirectResponse(address, 303, {"Cache-Control": "no-store"})
+            story = services.trajectories.blind_story(trajectory_id)
+        except HTTPException as refused:
+            return pages.refusal("You cannot see this page", NOT_ASSIGNED, PATH, refused.status_code)
+        except KeyError:
+            return pages.refusal("This trajectory cannot be shown", NOT_IN_DATASET, PATH, 404)
+        except TrajectoriesUnavailable as problem:
+            return pages.refusal("This trajectory cannot be shown now", f"{problem}.", PATH, 503)
+        title, values = f"Annotate {story.entry.task}", item_values(suite, story, reader, step)
+        return pages.answer("labels/item.html", title, PATH, **values)
+
+    return router
+
+
+def build_annotation_router(services: Services) -> APIRouter:
+    """The routes, for annotators; screenshots and trees also for maintainers."""
+    router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
+    Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
+
+    @router.get(API, summary="Your queue: what is assigned to you, and your progress")
+    def queue(reader: Annotator) -> JSONResponse:
+        """An item has a token instead of its id, which names the agent, until you have finished it."""
+        tasks = reader.state.queue(reader.annotator or "")
+        waiting = next_of(tasks)
+        blind = reader.state.blind_items(reader.annotator or "")
+        found = {
+            "annotator": reader.annotator,
+            "done": sum(task.is_done for task in tasks),
+            "next": reader.token(waiting) if waiting else None,
+            "tasks": [
+                {
+                    "item": reader.token(task.trajectory_id),
+                    "trajectory_id": None if task.trajectory_id in blind else task.trajectory_id,
+                    "begun": task.saved is not None,
+                    "done": task.is_done,
+                }
+                for task in tasks
+            ],
+        }
+        return JSONResponse(found, headers=NO_STORE)
+
+    @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory")
+    def own(reader: Annotator, item: Id = "", trajectory_id: Id = "") -> JSONResponse:
+        task = _task(reader, reader.named(item, trajectory_id))
+        is_closed = reader.state.is_closed(task.trajectory_id, reader.annotator or "")
+        return JSONResponse({**_answers_response(task.saved), "is_closed": is_closed}, headers=NO_STORE)
+
+    @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
+    def save(reader: Annotator, body: Answers) -> JSONResponse:
+        """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
+        saved in between. ``next`` is the item to continue with."""
+        trajectory_id = reader.named(body.item, body.trajectory_id)
+        require_open(annotations.service)
+        saved = annotations.save(trajectory_id, body, body.seen, reader.actor)
+        following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
+        found = {
+            "saved": saved,
+            "lasts": annotations.service.durability.wait(saved, 0.0),
+            "next": reader.token(following) if following else None,
+            "next_address": reader.address_of(following) if following else None,
+        }
+        return JSONResponse(found, headers=NO_STORE)
+
+    def visible_story(
+        reader: Annotated[AnnotatorContext, Depends(access.reader)], item: Id = "", trajectory_id: Id = ""
+    ) -> str:
+        found = reader.named(item, trajectory_id)
+        reader.require_story_access(found)
+        return found
+
+    StoryId = Annotated[str, Depends(visible_story)]
+    add_story_routes(router, API, services.trajectories, StoryId, "a trajectory in your queue", OWN_FOR_GOOD)
+    return router
+
+
+def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
+    for task in reader.state.queue(reader.annotator or ""):
+        if task.trajectory_id == trajectory_id:
+            return task
+    raise HTTPException(403, NOT_YOURS)
+
+
+def _answers_response(saved: SavedAnswers | None) -> dict:
+    draft = saved or Draft()
+    names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
+    found = {name: getattr(draft, name) for name in names}
+    return {"answers": dict(draft.answers), **found, "saved": saved.sequence if saved else 0}

@@ -1,0 +1,250 @@
+"""``/disputes``: disputes of labels with their decisions, as a page and over REST.
+
+If labels are private, a dispute of a test trajectory and a changed label together would disclose the label.
+Readers then see only that something was decided, and the form does not name the label.
+"""
+
+from functools import partial
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field, create_model
+
+from arb.core.suite import Suite
+from arb.core.suites.questions import UNSURE
+from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.trajectories.index import Labels
+from space.services import Services
+from space.web.frame import PageFrame
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
+from space.web.query import link_to
+from submissions.app import SubmissionsApp
+from submissions.intake.accounts import Actor
+from submissions.labels.decisions import Dispute, Outcome, view_dispute
+from submissions.labels.versions import published_versions
+from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
+
+PATH: Final = "/disputes"
+MOST: Final = 200
+"""Disputes in an answer of REST."""
+ON_A_PAGE: Final = 25
+NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
+NO_DISPUTE = "there is no such dispute"
+State = Literal["", "open", "decided"]
+
+
+class NewDispute(RequestBody):
+    """A dispute of one label of one trajectory."""
+
+    trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
+    question: str = Field(description="The question whose answer is disputed.")
+    text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where it can be seen.")
+
+
+class DisputeVerdict(RequestBody):
+    """What a maintainer decides of a dispute."""
+
+    decision: Outcome = Field(
+        description="corrected: the label was wrong; kept: it is right; declined: not examined."
+    )
+    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
+    answer: str = Field("", max_length=40, description="The right answer, where it is corrected.")
+    seen: int | None = Field(
+        None, description="The value of `n_decisions` when the dispute was loaded; 409 where it has grown."
+    )
+
+
+def with_questions(model: type[BaseModel], suite: Suite) -> type[BaseModel]:
+    """A body whose ``question`` is one of the suite's."""
+    names = tuple(question.name for question in suite.questions)
+    field = model.model_fields["question"]
+    return create_model(
+        model.__name__, __base__=model, __doc__=model.__doc__, question=(Literal[names], field)
+    )
+
+
+def visible_disputes(
+    service: SubmissionsApp,
+    actions: ReaderActions,
+    is_maintainer: bool,
+    blind: BlindItems,
+    trajectory_id: str = "",
+    state: str = "",
+) -> list[dict[str, Any]]:
+    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked.
+
+    Without those of trajectories that the reader has yet to annotate.
+    """
+    found = service.suite.find(trajectory_id) if trajectory_id else None
+    wanted = found.trajectory_id if found else trajectory_id
+
+    def is_wanted(dispute: Dispute) -> bool:
+        is_of_state = not state or (dispute.decided is None) == (state == "open")
+        is_visible = is_of_state and not blind.hides(dispute.trajectory_id)
+        return is_visible and (not wanted or dispute.trajectory_id == wanted)
+
+    public = service.suite.labels_are_public
+    return [
+        view_dispute(each, public, is_maintainer) for each in reversed(actions.disputes()) if is_wanted(each)
+    ]
+
+
+def build_disputes_router(services: Services) -> APIRouter:
+    """The routes over a service."""
+    router, service = APIRouter(), services.submissions
+    auth, actions = services.auth, services.actions
+    Known = Annotated[Actor, Depends(auth.require_actor)]
+    Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
+    Body = with_questions(NewDispute, service.suite)
+
+    @router.post(
+        "/api/disputes",
+        summary="Dispute a label of a trajectory",
+        status_code=201,
+        responses=ERROR_RESPONSES,
+    )
+    def dispute(actor: Known, body: Body) -> JSONResponse:
+        """For any account, with a daily limit. Where labels are private, only maintainers can read the text
+        of a dispute about a test trajectory."""
+        require_open(service)
+        try:
+            record = actions.dispute(body.trajectory_id, body.question, body.text, actor)
+        except KeyError:
+            raise HTTPException(404, NO_TRAJECTORY) from None
+        return recorded(service, 201, dispute_id=record.body["dispute_id"])
+
+    @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
+    def disputes(
+        request: Request,
+        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this trajectory.")] = "",
+        state: Annotated[State, Query(description="Empty for all.")] = "",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> JSONResponse:
+        """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
+        label is revealed. Maintainers get everything."""
+        found = visible_disputes(
+            service,
+            actions,
+            auth.is_maintainer(request),
+            services.access.blind_items(request),
+            trajectory_id,
+            state,
+        )
+        disputes = jsonable_encoder(found[(page - 1) * MOST : page * MOST])
+        return JSONResponse({"disputes": disputes, "of": len(found)}, headers=NO_STORE)
+
+    @router.post(
+        "/api/maintain/disputes/{dispute_id}",
+        summary="Decide on a dispute: corrected, kept or declined",
+        responses=ERROR_RESPONSES,
+    )
+    def decide(dispute_id: str, actor: Maintainer, body: DisputeVerdict) -> JSONResponse:
+        """The ``answer`` of a correction waits for the next label version: `POST /api/maintain/labels`
+        publishes it."""
+        require_open(service)
+        try:
+            actions.decide(dispute_id, body.decision, body.reason, actor, body.answer or None, body.seen)
+        except KeyError:
+            raise HTTPException(404, NO_DISPUTE) from None
+        return recorded(service, dispute_id=dispute_id, decision=body.decision)
+
+    return router
+
+
+def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
+    """Return the form for a trajectory, with (value, words) of each question.
+
+    Only on dev the words name the label: labels of a test trajectory are left out, whoever passes them.
+    ``is_public`` says whether everybody will read what is written here.
+    """
+    questions = []
+    for question in suite.questions:
+        words = question.title
+        if labels is not None and split == "dev" and not question.is_own:
+            words = f"{words} (labelled: {_word(getattr(labels, question.name, None))})"
+        questions.append((question.name, words))
+    return {
+        "trajectory_id": trajectory_id,
+        "questions": questions,
+        "is_public": split == "dev" or suite.labels_are_public,
+    }
+
+
+def _word(answer: bool | int | None) -> str:
+    if answer is None:
+        return "unsure"
+    return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
+
+
+def answer_words(suite: Suite, question: str, answer: str) -> str:
+    """An answer to a question, as people read it; as it was recorded where the suite no longer asks it."""
+    asked = suite.question(question)
+    return asked.answer_words(answer) if asked else answer
+
+
+def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
+    """The answers to a question, as (value, words)."""
+    asked = suite.question(question)
+    values = (*asked.values, UNSURE) if asked else ()
+    return [(value, answer_words(suite, question, value)) for value in values]
+
+
+def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
+    """The route."""
+    router, service, actions = APIRouter(), services.submissions, services.actions
+
+    @router.get(PATH, include_in_schema=False)
+    def disputes(
+        request: Request,
+        trajectory_id: Annotated[str, Query(max_length=300)] = "",
+        state: State = "",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> Response:
+        suite, is_maintainer = service.suite, services.auth.is_maintainer(request)
+        public = suite.labels_are_public
+        blind = services.access.blind_items(request)
+        found = visible_disputes(service, actions, is_maintainer, blind, trajectory_id, state)
+        known = suite.find(trajectory_id) if trajectory_id else None
+        split = known.split if known else "test"  # blind: no labels are passed on
+        return pages.answer(
+            "labels/disputes.html",
+            "Disputes of labels",
+            PATH,
+            disputes=found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE],
+            n_found=len(found),
+            number=page,
+            n_pages=-(-len(found) // ON_A_PAGE),
+            address=lambda **changes: link_to(
+                PATH, **{"trajectory_id": trajectory_id, "state": state, **changes}
+            ),
+            trajectory_id=trajectory_id,
+            is_unknown=bool(trajectory_id) and known is None,
+            in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
+            state=state,
+            form=dispute_form(service.suite, known.trajectory_id if known else "", split, None),
+            titles=service.suite.question_titles,
+            answers=partial(answer_choices, service.suite),
+            words_of=partial(answer_words, service.suite),
+            version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},
+            is_maintainer=is_maintainer,
+            is_private=not public,
+            most_a_day=DISPUTES_A_DAY,
+            text_length=TEXT_LENGTH,
+            reason_length=REASON_LENGTH,
+        )
+
+    return router
+
+
+def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
+    """The newest label version that holds the correction of a dispute as it was decided last."""
+    decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
+    versions = published_versions(service.engine, service.suite.name)
+    return {
+        each.dispute_id: version.version
+        for version in versions
+        for each in version.corrections
+        if (each.dispute_id, each.sequence) in decided
+    }
