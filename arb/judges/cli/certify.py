@@ -44,12 +44,9 @@ BATCHES = "batches"
 def certify(
     options: RunOptions,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="For runs and report; certificate-JUDGE if left out."),
+        Path | None, typer.Option(help="For runs and report; certificate-JUDGE if left out.")
     ] = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", help="How often the judge is asked everything.", min=1)
-    ] = 3,
+    repeats: Annotated[int, typer.Option(help="How often the judge is asked everything.", min=1)] = 3,
     only: Annotated[
         list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
     ] = None,

@@ -68,7 +68,7 @@ Variant = Mapping[str, Any]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each variant.")],
+    out: Annotated[Path, typer.Option(help="A folder for the runs, one in it for each variant.")],
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -166,7 +166,7 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each probe.")],
+    out: Annotated[Path, typer.Option(help="A folder for the runs, one in it for each probe.")],
     only: Annotated[
         list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
     ] = None,
@@ -240,7 +240,7 @@ def judge_again(number: int, judge: AnyJudge, views: RunSource, ids: Sequence[st
 
 def threshold(
     run: Annotated[Path, typer.Argument(help="The folder of a run over dev, with scores.")],
-    out: Annotated[Path, typer.Option("--out", help="The file to freeze it in (JSON).")],
+    out: Annotated[Path, typer.Option(help="The file to freeze it in (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,
     at_least: AtLeastOption = None,

@@ -26,11 +26,10 @@ def show(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     trajectory_id: Annotated[str, typer.Argument(help="A trajectory of it.")],
     pictures: Annotated[
-        Path | None,
-        typer.Option("--pictures", help="A folder to write the pictures into, out of the recorded runs."),
+        Path | None, typer.Option(help="A folder to write the pictures into, out of the recorded runs.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="The recorded runs, for --pictures; as in `run`.")
+        Path | None, typer.Option(help="The recorded runs, for --pictures; as in `run`.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -133,20 +132,17 @@ def _write_pictures(
 
 def reparse(
     place: Annotated[Path, typer.Argument(help="A run's folder, or released judgments/.")],
-    out: Annotated[Path, typer.Option("--out", help="The prediction file to write (JSONL).")],
+    out: Annotated[Path, typer.Option(help="The prediction file to write (JSONL).")],
     form: Annotated[
         Literal["tags", "status", "rating"] | None,
-        typer.Option("--form", help="How a judge of your own answers (a run's folder)."),
+        typer.Option(help="How a judge of your own answers (a run's folder)."),
     ] = None,
     cache: Annotated[
-        Path | None,
-        typer.Option("--cache", help="Where the run's replies are kept, for its log-probabilities."),
+        Path | None, typer.Option(help="Where the run's replies are kept, for its log-probabilities.")
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="The judge's folder (released judgments).")
-    ] = None,
+    judge: Annotated[str | None, typer.Option(help="The judge's folder (released judgments).")] = None,
     split: Annotated[
-        Literal["dev", "test"] | None, typer.Option("--split", help="The split (released judgments).")
+        Literal["dev", "test"] | None, typer.Option(help="The split (released judgments).")
     ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
@@ -261,13 +257,11 @@ def _refuse(flags: Mapping[str, object], what: str) -> None:
 
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write judgments/ into.")],
+    out: Annotated[Path, typer.Option(help="The folder to write judgments/ into.")],
     released_layout: Annotated[
         bool, typer.Option("--released-layout", help="As the paper's judgments were released.")
     ] = False,
-    judge_folder: Annotated[
-        str | None, typer.Option("--judge-folder", help="Another name for the judge's folder.")
-    ] = None,
+    judge_folder: Annotated[str | None, typer.Option(help="Another name for the judge's folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's judgments in another form.

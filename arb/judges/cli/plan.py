@@ -25,20 +25,15 @@ MAX_PROBLEMS = 5
 def plan(
     options: RunOptions,
     tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="Count with it: a folder, tokenizer.json, or a model.")
+        str | None, typer.Option(help="Count with it: a folder, tokenizer.json, or a model.")
     ] = None,
     seconds_per_call: Annotated[
-        float | None,
-        typer.Option("--seconds-per-call", help="How long a call takes, where you know it.", min=0.0),
+        float | None, typer.Option(help="How long a call takes, where you know it.", min=0.0)
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="At the price of the Batch API.")] = False,
     pilot: Annotated[
         int | None,
-        typer.Option(
-            "--pilot",
-            help="Judge so many trajectories first, for real, and learn from them.",
-            min=1,
-        ),
+        typer.Option(help="Judge so many trajectories first, for real, and learn from them.", min=1),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

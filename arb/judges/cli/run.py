@@ -41,18 +41,16 @@ A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpo
 @with_run_options()
 def run(
     options: RunOptions,
-    out: Annotated[Path, typer.Option("--out", help="The run's folder; made, or gone on with.")],
+    out: Annotated[Path, typer.Option(help="The run's folder; made, or gone on with.")],
     retry: RetryOption = None,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option("--engine", help="This machine, or a Ray cluster.")
+        Literal["local", "ray"], typer.Option(help="This machine, or a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None,
-        typer.Option("--ray-address", help="A running cluster (or RAY_ADDRESS); else one is started here."),
+        str | None, typer.Option(help="A running cluster (or RAY_ADDRESS); else one is started here.")
     ] = None,
     ray_workers: Annotated[
-        int | None,
-        typer.Option("--ray-workers", help="Worker processes; one per core, at most 8, if left out.", min=1),
+        int | None, typer.Option(help="Worker processes; one per core, at most 8, if left out.", min=1)
     ] = None,
     batch: BatchOption = False,
     as_json: JsonOption = False,
