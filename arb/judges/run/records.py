@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from arb.judges.contract import open_session
 from arb.judges.engine.cache import call_key
 from arb.judges.engine.prompt_store import prompt_of
 from arb.judges.registry import full_name, is_same_model
-from arb.judges.types import Call, Judge, ModelSettings, Reply, is_reward_judge
+from arb.judges.run.scheduler import drive_offline
+from arb.judges.types import AnyJudge, Call, ModelSettings, Reply, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.engine.prompt_store import PromptReader
     from arb.judges.run.scheduler import Judgment, RunSource
-    from arb.judges.types import AnyJudge
 
 JudgmentRecord = Mapping[str, Any]
 
@@ -110,6 +109,10 @@ OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
 """Opens what was sent in the calls of a run; reading its index takes a while, so only if a key differs."""
 
 
+class _PromptChangedError(Exception):
+    """Raised for a call whose texts are not the recorded ones."""
+
+
 def prompts_changed(
     records: Sequence[JudgmentRecord],
     judge: AnyJudge,
@@ -122,55 +125,37 @@ def prompts_changed(
     The judge is driven with the replies of each record, and the keys of its calls are compared with those in
     the record. So the wording is covered in whatever file it is, and no run is read but those of the records.
     """
-    return not is_reward_judge(judge) and any(
-        _differs(record, judge, models, views, open_prompts) for record in records if record["calls"]
-    )
-
-
-def _differs(
-    record: JudgmentRecord,
-    judge: Judge,
-    models: Mapping[str, ModelSettings],
-    views: RunSource,
-    open_prompts: OpenPrompts,
-) -> bool:
-    recorded = {
-        (call["stage"], call["role"], call["purpose"], call["sample"], number): call
-        for number, call in _numbered(record["calls"])
-    }
-    try:
-        session = open_session(judge, views.view(record["trajectory_id"], judge.wants))
-        calls: Sequence[Call] = next(session)
-    except Exception:  # whatever a judge or its data does now, the run itself will report it
+    if is_reward_judge(judge):
         return False
-    stage = 0
-    try:
-        while True:
-            replies = []
-            for number, call in enumerate(calls):
-                there = recorded.get((stage, call.role, call.purpose, call.sample, number))
-                if there is None or call.role not in models:
-                    return False  # other calls follow from replies that the record does not have whole
-                model = models[call.role]
-                limit = call.max_output_tokens or model.max_output_tokens
-                is_same = call_key(model, call.messages, limit, call.sample) == there["key"]
-                if not is_same and _texts_differ(call, there, open_prompts):
-                    return True
-                replies.append(_reply_of(there["reply"]))
-            calls = session.send(replies)
-            stage += 1
-    except Exception:  # StopIteration, or what the judge raises
-        return False
-    finally:
-        session.close()
+    for record in records:
+        try:
+            view = views.view(record["trajectory_id"], judge.wants)
+            drive_offline(judge, view, _compared_with(record["calls"], models, open_prompts))
+        except _PromptChangedError:
+            return True
+        except Exception:  # whatever a judge or its data does now, the run itself will report it
+            continue
+    return False
 
 
-def _numbered(calls: Iterable[JudgmentRecord]) -> Iterable[tuple[int, JudgmentRecord]]:
-    """The calls of a record, each with its place in its stage."""
-    places: Counter[int] = Counter()
-    for call in calls:
-        yield places[call["stage"]], call
-        places[call["stage"]] += 1
+def _compared_with(
+    calls: Sequence[JudgmentRecord], models: Mapping[str, ModelSettings], open_prompts: OpenPrompts
+) -> Callable[[Call], Reply | None]:
+    """Return what replies to a judge as recorded, and raises _PromptChangedError for a call that differs."""
+    recorded = iter(calls)
+
+    def reply_to(call: Call) -> Reply | None:
+        there = next(recorded, None)
+        if there is None or any(getattr(call, name) != there[name] for name in ("role", "purpose", "sample")):
+            return None  # other calls follow from replies that the record does not have whole
+        model = models[call.role]
+        limit = call.max_output_tokens or model.max_output_tokens
+        is_same = call_key(model, call.messages, limit, call.sample) == there["key"]
+        if not is_same and _texts_differ(call, there, open_prompts):
+            raise _PromptChangedError
+        return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in there["reply"].items()})
+
+    return reply_to
 
 
 def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
@@ -189,7 +174,3 @@ def _texts(prompt: Any) -> list[Any]:
         else (role, content)
         for role, content in prompt
     ]
-
-
-def _reply_of(stored: JudgmentRecord) -> Reply:
-    return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()})

@@ -93,17 +93,16 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
-    """As `drive`, with replies that are there already; None when one is not.
-
-    ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing.
-    """
+    """Do what `drive` does with replies that are there already; return None when one is not."""
     session = open_session(judge, view)
     try:
         calls = next(session)
         while True:
-            replies = [reply_to(call) for call in calls]
-            if any(reply is None for reply in replies):
-                return None
+            replies = []
+            for call in calls:
+                if (reply := reply_to(call)) is None:
+                    return None
+                replies.append(reply)
             calls = session.send(replies)
     except StopIteration as end:
         return end.value
