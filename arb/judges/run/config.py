@@ -69,6 +69,19 @@ SAMPLING_TEMPERATURE: Final = 0.7
 """At temperature 0 several samples would be one and the same answer."""
 
 
+_RECORDED: Final = ("prompts", "compat", "cascade", "cascade_band", "cascade_trusts_yes", "samples")
+"""Options that verdicts depend on, in the order of run.json."""
+
+_SELECTION: Final = ("benchmark", "agent", "shard", "limit")
+"""Options that choose trajectories, in the order of run.json."""
+
+_SETTINGS: Final = (
+    *("source", "skip_incomplete", "answers", "refresh", "max_in_flight", "requests_per_minute"),
+    *("tokens_per_minute", "rate_limit_timeout", "timeout", "max_usd"),
+)
+"""Options that a configuration has under the same names."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """Everything a run depends on.
@@ -80,19 +93,15 @@ class RunConfig:
         split: Their split.
         ids: The chosen trajectories, in the order of the suite.
         selection: The options that chose them, as run.json has them.
-        source: The folder of the recorded runs, if one was named.
-        skip_incomplete: Whether to leave out runs that lack what the judge looks at.
         images: How pictures are sent.
         recorded: The options that verdicts depend on, as run.json has them.
         prices: The prices of the models.
         cache: The folder of the reply cache; None if no model is asked.
-        answers: Where a cluster keeps its answers, if not in the cache.
-        fresh_since: Replies that were stored before are asked again (`CallCache`).
-        is_refresh: Whether ``--refresh`` sets that time.
+        not_before: Replies that were stored before are asked again (`CallCache`).
         judge_options: The options from which another process builds the judge, which cannot be pickled if it
             comes from a file.
 
-    The other attributes are limits, as the options of the same name say.
+    The other attributes are the options of the same names.
     """
 
     judge: AnyJudge
@@ -105,17 +114,17 @@ class RunConfig:
     prices: PriceTable
     judge_options: RunOptions | None = None
     selection: Mapping[str, Any] = field(default_factory=dict)
+    cache: Path | None = None
+    not_before: float | None = None
     source: Path | None = None
     skip_incomplete: bool = False
-    cache: Path | None = None
     answers: str | None = None
-    not_before: float | None = None
-    is_refresh: bool = False
+    refresh: bool = False
     max_in_flight: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-    rate_limit_timeout_s: float | None = None
-    timeout_s: float | None = None
+    rate_limit_timeout: float | None = None
+    timeout: float | None = None
     max_usd: float | None = None
 
     @cached_property
@@ -173,23 +182,14 @@ def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
         suite=suite,
         split=options.split,
         ids=ids,
-        selection=_selection_options(options),
-        source=options.source,
-        skip_incomplete=options.skip_incomplete,
         images=image_options(options, judge),
         recorded=recorded,
         prices=prices,
         judge_options=options,
+        selection=_as_typed(options, _SELECTION) | {"from_a_file": options.ids is not None},
         cache=cache_folder(options.cache) if models else None,
-        answers=options.answers,
         not_before=_oldest_reply(options),
-        is_refresh=options.refresh,
-        max_in_flight=options.max_in_flight,
-        requests_per_minute=options.requests_per_minute,
-        tokens_per_minute=options.tokens_per_minute,
-        rate_limit_timeout_s=options.rate_limit_timeout,
-        timeout_s=options.timeout,
-        max_usd=options.max_usd,
+        **_as_typed(options, _SETTINGS),
     )
     if models and options.threshold is not None:
         check_score_settings(options.threshold, config.configuration(None))
@@ -200,25 +200,14 @@ def _recorded_options(options: RunOptions) -> dict[str, Any]:
     own_file = digest_of_files((options.judge or options.cascade or "").split(","))
     return {
         **({"judge_file_sha256": own_file} if own_file else {}),
-        "prompts": options.prompts,
-        "compat": options.compat,
-        "cascade": options.cascade,
-        "cascade_band": options.cascade_band,
-        "cascade_trusts_yes": options.cascade_trusts_yes,
-        "samples": options.samples,
+        **_as_typed(options, _RECORDED),
         "vote": options.vote if options.samples > 1 else None,
         "threshold": _threshold(options),
     }
 
 
-def _selection_options(options: RunOptions) -> dict[str, Any]:
-    return {
-        "benchmark": options.benchmark,
-        "agent": options.agent,
-        "shard": options.shard,
-        "limit": options.limit,
-        "from_a_file": options.ids is not None,
-    }
+def _as_typed(options: RunOptions, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in names}
 
 
 def _oldest_reply(options: RunOptions) -> float | None:
@@ -458,7 +447,8 @@ def build_judge(options: RunOptions) -> AnyJudge:
             f"--structured-output: {judge.name} has no fixed form; it is for the simplified judges alone"
         )
     if is_reward_judge(judge):
-        _refuse_for_reward_judge(options)
+        if options.samples > 1 or options.threshold is not None:
+            raise OptionsError(f"--samples and --threshold: {options.judge} asks no model; leave them out")
         return judge
     if options.samples > 1:
         from arb.judges.ensembles.voting import SampledJudge
@@ -567,12 +557,6 @@ def _cascade(options: RunOptions) -> Judge:
     except ValueError as problem:
         raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
     return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
-
-
-def _refuse_for_reward_judge(options: RunOptions) -> None:
-    flags = {"--samples": options.samples > 1, "--threshold": options.threshold is not None}
-    if chosen := [flag for flag, is_chosen in flags.items() if is_chosen]:
-        raise OptionsError(f"{' and '.join(chosen)}: {options.judge} asks no model; leave them out")
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:

@@ -32,7 +32,7 @@ from arb.core.vocabulary import PREDICTION_COLUMNS
 from arb.judges.engine.cache import complete_lines, truncate_partial_line
 from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
 from arb.judges.engine.storage import StorageError, storing, write_at
-from arb.judges.run.progress import LeadingErrors, Progress, was_generated
+from arb.judges.run.progress import Progress, was_generated
 from arb.judges.run.records import CallSums, prompts_changed
 from arb.judges.run.scheduler import Exchange, Judgment, RunSource
 from arb.judges.types import Answer, AnyJudge, Image, Message, ModelSettings, Reply
@@ -173,12 +173,12 @@ SENT_PROMPTS: Final = "sent_prompts"
 class RunFolder:
     """A run's folder, held by this process until `close`.
 
-    Made when it is not there. Without ``is_indexed`` nothing is known of its lines. Raises RunFolderError if
-    another process has the folder, or it holds something else, and OtherConfigurationError, which names every
-    difference, when it holds a run of another configuration.
+    Made when it is not there. Raises RunFolderError if another process has the folder, or it holds something
+    else, and OtherConfigurationError, which names every difference, when it holds a run of another
+    configuration.
     """
 
-    def __init__(self, folder: Path, configuration: Facts, is_indexed: bool = True):
+    def __init__(self, folder: Path, configuration: Facts):
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -197,10 +197,9 @@ class RunFolder:
         self._places: dict[str, tuple[int, int]] = {}
         self.states: dict[str, str] = {}
         """The state of every trajectory judged so far, by id."""
-        if is_indexed:
-            with (folder / JUDGMENTS).open("rb") as file:
-                for start, line in complete_lines(file, 0):
-                    self._note(json.loads(line), start, len(line))
+        with (folder / JUDGMENTS).open("rb") as file:
+            for start, line in complete_lines(file, 0):
+                self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Add judged trajectories; when this returns they are on the disk. The last line of an id counts.
@@ -390,6 +389,9 @@ def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
         yield prompts
 
 
+MAX_LEADING_ERRORS: Final = 20
+"""A run stops when its first results, this many, are all in the state ``error``."""
+
 _Result = tuple[JudgmentRecord, list[Prompt]]
 """A line of judgments.jsonl, and what was sent in each of its calls."""
 
@@ -414,7 +416,7 @@ class ResultWriter:
         self._folder, self._name_of, self._sync, self._progress = folder, name_of, sync, progress
         self._on_failure = on_failure
         self._waiting: asyncio.Queue[_Result | None] = asyncio.Queue()
-        self._first_errors: LeadingErrors[_Result] = LeadingErrors()
+        self._first_errors: list[_Result] | None = []
         self._noted_usd: float | None = 0.0
         self._noted_at = 0.0
         self.written = 0
@@ -424,21 +426,30 @@ class ResultWriter:
         if self._task.done():
             self._task.result()
         record = judgment_record(judged, self._name_of(judged))
-        for result in self._first_errors.take((record, sent_prompts(judged)), record["state"]):
+        result = (record, sent_prompts(judged))
+        if self._first_errors is None:
             self._waiting.put_nowait(result)
+            return
+        self._first_errors.append(result)
+        if record["state"] != "error":
+            self.write_errors()
 
     @property
     def all_failed(self) -> bool:
-        return self._first_errors.all_failed
+        """Whether so many results came, all of them errors, that the run should stop."""
+        return self._first_errors is not None and len(self._first_errors) >= MAX_LEADING_ERRORS
 
     def write_errors(self) -> None:
-        for result in self._first_errors.release():
+        """Write the errors so far after all; from now on nothing is held back."""
+        for result in self._first_errors or ():
             self._waiting.put_nowait(result)
+        self._first_errors = None
 
     def discard_errors(self) -> str:
-        """Forget the errors, and say what the first one was."""
-        first = self._first_errors.discard()
-        return "no reply" if first is None else error_of(first[0])
+        """Forget the errors, and return what the first one was."""
+        first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
+        self._first_errors = []
+        return first
 
     async def __aenter__(self) -> ResultWriter:
         self._task = asyncio.create_task(self._write())

@@ -255,7 +255,7 @@ def plan_run(
 
     Raises OptionsError, SourceError, SuiteError.
     """
-    if pilot and config.is_refresh:
+    if pilot and config.refresh:
         raise OptionsError(
             "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
         )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from arb.core.console import printable
 from arb.judges.run.records import CallWarnings
@@ -222,10 +222,10 @@ class Progress:
         """A message that stays; it may quote what an endpoint sent, so it is made fit for a terminal."""
         self._console.print("\n".join(map(printable, message.splitlines())))
 
-    def draw(self, at_once: bool = False) -> None:
+    def draw(self) -> None:
         """Show how it goes, unless that was just done."""
         every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
-        if not at_once and self._now() - self._drawn < every:
+        if self._now() - self._drawn < every:
             return
         self._drawn = self._now()
         if self._live is not None:
@@ -274,42 +274,6 @@ def _stderr() -> Console:
 
     # Models' and strangers' words are printed as they are, never read as markup.
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-
-MAX_LEADING_ERRORS: Final = 20
-"""A run stops when its first results, this many, are all in the state ``error``."""
-
-Result = TypeVar("Result")
-
-
-class LeadingErrors(Generic[Result]):
-    """Holds results back while all of them are errors: they are judged again once the cause is fixed."""
-
-    def __init__(self) -> None:
-        self._held: list[Result] | None = []
-
-    def take(self, result: Result, state: str) -> list[Result]:
-        """What may be written now that this result came: nothing, all that was held back, or itself."""
-        if self._held is None:
-            return [result]
-        self._held.append(result)
-        return [] if state == "error" else self.release()
-
-    @property
-    def all_failed(self) -> bool:
-        """Whether so many ended in errors, and nothing else, that the run should stop."""
-        return self._held is not None and len(self._held) >= MAX_LEADING_ERRORS
-
-    def release(self) -> list[Result]:
-        """The errors so far, to be written after all; from now on nothing is held back."""
-        held, self._held = self._held or [], None
-        return held
-
-    def discard(self) -> Result | None:
-        """Forget the errors; the first one, if there is any."""
-        first = self._held[0] if self._held else None
-        self._held = []
-        return first
 
 
 def leading_errors_message(error: str) -> str:

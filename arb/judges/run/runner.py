@@ -50,7 +50,7 @@ from arb.judges.run.scheduler import (
     judge_trajectories,
     judge_trajectory,
 )
-from arb.judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants, is_reward_judge
+from arb.judges.types import AnyJudge, Call, OptionsError, Reply, View, Wants, is_reward_judge
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
         config.max_in_flight,
         config.requests_per_minute,
         config.tokens_per_minute,
-        config.rate_limit_timeout_s,
+        config.rate_limit_timeout,
     )
-    timeout_s = config.timeout_s or TIMEOUT_S
+    timeout_s = config.timeout or TIMEOUT_S
     async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
         with ExitStack() as stack:
             cache = None
@@ -202,22 +202,6 @@ class Outcome:
     judge: str = ""
     skipped: int = 0
     paid: Bill = Bill()
-
-    @classmethod
-    def of(
-        cls,
-        job: Job,
-        ended: RunEnd,
-        judged: int,
-        sums: dict[str, Any],
-        problem: str | None,
-        name: str,
-        spend: Spend,
-    ) -> Outcome:
-        """Return the outcome of a job that was ended, with the totals ``sums``."""
-        paid = Bill(*spend.facts.values(), spend.session_usd, spend.calls)
-        chosen = len(job.config.ids)
-        return cls(ended, judged, chosen, job.absent, sums, problem, name, job.skipped, paid)
 
 
 class NoRecordings:
@@ -263,22 +247,24 @@ def run_judge(
             finally:
                 folder.finalize([each.trajectory_id for each in config.suite.split(config.split)])
                 session["ended"] = ended.how
-                name = note_totals(folder, totals(folder.records()), config.judge, config.models)
-        sums = folder.run["totals"]
+                sums = totals(folder.records())
+                name = full_name(config.judge, config.models, sums["served_models"])
+                folder.update_run({"totals": sums, "judge": judge_facts(config.judge, name)})
         progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
         judged = sum(each in folder.states for each in config.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
-        return Outcome.of(job, ended, judged, sums, problem, name, spend)
-
-
-def note_totals(
-    folder: RunFolder, sums: dict[str, Any], judge: AnyJudge, models: Mapping[str, ModelSettings]
-) -> str:
-    """Write totals into run.json, and the judge's name by the models that answered; return the name."""
-    name = full_name(judge, models, sums["served_models"])
-    folder.update_run({"totals": sums, "judge": judge_facts(judge, name)})
-    return name
+        return Outcome(
+            ended,
+            judged,
+            chosen=len(config.ids),
+            absent=job.absent,
+            totals=sums,
+            problem=problem,
+            judge=name,
+            skipped=job.skipped,
+            paid=Bill(*spend.facts.values(), spend.session_usd, spend.calls),
+        )
 
 
 def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> RunConfig:
@@ -287,7 +273,7 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
     ``--refresh`` holds from the first session of the folder that has it, so that a run which is continued
     does not pay again for what it asked itself. Raises OptionsError if nothing is left to ask.
     """
-    if not config.is_refresh:
+    if not config.refresh:
         return config
     since = folder.run.get("refresh_since")
     if since is None and is_done:
