@@ -70,6 +70,11 @@ class RolePlan:
     cached_input_tokens: float = 0.0
     output_tokens: int = 0
 
+    @property
+    def cached_share(self) -> float:
+        """The share of the input that the provider will have in its own cache."""
+        return self.cached_input_tokens / max(1, self.input_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Pilot:

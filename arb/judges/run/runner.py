@@ -203,6 +203,17 @@ class Outcome:
     skipped: int = 0
     paid: Bill = Bill()
 
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether any trajectory has a verdict; true if nothing was judged yet."""
+        states = self.totals["states"]
+        return not states or "ok" in states
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a trajectory ended in an error, or none has a verdict."""
+        return "error" in self.totals["states"] or not self.has_verdicts
+
 
 class NoRecordings:
     """Views for a judge that looks at nothing, where there are no recorded runs."""
