@@ -281,6 +281,11 @@ def models_of(judge: AnyJudge) -> Mapping[str, str]:
     return {} if is_reward_judge(judge) else judge.models
 
 
+def wants_of(judge: AnyJudge) -> Wants:
+    """Return the heavy parts of a trajectory that a judge needs; a reward judge needs none."""
+    return Wants() if is_reward_judge(judge) else judge.wants
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """How a role's model is asked. ``extra`` goes into the request as it is and belongs to its identity.

@@ -27,7 +27,7 @@ from arb.judges.prompting import (
     with_bounded_texts,
 )
 from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, is_reward_judge, models_of
+from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, models_of, wants_of
 from arb.judges.wrappers import JudgeWrapper
 from dataset_script.sources import open_source
 from dataset_script.sources.base import SourceFile, UnusableFileError
@@ -40,14 +40,6 @@ _MOST_NAMES: Final = 5
 
 VIEW_VERSION: Final = 1
 """Raised whenever the same recording gives another `View`: a run under another one is another run."""
-
-_FIRST_TEXTS: Final = (
-    "The user's goal:\nA goal.",
-    "Step 1\nURL: http://site/\nAction: click('1')\nReasoning: A reason.\n\n"
-    "Step 2\nURL: (not recorded)\nAction: (not recorded)\n\n"
-    "Step 3 (the end: no further action)\nURL: http://site/end",
-)
-"""How version 1 wrote the example down."""
 
 _EXAMPLE: Final = View(
     "A goal.",
@@ -90,11 +82,6 @@ def view_hash(wants: Wants) -> str:
     return prompts_hash(f"{VIEW_VERSION} {wants}", *texts, steps_text(_EXAMPLE.steps))
 
 
-def first_view_hash(wants: Wants) -> str:
-    """`view_hash` of version 1: of runs that have none, since it was not recorded then."""
-    return prompts_hash(f"1 {wants}", *_FIRST_TEXTS)
-
-
 def _hash_of_texts() -> str:
     view = with_bounded_texts(_TEXT_EXAMPLE)
     return prompts_hash(steps_text(view.steps, view.answer), observation_apart(view)[1] or "")
@@ -109,7 +96,7 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())
         return tuple(dict.fromkeys(name for names in missing for name in names))
-    wants = _TEXT_ONLY if is_reward_judge(judge) else judge.wants
+    wants = wants_of(judge)
     found = []
     does_without = observed.texts or not observed.is_web
     takes_text = traits_of(judge).takes_text_for_screenshots

@@ -48,7 +48,16 @@ from arb.judges.registry import (
 )
 from arb.judges.run.folder import diff_configurations
 from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants, is_reward_judge, models_of
+from arb.judges.types import (
+    AnyJudge,
+    Judge,
+    ModelSettings,
+    OptionsError,
+    Wants,
+    is_reward_judge,
+    models_of,
+    wants_of,
+)
 
 if TYPE_CHECKING:
     from arb.core.settings import Settings
@@ -228,7 +237,7 @@ def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
     """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
     whether it asks, and what it was shown.
     """
-    wants = Wants() if is_reward_judge(judge) else judge.wants
+    wants = wants_of(judge)
     return {
         "name": name,
         "released_folder": released_folder(name),
