@@ -17,13 +17,12 @@ from arb.judges.cli.experiments import (
     AtLeastOption,
     MaximiseOption,
     choose_from_run,
-    judge_again,
-    judge_under,
     labels_or_problem,
+    variants_of,
 )
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
-from arb.judges.types import OptionsError, models_of
+from arb.judges.types import OptionsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +69,7 @@ def certify(
     """
     from arb.judges.ensembles.certificate import UNCHANGED, make_certificate
     from arb.judges.ensembles.certificate_text import to_html, to_markdown
+    from arb.judges.ensembles.probes import probes_named
     from arb.judges.ensembles.threshold import read_aim
     from arb.judges.registry import full_name
     from arb.judges.run.config import build_config
@@ -81,7 +81,7 @@ def certify(
     labels = labels_or_problem(options)[0] if options.split == "dev" else None
     config = build_config(options)
     judge, models = config.judge, config.models
-    wraps = _wraps(judge, repeats, only, without_probes)
+    wraps = variants_of(judge, [] if without_probes else probes_named(only), repeats)
     if dry_run:
         _print_plan(config, wraps, is_batch=batch, as_json=as_json)
         return
@@ -109,21 +109,6 @@ def certify(
         chosen = typed(options, split="test", limit=None, ids=None, out=f"runs/{name}-test", **frozen)
         next_step("run it on test", "arb", "judges", "run", *chosen)
     raise typer.Exit(int(has_errors))
-
-
-def _wraps(
-    judge: AnyJudge, repeats: int, only: Sequence[str] | None, without_probes: bool
-) -> dict[str, Wrap | None]:
-    """The runs by name, with what changes the judge in each; the judge as it is first."""
-    from arb.judges.ensembles.certificate import UNCHANGED, repeat_name
-    from arb.judges.ensembles.probes import probes_named
-
-    chosen = [] if without_probes else probes_named(only)
-    wraps: dict[str, Wrap | None] = {UNCHANGED: None}
-    if not models_of(judge):
-        return wraps  # it asks no model: nothing flips, and it says the same again
-    wraps |= {each.name: partial(judge_under, each) for each in chosen}
-    return wraps | {repeat_name(number): partial(judge_again, number) for number in range(2, repeats + 1)}
 
 
 def _print_plan(

@@ -32,12 +32,14 @@ from arb.core.console import interval, percent, text_table
 from arb.core.vocabulary import LABEL_TITLES
 from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
-from arb.judges.types import AnyJudge, OptionsError, models_of
+from arb.judges.cli.text import render
+from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
     from arb.core.suite import Suite
     from arb.judges.ensembles.probes import Probe
     from arb.judges.ensembles.threshold import Objective, Threshold
+    from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
     from leaderboard.labels.labels import LabelSet
 
@@ -184,11 +186,11 @@ def probe(
     from arb.judges.run.config import build_config
     from arb.judges.run.folder import read_judgments, read_run
 
-    chosen = probes_named(only)
+    chosen, again = probes_named(only), repeat_name(2)
     config = build_config(options)
-    runs = {UNCHANGED: (config, partial(judge_under, None))}
-    runs |= {each.name: (config, partial(judge_under, each)) for each in chosen}
-    runs |= {(again := repeat_name(2)): (config, partial(judge_again, 2))}
+    if not config.models:
+        raise OptionsError(f"{config.judge.name} asks no model, so there is nothing to probe")
+    runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={UNCHANGED})
     name = read_run(out / UNCHANGED)["judge"]["name"]
     reports = [
@@ -216,26 +218,31 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
     return as_json
 
 
-def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
-    """The judge, shown runs with the probe's change; as it is without a probe."""
+def variants_of(judge: AnyJudge, probes: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
+    """Return the runs of an experiment by name, with what changes the judge in each.
+
+    The judge as it is comes first, then under each probe, then asked everything again. A judge that asks no
+    model has only the first run: nothing flips, and it says the same again.
+    """
+    from arb.judges.ensembles.certificate import UNCHANGED, RepeatedJudge, repeat_name
+
+    wraps: dict[str, Wrap | None] = {UNCHANGED: None}
+    if models_of(judge):
+        wraps |= {each.name: partial(_judge_under, each) for each in probes}
+        for number in range(2, repeats + 1):
+            wraps[repeat_name(number)] = lambda judge, *_, number=number: RepeatedJudge(judge, number)
+    return wraps
+
+
+def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """Return the judge, shown runs with the probe's change."""
     from arb.judges.ensembles.probes import Goal, ProbedJudge
 
-    if not models_of(judge):
-        raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
-    if probe is None:
-        return judge
     goals = []
     if probe.expected == "fails":
         seen = (views.view(each, judge.wants) for each in ids)
         goals = list({view.goal: Goal(view.goal, view.goal_images) for view in seen}.values())
     return ProbedJudge(judge, probe, tuple(goals))
-
-
-def judge_again(number: int, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
-    """Return the judge that asks everything again; ``number`` is 2 for the second time."""
-    from arb.judges.ensembles.certificate import RepeatedJudge
-
-    return RepeatedJudge(judge, number)
 
 
 def threshold(
@@ -348,23 +355,7 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
 
 
 def summary(found: Threshold, out: Path) -> list[str]:
-    """The lines printed at the end."""
+    """Return the lines printed at the end."""
     from leaderboard.calibration import FEWEST_SCORES
 
-    lines = [
-        f"{found.judge}: success from a score of {found.value:.4g} ({found.figure}; labels "
-        f"{found.label_version} of {found.suite} dev)",
-        f"on the runs it was chosen on: {_figures(found.chosen_on)}",
-    ]
-    lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
-    lines.append(f"the judge's own verdicts: {_figures(found.plain)}")
-    if found.chosen_on["n"] < FEWEST_SCORES:
-        lines.append(f"it rests on {found.chosen_on['n']} runs only: treat it as a trial")
-    return [*lines, f"wrote {out}"]
-
-
-def _figures(cell: Any) -> str:
-    return ", ".join(
-        f"{title} {percent(cell[name])} ({interval(cell[f'{name}_ci']) or 'no interval'})"
-        for name, title in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
-    )
+    return render("threshold.txt.j2", found=found, out=out, fewest=FEWEST_SCORES)

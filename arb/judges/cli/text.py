@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arb.core.cli import as_called
-from arb.core.console import printable
+from arb.core.console import interval, percent, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,8 +39,10 @@ def _environment() -> "Environment":
     environment.filters |= {
         "dollars": dollars,
         "dollars_paid": lambda usd: "an unknown sum" if usd is None else f"${usd:.4f}",
+        "interval": interval,
         "mean": lambda total, number: "unknown" if total is None else f"{total / number:,.0f}",
         "number": "{:,}".format,
+        "percent": percent,
     }
     environment.globals["STATES"] = STATES
     return environment
