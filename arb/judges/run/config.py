@@ -143,6 +143,8 @@ class RunConfig:
 
     def configuration(self, data_hash: str | None) -> dict[str, Any]:
         """Return what the verdicts depend on, for JSON. ``data_hash`` is that of the recorded runs."""
+        from arb.judges.views import view_hash
+
         is_reward = is_reward_judge(self.judge)
         return {
             "suite": self.suite.name,
@@ -150,7 +152,7 @@ class RunConfig:
             "judge": key_of(self.judge),
             **self.recorded,
             "prompts_hash": None if is_reward else self.judge.prompts_hash or None,
-            "view_hash": None if is_reward else _view_hash(self.judge),
+            "view_hash": None if is_reward else view_hash(self.judge.wants or Wants()),
             "models": {role: _identity(model) for role, model in sorted(self.models.items())},
             "images": asdict(self.images),
             "data_hash": data_hash,
@@ -227,12 +229,6 @@ def _oldest_reply(options: RunOptions) -> float | None:
     return None if options.cache_days is None else now - options.cache_days * 86_400
 
 
-def _view_hash(judge: Judge) -> str:
-    from arb.judges.views import view_hash
-
-    return view_hash(judge.wants or Wants())
-
-
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
     """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
     whether it asks, and what it was shown.
@@ -250,11 +246,6 @@ def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
     }
 
 
-def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
-    """Where each role's model is reached."""
-    return {role: address_of(model) for role, model in sorted(models.items())}
-
-
 def versions() -> dict[str, str | None]:
     """The versions of this project, Python and the packages that are installed, without importing them.
 
@@ -262,10 +253,8 @@ def versions() -> dict[str, str | None]:
     """
     found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
     for package in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
@@ -482,29 +471,21 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
         OptionsError: Options contradict each other, or a model is missing.
     """
     defaults, traits = models_of(judge), traits_of(judge)
-    longest: Mapping[str, int] = {}
-    if options.max_output_tokens is None:
-        longest = traits.output_tokens
     own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
     if unknown := sorted(set(own) - set(defaults)):
         roles = ", ".join(sorted(defaults)) or "none: it asks no model"
         raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
     common = _common_settings(options)
-    models = {
-        role: _settings(
-            own.get(role) or options.model or default,
-            replace(common, max_output_tokens=longest.get(role, common.max_output_tokens)),
-            options,
-        )
-        for role, default in defaults.items()
-    }
-    if options.max_output_tokens is None:
-        models = {
-            role: replace(model, max_output_tokens=max(model.max_output_tokens, output_room(model)))
-            for role, model in models.items()
-        }
-    for role, form in traits.response_formats.items():
-        models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
+    models = {}
+    for role, default in defaults.items():
+        model = _settings(own.get(role) or options.model or default, common, options)
+        if options.max_output_tokens is None:
+            longest = traits.output_tokens.get(role, model.max_output_tokens)
+            model = replace(model, max_output_tokens=max(longest, output_room(model)))
+        if role in traits.response_formats:
+            form = traits.response_formats[role]
+            model = replace(model, extra={"response_format": form, **model.extra})
+        models[role] = model
     return models
 
 

@@ -208,18 +208,15 @@ class RunFolder:
         Raises StorageError.
         """
         with storing(self.folder):
-            self._append(records, prompts)
-
-    def _append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt]) -> None:
-        names = iter(self._prompts.add(prompts))
-        for record in records:
-            for call, name in zip(record["calls"], names, strict=False):
-                call["prompt"] = name
-            line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-            write_at(self._judgments, line, self._end)
-            self._note(record, self._end, len(line))
-            self._end += len(line)
-        os.fsync(self._judgments)
+            names = iter(self._prompts.add(prompts))
+            for record in records:
+                for call, name in zip(record["calls"], names, strict=False):
+                    call["prompt"] = name
+                line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
+                write_at(self._judgments, line, self._end)
+                self._note(record, self._end, len(line))
+                self._end += len(line)
+            os.fsync(self._judgments)
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
         """The judged trajectories, one line in memory at a time: those of ``ids`` in their order, or all."""
@@ -280,7 +277,8 @@ class RunFolder:
             self.run = read_run(self.folder)
             wanted = json.loads(json.dumps(configuration))
             differs = bool(_differing(there := self.run["configuration"], wanted))
-            if differs and not _has_lines(self.folder / JUDGMENTS):
+            judgments = self.folder / JUDGMENTS
+            if differs and not (judgments.is_file() and judgments.stat().st_size):
                 # Nothing was judged: all failed, at a wrong address say, which is another configuration.
                 self.update_run({"configuration": wanted})
             elif differs:
@@ -298,10 +296,6 @@ class RunFolder:
     def _note(self, record: JudgmentRecord, start: int, length: int) -> None:
         self._places[record["trajectory_id"]] = (start, length)
         self.states[record["trajectory_id"]] = record["state"]
-
-
-def _has_lines(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -129,11 +129,6 @@ class Spend:
         self.calls += reply.input_tokens != 0
         self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
 
-    def add(self, usd: float | None, calls: int) -> None:
-        """Add what another process paid; None where it does not know a price."""
-        self.calls += calls
-        self.usd = None if self.usd is None or usd is None else self.usd + usd
-
     @property
     def total_usd(self) -> float | None:
         """All of it; None where a price is not known."""
@@ -186,7 +181,7 @@ class Progress:
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
         self._console = console or _stderr()
-        self._ended: deque[float] = deque(maxlen=5_000)
+        self._ended: deque[float] = deque()
         self._begun = self._drawn = now()
         self._live = None
 
@@ -254,8 +249,6 @@ class Progress:
         while self._ended and self._ended[0] < now - WINDOW_S:
             self._ended.popleft()
         since = max(self._begun, now - WINDOW_S)
-        if len(self._ended) == self._ended.maxlen:
-            since = self._ended[0]
         return len(self._ended) / (now - since) if self._ended and now > since else None
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from arb.core.cli import stopped_like_ctrl_c
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S
+from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.budget import BudgetReached, build_budget
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor, open_endpoints
@@ -26,7 +27,6 @@ from arb.judges.engine.retry import OnEvent
 from arb.judges.registry import full_name
 from arb.judges.run.config import (
     RunConfig,
-    endpoint_addresses,
     judge_facts,
     open_cache,
     source_folder,
@@ -82,25 +82,24 @@ Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
     """The engine of this process: every call over one event loop. Raises OptionsError."""
 
-    async def run() -> RunEnd:
-        async with open_executor(job, progress.spend, progress.event) as executor:
-            return await run_async(job, folder, progress, executor)
-
-    return asyncio.run(run())
+    return asyncio.run(run_async(job, folder, progress))
 
 
 async def run_async(
-    job: Job,
-    folder: RunFolder,
-    progress: Progress,
-    executor: CallExecutor,
-    judge_one: JudgeOne = judge_trajectory,
+    job: Job, folder: RunFolder, progress: Progress, judge_one: JudgeOne = judge_trajectory
 ) -> RunEnd:
     """Judge the job's trajectories into the folder, each result written as it comes.
 
     The run ends early when Ctrl-C is pressed, the budget is reached, the account is refused, only errors
     come, or only rate limits come for long. What is under way then is waited for and written.
     """
+    async with open_executor(job, progress.spend, progress.event) as executor:
+        return await _judge_all(job, folder, progress, executor, judge_one)
+
+
+async def _judge_all(
+    job: Job, folder: RunFolder, progress: Progress, executor: CallExecutor, judge_one: JudgeOne
+) -> RunEnd:
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
 
     left_out: BudgetReached | None = None
@@ -304,7 +303,7 @@ def run_facts(job: Job) -> dict[str, Any]:
     return {
         "judge": judge_facts(config.judge, config.name),
         "versions": versions(),
-        "endpoints": endpoint_addresses(config.models),
+        "endpoints": {role: address_of(model) for role, model in sorted(config.models.items())},
         **({"headers": headers} if headers else {}),  # their values may be secrets
         "prices": price_facts(config.prices, config.models),
         "selection": {

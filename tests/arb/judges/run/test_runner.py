@@ -110,7 +110,7 @@ def test_of_a_killed_run_the_session_says_so(tmp_path):
 def test_dollars_of_earlier_sessions_count_and_unknown_ones_stay_unknown(tmp_path):
     def paid(usd):
         def engine(job, folder, progress):
-            progress.spend.add(usd, 1)
+            progress.spend.usd = usd
             return RunEnd("interrupted")
 
         return engine
