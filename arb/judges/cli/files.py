@@ -15,6 +15,7 @@ import typer
 
 from arb.core.cli import JsonOption, SuiteOption, print_json, stop
 from arb.core.console import printable
+from arb.judges.cli.text import fill_in
 
 if TYPE_CHECKING:
     from arb.judges.run.reparse import WholeReply
@@ -59,37 +60,13 @@ def show(
     if as_json:
         print_json({**record, "calls": calls})
     else:
-        for line in _judgment_lines(record, calls):
-            typer.echo("".join(each if each in "\n\t" else printable(each) for each in line))
+        text = fill_in("show.txt.j2", record=record, calls=calls)
+        typer.echo("".join(each if each in "\n\t" else printable(each) for each in text), nl=False)
     if pictures is not None:
         named = {name for call in calls for name in call["images"]}
         name = record["trajectory_id"]
         written = _write_pictures(pictures, named, configuration, name, source, "source" in stored)
         typer.echo(f"wrote {written:,} of {len(named):,} pictures into {pictures}", err=True)
-
-
-def _judgment_lines(record: Row, calls: list[Row]) -> Iterator[str]:
-    """The lines of a judgment: what came of it, then call for call what was sent and what was answered."""
-    yield f"{record['trajectory_id']}: {record['state']}, success {record['answer'].get('success')}"
-    yield f"judge: {record['judge']}"
-    for number, call in enumerate(calls, start=1):
-        yield f"\n===== call {number} of {len(calls)}: {call['purpose']}, asked of {call['role']}"
-        if call["messages"] is None:
-            yield "(what was sent is not stored: the run is from before, when only a hash of it was)"
-        for message in call["messages"] or ():
-            yield f"\n--- {message['role']}"
-            content = message["content"]
-            for part in [{"text": content}] if isinstance(content, str) else content:
-                yield part["text"] if "text" in part else _picture_line(part)
-        reply = call["reply"]
-        yield f"\n--- reply: {reply['state']}"
-        yield reply.get("text") or reply.get("refusal") or reply.get("error") or "(empty)"
-
-
-def _picture_line(part: Row) -> str:
-    sent = part["image_url"]
-    about = f"{part['media_type']}, {part['width']} x {part['height']}, detail {sent['detail']}"
-    return f"[picture {sent['url']}, {about}]"
 
 
 def _write_pictures(

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 def render(template: str, **values: Any) -> list[str]:
     """Return the lines of a template; words of endpoints and strangers are made fit for a terminal."""
-    text = _environment().get_template(template).render(values)
-    return [printable(line) for line in as_called(text).splitlines()]
+    return [printable(line) for line in as_called(fill_in(template, **values)).splitlines()]
+
+
+def fill_in(template: str, **values: Any) -> str:
+    """Return the text of a template as it is."""
+    return _environment().get_template(template).render(values)
 
 
 def dollars(usd: float | None) -> str:

@@ -28,7 +28,6 @@ from tests.support.text_runs import BROWSING, IDS, IN_A_BROWSER, READING, RUNS
 EVERYTHING = Wants("all", "all", goal_images=True)
 SAMPLE = Path(sample.__file__).parent / "data"
 AGENTLAB = Path(__file__).parents[2] / "dataset_script" / "sources" / "recorded_by_browsergym"
-INSPECT_LOGS = AGENTLAB.with_name("inspect_logs")
 
 
 @pytest.fixture(scope="module")
@@ -281,19 +280,6 @@ def test_a_run_without_pages_is_shown_with_its_observations_and_its_answer_from_
     assert views[0] == views[1]
     assert [step.text for step in views[0].steps] == [step["text"] for step in RUNS[READING]["steps"]]
     assert (views[0].answer, {step.axtree for step in views[0].steps}) == (RUNS[READING]["answer"], {None})
-
-
-def test_a_log_of_inspect_is_shown_with_what_its_tools_returned_and_the_answer(tmp_path):
-    built = build_source(INSPECT_LOGS / "0.3.60" / "towns", tmp_path / "cache")
-    views = Views(built.folder, built.suite)
-    view = views.view("towns/mockllm_model/town_1", EVERYTHING)
-    text = steps_text(view.steps, view.answer)
-    assert 'look_up(name="Aalesund", pages=[1, 2])' in text
-    assert "known for its many towers" in text
-    assert "Ålesund – the town" in text
-    assert "SECRET-TARGET" not in text
-    assert [step.screenshot is not None for step in view.steps] == [False, False, True, False, False]
-    assert view.goal == "Find the town and name it."
 
 
 def test_what_a_run_lacks_is_known_from_the_footers_and_asked_of_every_part_of_a_judge(text_runs, tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +13,6 @@ from tests.support.llm_server import scripts
 from tests.support.llm_server.server import LLMServer
 from tests.support.text_runs import BROWSING, IDS, IN_A_BROWSER, READING, REPEAT
 
-LOGS = Path(__file__).parents[3] / "dataset_script" / "sources" / "inspect_logs"
 TEXT_JUDGES = ("simplified-axtree", "simplified-neither", "AER-C", "NNetNav")
 
 
@@ -48,13 +46,13 @@ def invoke(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def judge_source(invoke, tmp_path, asked, _server, request):
-    """A function that judges a folder, the text runs' where no other is named; gives the run's folder."""
+def judge_source(invoke, tmp_path, asked, _server, text_runs):
+    """A function that judges the text runs; gives the run's folder."""
     address = _server[0].base_url
 
-    def run(judge, *more, out="run", exit_code=0, source=None):
-        place, source = tmp_path / out, source or request.getfixturevalue("text_runs")
-        told = invoke("run", judge, "--source", source, "--out", place, "--base-url", address, *more)
+    def run(judge, *more, out="run", exit_code=0):
+        place = tmp_path / out
+        told = invoke("run", judge, "--source", text_runs, "--out", place, "--base-url", address, *more)
         assert told.exit_code == exit_code, told.output
         return place
 
@@ -82,17 +80,6 @@ def test_from_a_folder_to_verdicts_to_an_estimate(judge_source, invoke, tmp_path
     assert told.exit_code == 0, told.output
     agents = {each["agent"]: each["n"] for each in json.loads(told.stdout)["agents"]}
     assert agents == {"asker": 1, "solver": 2}
-
-
-def test_logs_of_inspect_are_judged_and_their_success_rate_is_estimated(judge_source, asked, invoke):
-    run = judge_source("simplified-axtree", source=LOGS / "0.3.285" / "agents")
-    assert set(rows_of(run)) == {f"library/mockllm_model/{name}" for name in ("atlas", "crash", "endless")}
-    (atlas,) = (prompt for prompt in asked if "Where is the atlas?" in prompt)
-    assert "Observation: Successfully transferred to librarian." in atlas
-    assert "The last observation, of a run without web pages:\n\nPlease proceed to the next step" in atlas
-    assert "The agent's final answer:\nDone.\n\nIn the third row." in atlas
-    told = invoke("estimate", "--verdicts", run / "predictions.jsonl", "--plan", application=leaderboard)
-    assert told.exit_code == 0, told.output
 
 
 def test_the_same_command_goes_on_and_a_changed_source_is_judged_apart(judge_source, asked, text_runs):

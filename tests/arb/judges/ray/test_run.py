@@ -228,16 +228,8 @@ def test_without_ray_the_command_says_what_to_install(tmp_path):
 def command(server, folder: Path, judge: str = "simplified-axtree", samples: int = SAMPLES) -> list[str]:
     options = ["--suite", "sample", "--split", "test", "--provider", "any", "--base-url", server.base_url]
     options += ["--cache", str(folder / "cache"), "--out", str(folder / "ray"), "--engine", "ray"]
-    options += [
-        "--ray-workers",
-        "2",
-        "--max-in-flight",
-        str(IN_FLIGHT),
-        "--samples",
-        str(samples),
-        "--model",
-        "m",
-    ]
+    options += ["--ray-workers", "2", "--max-in-flight", str(IN_FLIGHT), "--model", "m"]
+    options += ["--samples", str(samples)]
     return [sys.executable, "-m", "arb", "judges", "run", judge, *options]
 
 

@@ -328,16 +328,6 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
         assert server.counts.calls == 4 + 2
 
 
-def test_run_json_has_the_versions_that_made_the_calls_of_each_session(tmp_path):
-    def engine(job, folder, progress):
-        return RunEnd("interrupted")
-
-    run_judge(CONFIG, tmp_path, engine)
-    written = read_run(tmp_path)
-    assert {"project", "commit", "python", "aiohttp"} <= set(written["versions"])
-    assert written["sessions"][0]["versions"] == written["versions"]
-
-
 def test_lines_run_json_summary_and_export_say_which_model_and_wording_judged(tmp_path):
     name = "aer-v · m · own wording"
     with LLMServer() as server:
