@@ -7,7 +7,7 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -67,6 +67,7 @@ def certify(
     judge's own verdicts. A judge without any verdict gets no certificate. Test labels are never read: on test
     the report contains what needs none.
     """
+    from arb.core.files import atomic_write
     from arb.judges.ensembles.certificate import UNCHANGED, make_certificate
     from arb.judges.ensembles.certificate_text import to_html, to_markdown
     from arb.judges.ensembles.probes import probes_named
@@ -98,7 +99,9 @@ def certify(
     ahead = [_measured(out / name) for name in together]
     certificate = make_certificate(measured, labels, threshold, facts, ahead)
     text = json.dumps(certificate, indent=2)
-    _write(out, text, to_markdown(certificate), to_html(certificate))
+    contents = {"json": text, "md": to_markdown(certificate), "html": to_html(certificate)}
+    for ending, content in contents.items():
+        atomic_write(out / f"certificate.{ending}", content)
     if as_json:
         typer.echo(text)
     else:
@@ -153,10 +156,3 @@ def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
         return str(problem).removeprefix(f"{out / UNCHANGED}: ")
     write_threshold(path, found)
     return found
-
-
-def _write(out: Path, *contents: Any) -> None:
-    from arb.core.files import atomic_write
-
-    for ending, content in zip(("json", "md", "html"), contents, strict=True):
-        atomic_write(out / f"certificate.{ending}", content)

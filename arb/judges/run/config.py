@@ -15,7 +15,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import metadata
@@ -157,6 +157,12 @@ class RunConfig:
             "images": asdict(self.images),
             "data_hash": data_hash,
         }
+
+    def open_cache(self) -> AbstractContextManager[CallCache | None]:
+        """Open the reply cache for a block; None if no model is asked. Raises OptionsError."""
+        if self.cache is None:
+            return nullcontext()
+        return closing(open_cache(self.cache, self.answers, self.not_before))
 
 
 def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:

@@ -45,8 +45,6 @@ PROMPTS = "prompts.jsonl"
 FORMAT: Final = 1
 """The form of the folder that this code writes and reads."""
 
-Facts = Mapping[str, Any]
-
 UPDATE_INTERVAL_S: Final = 1.0
 """How often the dollars spent are noted in run.json."""
 
@@ -178,7 +176,7 @@ class RunFolder:
     configuration.
     """
 
-    def __init__(self, folder: Path, configuration: Facts):
+    def __init__(self, folder: Path, configuration: Mapping[str, Any]):
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -267,7 +265,7 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self, configuration: Facts) -> None:
+    def _take(self, configuration: Mapping[str, Any]) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.retry import may_have_choices
 from arb.judges.engine.tokens import TokenCounters, image_rule
-from arb.judges.run.config import RunConfig, open_cache
+from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
 from arb.judges.run.runner import Job, open_executor, open_job
 from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
@@ -273,8 +273,7 @@ def plan_run(
         made, known = run_pilot(replace(job, ids=spread_evenly(job.ids, pilot)), counters)
     judge = job.config.judge
     is_there = config.cache is not None and config.cache.is_dir()
-    stored = open_cache(config.cache, config.answers, config.not_before) if is_there else None
-    with closing(stored) if stored else nullcontext() as cache:
+    with config.open_cache() if is_there else nullcontext() as cache:
         counter = CallCounter(
             job.config, counters, cache, seconds_per_call=seconds_per_call, is_batch=is_batch, pilot=known
         )

@@ -136,11 +136,6 @@ class Spend:
             return None
         return self.before_usd + self.usd + self.presumed()
 
-    @property
-    def session_usd(self) -> float | None:
-        """Dollars of this session; None if a price is not known."""
-        return None if self.usd is None else self.usd + self.presumed()
-
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Spend:
         """Return the spend of a session that continues the run with this run.json."""
@@ -151,6 +146,18 @@ class Spend:
     def facts(self) -> dict[str, Any]:
         """What run.json says of all sessions: dollars (None if a price is not known) and calls."""
         return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
+
+    @property
+    def bill(self) -> dict[str, Any]:
+        """What was paid in all sessions and in this one; dollars are None if a price is not known."""
+        calls = self.before_calls + self.calls
+        session_usd = None if self.usd is None else self.usd + self.presumed()
+        return {
+            "usd": self.total_usd,
+            "calls": calls,
+            "session_usd": session_usd,
+            "session_calls": self.calls,
+        }
 
 
 REDRAW_INTERVAL_S: Final = 0.25

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from arb.judges.engine.cache import call_key
 from arb.judges.engine.prompt_store import prompt_of
-from arb.judges.registry import full_name, is_same_model
+from arb.judges.registry import is_same_model
 from arb.judges.run.scheduler import drive_offline
 from arb.judges.types import AnyJudge, Call, ModelSettings, Reply, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.engine.prompt_store import PromptReader
-    from arb.judges.run.scheduler import Judgment, RunSource
+    from arb.judges.run.scheduler import RunSource
 
 JudgmentRecord = Mapping[str, Any]
 
@@ -64,45 +64,23 @@ class CallWarnings:
 
     def note(self, role: str, reply: Reply) -> None:
         """Look at the reply to one call."""
-        if not reply.dropped and (reply.model is None or reply.model in self._served[role]):
-            return
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
         """Look at what `CallSums.facts` returns."""
-        for role, names in dropped.items():
-            for name in names:
-                self._warn_of_omitted(role, name)
-        for role, names in served.items():
-            for name in names:
-                if name not in self._served[role]:
-                    self._served[role].append(name)
-                    self._warn_of_served(role, name)
-
-    def _warn_of_omitted(self, role: str, name: str) -> None:
-        if (role, name) in self._dropped or role not in self._models:
-            return
-        self._dropped.add((role, name))
-        model = self._models[role]
-        self._say(f"{role}: {name} was not sent, since {model.model} ({model.provider}) does not take it")
-
-    def _warn_of_served(self, role: str, name: str) -> None:
-        if (model := self._models.get(role)) is None:
-            return
-        if len(self._served[role]) > 1 or not is_same_model(model.model, name):
-            names = " and ".join(sorted(self._served[role]))
-            self._say(f"{role}: asked for {model.model}, answered by {names}")
-
-
-def name_as_served(name: str, judge: AnyJudge, models: Mapping[str, ModelSettings], judged: Judgment) -> str:
-    """Return the judge's name for one line: ``name``, unless another model answered than was asked."""
-    served = {(each.call.role, each.reply.model) for each in judged.exchanges if each.reply.model}
-    if all(role not in models or models[role].model == model for role, model in served):
-        return name
-    by_role: defaultdict[str, list[str]] = defaultdict(list)
-    for role, model in sorted(served):
-        by_role[role].append(model)
-    return full_name(judge, models, by_role)
+        for role, model in self._models.items():
+            for name in dropped.get(role, ()):
+                if (role, name) not in self._dropped:
+                    self._dropped.add((role, name))
+                    about = f"{model.model} ({model.provider}) does not take it"
+                    self._say(f"{role}: {name} was not sent, since {about}")
+            names = self._served[role]
+            for name in served.get(role, ()):
+                if name not in names:
+                    names.append(name)
+                    if len(names) > 1 or not is_same_model(model.model, name):
+                        answered = " and ".join(sorted(names))
+                        self._say(f"{role}: asked for {model.model}, answered by {answered}")
 
 
 OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from arb.judges.registry import full_name
 from arb.judges.run.config import (
     RunConfig,
     judge_facts,
-    open_cache,
     source_folder,
     versions,
 )
@@ -41,7 +41,6 @@ from arb.judges.run.progress import (
     leading_errors_message,
     utc_now,
 )
-from arb.judges.run.records import name_as_served
 from arb.judges.run.scheduler import (
     JudgeOne,
     LeaveOutError,
@@ -66,8 +65,15 @@ class Job:
     skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
-        """Return the judge's name for the line of a trajectory."""
-        return name_as_served(self.config.name, self.config.judge, self.config.models, judged)
+        """Return the judge's name for the line of a trajectory: another one if other models answered."""
+        config = self.config
+        served: defaultdict[str, set[str]] = defaultdict(set)
+        for each in judged.exchanges:
+            if each.reply.model is not None:
+                served[each.call.role].add(each.reply.model)
+        if all(names == {config.models[role].model} for role, names in served.items()):
+            return config.name
+        return full_name(config.judge, config.models, served)
 
     @property
     def absent(self) -> int:
@@ -162,25 +168,11 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
     )
     timeout_s = config.timeout or TIMEOUT_S
     async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
-        with ExitStack() as stack:
-            cache = None
-            if config.cache is not None:
-                opened = open_cache(config.cache, config.answers, config.not_before)
-                cache = stack.enter_context(closing(opened))
+        with config.open_cache() as cache:
             yield CallExecutor(endpoints, config.models, cache, limit, budget, on_event)
 
 
 Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """What was paid in all sessions of a run, and in this one; dollars are None if a price is not known."""
-
-    usd: float | None = 0.0
-    calls: int = 0
-    session_usd: float | None = 0.0
-    session_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +192,7 @@ class Outcome:
     problem: str | None = None
     judge: str = ""
     skipped: int = 0
-    paid: Bill = Bill()
+    paid: Mapping[str, Any] = field(default_factory=lambda: Spend().bill)
 
     @property
     def has_verdicts(self) -> bool:
@@ -273,7 +265,7 @@ def run_judge(
             problem=problem,
             judge=name,
             skipped=job.skipped,
-            paid=Bill(*spend.facts.values(), spend.session_usd, spend.calls),
+            paid=spend.bill,
         )
 
 
