@@ -33,7 +33,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """The token that holds this place of the text, and what of it comes before the place."""
+    """Return the token that holds this place of the text, and the part of it before the place."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -55,7 +55,7 @@ def _success_probability(token: TokenProbability, before: str, form: Form) -> fl
 
 
 def _answer_begun_by(text: str, form: Form) -> bool | None:
-    """Which answer a token begins; None for neither, and for one that could begin both."""
+    """Return the answer that a token begins; None if it begins neither, or could begin both."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:
         return None
@@ -99,13 +99,13 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
 
 
 def parse_rating(text: str) -> int | None:
-    """The last rating from 1 to 5, in a line ``Score: 4``; 3.5 counts as 3. None when there is none."""
+    """Return the last rating from 1 to 5 in a line ``Score: 4``, or None; 3.5 counts as 3."""
     rating = read_rating(text)
     return None if rating is None else int(rating)
 
 
 def shorten(text: str | None) -> str | None:
-    """A reply as the reasoning of a prediction file: no longer than `MAX_REASONING_CHARS`; None for none."""
+    """Return a reply as the reasoning of a prediction file, cut to `MAX_REASONING_CHARS`; None for none."""
     if text is None or not (text := text.strip()):
         return None
     return text if len(text) <= MAX_REASONING_CHARS else text[: MAX_REASONING_CHARS - 2] + " \u2026"

@@ -28,14 +28,14 @@ _NOT_RECORDED: Final = "(not recorded)"
 
 @cache
 def read_prompts(name: str) -> Mapping[str, str]:
-    """The sections of ``prompts/<name>.txt``, without the line break at their end."""
+    """Return the sections of ``prompts/<name>.txt``, without the line break at their end."""
     parts = _HEADING.split((PROMPTS / f"{name}.txt").read_text(encoding="utf-8"))
     sections = zip(parts[1::2], parts[2::2], strict=True)
     return MappingProxyType({heading: text.removesuffix("\n") for heading, text in sections})
 
 
 def prompts_hash(*texts: str) -> str:
-    """SHA-256 over prompt texts in their order: what a judge gives as its ``prompts_hash``."""
+    """Return the SHA-256 over prompt texts in order, which a judge gives as its ``prompts_hash``."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -58,7 +58,7 @@ def content_of(parts: Iterable[str | Image]) -> Content:
 
 
 def goal_parts(view: View, heading: str = "The user's goal:") -> list[str | Image]:
-    """The goal, and the pictures that belong to it where there are any."""
+    """Return the goal, and the pictures that belong to it."""
     text = f"{heading}\n{view.goal.strip()}"
     if not view.goal_images:
         return [text]
@@ -124,7 +124,7 @@ def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
 
 
 def cut_middle(text: str | None, most: int) -> str | None:
-    """A text of at most ``most`` characters, and the mark that stands where the others were."""
+    """Return at most ``most`` characters of a text, with a mark where the others were."""
     if text is None or len(text) <= most:
         return text
     head, tail = most - most // 2, len(text) - most // 2
@@ -148,7 +148,7 @@ def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
 
 
 def last_step(view: View) -> ViewStep:
-    """The last observation; an empty one of a view without any."""
+    """Return the last observation, or an empty one if the view has none."""
     return view.steps[-1] if view.steps else ViewStep(0, None, None, None, None)
 
 
@@ -176,7 +176,7 @@ _FORMATS: Final = ("PNG", "JPEG", "WEBP")
 
 
 class UnreadableImageError(ValueError):
-    """Bytes that are no picture, or only a part of one; the message says what is wrong."""
+    """Raised for bytes that are no picture, or only part of one; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class ImageOptions:
 
 
 def text_of(reply: Reply) -> str | None:
-    """The text of a reply; None when the call failed, the model refused, or the text is empty."""
+    """Return the text of a reply; None if the call failed, the model refused, or the text is empty."""
     if reply.state != "ok" or reply.refusal or reply.finish_reason == "content_filter":
         return None
     return reply.text if (reply.text or "").strip() else None

@@ -1,4 +1,4 @@
-"""Every judge by name: the paper's, other names, those that ask no model; what ``judges list`` prints.
+"""The catalogue of judges by name, and ``judges list``, which prints it.
 
 A judge of your own is named by where it is: ``path/to/file.py:Name`` or ``package.module:Name``.
 """
@@ -44,7 +44,7 @@ _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
 
 @dataclass(frozen=True)
 class RuleBasedJudge:
-    """The benchmarks' own rules: follows the environment's reward, and is the only judge that gets it."""
+    """The benchmarks' own rules: follows the environment's reward, which no other judge gets."""
 
     name: str = "Rule-based"
     inputs: str = "the environment's reward"
@@ -52,7 +52,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Success above 0.5; the state ``error`` where no reward was recorded."""
+        """Return success above 0.5, or the state ``error`` if no reward was recorded."""
         from dataset_script.sources.released_files import SUCCESS_ABOVE
 
         if cum_reward is None or math.isnan(cum_reward):
@@ -62,7 +62,7 @@ class RuleBasedJudge:
 
 @dataclass(frozen=True)
 class ConstantJudge:
-    """Gives the same answer to every trajectory: the floor that every other judge has to leave behind.
+    """A judge that gives every trajectory the same answer: the floor that every other judge has to beat.
 
     Its precision on success is the share of successful runs (26.7 % on test): what a coin with "yes" on both
     sides reaches.
@@ -87,13 +87,13 @@ class CustomJudgeError(ValueError):
 
 
 def is_address(name: str) -> bool:
-    """Whether a name says where a judge is: a file or a module, a colon, and an attribute."""
+    """Return whether a name says where a judge is: a file or a module, a colon, and an attribute."""
     place, _, attribute = name.rpartition(":")
     return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
 
 
 def load_judge(address: str) -> AnyJudge:
-    """The judge at an address: an instance, or a class that is made without arguments.
+    """Return the judge at an address: an instance, or a class that is made without arguments.
 
     Runs the file. Raises CustomJudgeError.
     """
@@ -119,9 +119,9 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """SHA-256 of the file that each address among judges' names is in; None without any, or where it is none.
+    """Return the SHA-256 of the files of your own judges among the names; None if there are none.
 
-    What the file imports is not in it.
+    What a file imports is not part of it.
     """
     digests = []
     for place in (name.strip().rpartition(":")[0] for name in names if is_address(name.strip())):
@@ -190,7 +190,7 @@ class RegisteredJudge:
 
     @property
     def is_published(self) -> bool:
-        """Whether the name stands for the judge of a paper, which was asked with a certain model."""
+        """Whether the name stands for a judge of a paper, with the model that the paper asked."""
         return self.released is not None or any(each.startswith(_PUBLISHED) for each in self.aliases)
 
 
@@ -295,7 +295,7 @@ def find_judge(
     settings: Settings | None = None,
     checkout: Path | None = None,
 ) -> AnyJudge:
-    """The judge of a name, an alias, or an address: ``path/to/file.py:Name``, ``package.module:Name``.
+    """Return the judge of a name, an alias, or an address: ``path/to/file.py:Name``, ``package.module:Name``.
 
     Names are read without regard to case, spaces and underscores. ``prompts="official"`` gives the judge in
     the words of the package agent-reward-bench, which ``settings`` say where to find, and WebJudge in those

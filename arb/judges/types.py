@@ -103,7 +103,7 @@ class Wants:
 
 
 def covers(amount: str, is_last: bool) -> bool:
-    """Whether ``none``, ``last`` or ``all`` (of `Wants`) covers a step."""
+    """Return whether ``none``, ``last`` or ``all`` (of `Wants`) covers a step."""
     return amount == "all" or (amount == "last" and is_last)
 
 
@@ -311,5 +311,5 @@ class ModelSettings:
 
 
 def failed(replies: Sequence[Reply]) -> Answer | None:
-    """The answer of a judge whose call failed: the state of the first failed reply; None without one."""
+    """Return the answer of a judge whose call failed, in the state of the first failed reply, or None."""
     return next((Answer(reply.state) for reply in replies if reply.state != "ok"), None)

@@ -108,7 +108,7 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
 
 
 class NoViewError(ValueError):
-    """A trajectory that cannot be shown: the source has no run of it, or none that can be read."""
+    """Raised for a trajectory that cannot be shown: the source has no run of it that can be read."""
 
 
 class Views:
@@ -131,7 +131,7 @@ class Views:
         self.__dict__ |= state | {"_lock": threading.RLock()}
 
     def ids(self) -> tuple[str, ...]:
-        """The trajectories there are, in the suite's order and spelling; without a suite in the source's."""
+        """Return the trajectories of the source, in the suite's order and spelling if there is a suite."""
         with self._lock:
             there = self._files
         if self._suite_ids is None:
@@ -140,7 +140,7 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """What was recorded of runs, by reading key; empty where it takes reading them all to know."""
+        """What was recorded of runs, by reading key; empty if only reading all of them would tell."""
         if not isinstance(self._source, PublishedSource):
             return {}
         return {
@@ -148,14 +148,14 @@ class Views:
         }
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """What the judge looks at and a run lacks, by id; without the runs that have it all."""
+        """Return what each run lacks of what the judge looks at, by id; complete runs are left out."""
         known = {each: has for each in ids if (has := self.observed.get(reading_key(each)))}
         return {each: lacks for each, has in known.items() if (lacks := missing_inputs(judge, has))}
 
     def describe_incomplete(
         self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
     ) -> str:
-        """The message that names runs which lack something, and the judges that can do without."""
+        """Return the message that names runs which lack something, and the judges that can do without it."""
         from arb.judges.registry import entries
 
         lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
@@ -217,7 +217,7 @@ class Views:
 
     @cached_property
     def _files(self) -> Mapping[str, Sequence[SourceFile]]:
-        """The files of each trajectory by reading key; the suite's spelling first, as `build` takes them."""
+        """The files of each trajectory by reading key, the suite's spelling first, as `build` takes them."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
         for file in self._source.list_runs().files:
@@ -227,7 +227,7 @@ class Views:
         return found
 
     def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
-        """What ``read`` gives of the first of a trajectory's files that can be read."""
+        """Return what ``read`` gives for the first of a trajectory's files that can be read."""
         problems: list[str] = []
         for file in self._files.get(reading_key(trajectory_id), ()):
             try:

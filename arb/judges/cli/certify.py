@@ -117,7 +117,7 @@ def certify(
 def _print_plan(
     config: RunConfig, wraps: Mapping[str, Wrap | None], *, is_batch: bool, as_json: bool
 ) -> None:
-    """The plan of all runs together; a call that several of them make is counted once."""
+    """Print the plan of all runs together; a call that several of them make is counted once."""
     from arb.judges.cli.plan import print_plan
     from arb.judges.run.plan import plan_run
 
@@ -144,7 +144,7 @@ def _measured(folder: Path) -> MeasuredRun:
 
 
 def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
-    """The threshold, also written beside the report; or why there is none."""
+    """Return the threshold, which is also written next to the report, or why there is none."""
     from arb.judges.ensembles.certificate import UNCHANGED
     from arb.judges.ensembles.threshold import write_threshold
 

@@ -110,7 +110,7 @@ def ablate(
 
 
 def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
-    """The labels to score with, before anything is paid. Raises OptionsError where there are none."""
+    """Return the labels to score with, before anything is paid, and their suite. Raises OptionsError."""
     from arb.judges.run.config import select
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.source import LabelsUnavailable
@@ -124,7 +124,7 @@ def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
 
 
 def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
-    """Table 2 as printed, fractions, by (tree, screenshot, label)."""
+    """Return Table 2 as printed, as fractions, by (tree, screenshot, label)."""
     from leaderboard.paper.published import PUBLISHED
 
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
@@ -137,9 +137,9 @@ def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
 
 
 def ablation_table(variants: Sequence[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
-    """Precision, recall and F1 of each label as a table for a terminal, percentages with 95 % intervals.
+    """Return precision, recall and F1 of each label, in percent with 95 % intervals, as a table.
 
-    ``printed`` has the paper's figures by (tree, screenshot, label), to stand beside; empty for other models.
+    ``printed`` has the paper's figures by (tree, screenshot, label); it is empty for other models.
     """
     table = text_table("tree", "screenshot", "label", title_justify="left")
     for figure in ("precision", "recall", "F1"):
@@ -209,7 +209,7 @@ def probe(
 
 
 def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
-    """Write OUT/report.json, and print it where ``--json`` asks for it: then True."""
+    """Write OUT/report.json, print it if ``--json`` asks for it, and return whether it does."""
     from arb.core.files import atomic_write
 
     atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
@@ -291,7 +291,7 @@ def threshold(
 
 
 def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
-    """A run on test by a threshold, as far as the dev run's configuration says how it was called."""
+    """Return the arguments of a run on test by a threshold, as far as the dev run's run.json tells them."""
     from arb.judges.ensembles.voting import samples_suffix
     from arb.judges.registry import entries
 
@@ -306,7 +306,7 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
-    """The threshold that a dev run's judgments give. Raises what `threshold` tells the user of."""
+    """Return the threshold that a dev run's judgments give. Raises what `threshold` reports."""
     import numpy as np
 
     from arb.judges.ensembles.certificate import labels_of, scores_of

@@ -77,9 +77,9 @@ def _write_pictures(
     source: Path | None,
     has_own_source: bool,
 ) -> int:
-    """Write the pictures with these SHA-256 that a recorded run has; how many it has.
+    """Write the pictures of a recorded run that have these SHA-256, and return their number.
 
-    ``has_own_source``: the run judged the runs of a source, of no suite; ``source`` names it.
+    ``has_own_source`` is true if the run judged the runs of a source, which ``source`` names, of no suite.
     """
     from arb.core.files import atomic_write
     from arb.core.suite import load_suite
@@ -154,7 +154,7 @@ def reparse(
 
 
 def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str]]:
-    """The rows of a run, and notes on them."""
+    """Return the rows of a run, and notes on them."""
     from arb.judges.run.folder import prediction_row, read_judgments, read_run
     from arb.judges.run.reparse import reparse_record, reparsing_judge
 
@@ -181,7 +181,7 @@ def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str
 
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
-    """Replies out of the cache, for a run that asked for log-probabilities; else None."""
+    """Open the cached replies of a run that asked for log-probabilities; None for any other run."""
     from arb.judges.run.config import cache_folder, open_cache
 
     if not any(model.get("logprobs") for model in configuration["models"].values()):
@@ -197,7 +197,7 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
 def _of_released(
     folder: Path, judge: str | None, split: str | None, suite_name: str | None
 ) -> tuple[list[Row], list[str]]:
-    """The rows of released judgments in the order of the split; one without a judgment is an error."""
+    """Return the rows of released judgments in the order of the split; a missing judgment is an error."""
     from arb.core.cli import read_settings, read_suite
     from arb.judges.run.reparse import ReparseError, read_released
 

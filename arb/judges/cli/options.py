@@ -19,7 +19,7 @@ from arb.judges.types import OptionsError
 
 
 def complete_judge(incomplete: str) -> list[str]:
-    """For the shell: the names of judges that begin so, in small letters; of each those without a space."""
+    """Complete a judge's name for the shell, in small letters; names with a space are left out."""
     from arb.judges.registry import entries
 
     names = (name.casefold() for entry in entries() for name in entry.names)
@@ -27,13 +27,13 @@ def complete_judge(incomplete: str) -> list[str]:
 
 
 def complete_provider(incomplete: str) -> list[str]:
-    """For the shell: the providers that begin so."""
+    """Complete a provider's name for the shell."""
     return [name for name in PROVIDERS if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What a run is made of, as it was typed. `run.config` turns it into judge, models, views and ids."""
+    """The options of a run as they were typed. `run.config` turns them into judge, models and ids."""
 
     judge: Annotated[
         str | None,
@@ -234,7 +234,7 @@ def with_run_options(
 
 
 def with_built_source(options: RunOptions) -> RunOptions:
-    """The options with the suite and the dataset of the source's runs, where no split is named.
+    """Return the options with suite and dataset of the source's runs, if no split is named.
 
     Raises OptionsError; ends the command as `read_source` does.
     """

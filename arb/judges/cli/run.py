@@ -86,7 +86,7 @@ def run(
 
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
-    """Verdicts on dev are scored, those on test checked; of runs of one's own some are labelled."""
+    """Name the next command: score dev, check test, or draw own runs to label."""
     if options.typed_source is not None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
         next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
@@ -133,11 +133,11 @@ def run_all(
     batch: bool = False,
     needs_verdicts: Collection[str] = (),
 ) -> bool:
-    """Several runs, each in its own folder in ``out`` by its name, one after another; goes on where it was.
+    """Make several runs one after another, each in the folder of its name in ``out``, or continue them.
 
-    ``max_usd`` holds for all of them together, ``batch`` sends the calls of each to the Batch API. Ends the
-    command, with the summary, if one does not finish, or if a run of ``needs_verdicts`` has no verdict at
-    all: then nothing is paid for the others. Returns whether any has errors; how to ask again is printed.
+    ``max_usd`` holds for all of them together; ``batch`` sends their calls to the Batch API. The command ends
+    with the summary if a run does not finish, or if a run of ``needs_verdicts`` has no verdict: then nothing
+    is paid for the others. Returns whether any has errors, and prints how to ask again.
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def run_all(
 
 
 def _cost_so_far(folder: Path) -> float:
-    """Dollars that a run has cost so far; 0 where there is none, or its price was not known."""
+    """Return the dollars that a run has cost so far; 0 if there is no run, or its price is not known."""
     from arb.judges.run.folder import RUN, read_run
 
     return (read_run(folder).get("spent_usd") or 0.0) if (folder / RUN).is_file() else 0.0

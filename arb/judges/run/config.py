@@ -236,8 +236,10 @@ def _oldest_reply(options: RunOptions) -> float | None:
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
-    """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
-    whether it asks, and what it was shown.
+    """Return what `export` needs to know of a judge.
+
+    This is its full name, its released folder if the name is the paper's, whether it asks models, and what
+    it was shown.
     """
     wants = wants_of(judge)
     return {
@@ -265,7 +267,7 @@ def versions() -> dict[str, str | None]:
 
 
 def _project_version() -> str | None:
-    """By the installed package, else by the checkout's pyproject.toml."""
+    """Return the version of the installed package, else that of the checkout's pyproject.toml."""
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(PROJECT)
     with suppress(OSError, ValueError, KeyError):
@@ -275,7 +277,7 @@ def _project_version() -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """The commit of the checkout that this runs in; None where it is no checkout, or there is no git."""
+    """Return the commit of the checkout; None if this is no checkout, or there is no git."""
     if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
         return None
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
@@ -321,15 +323,13 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
     suite = load_suite(options.suite or (settings or read_settings()).suite)
     chosen = list(suite.split(options.split))
     problems: list[str] = []
-    for flag, wanted, attribute in (
-        ("--benchmark", options.benchmark, "benchmark"),
-        ("--agent", options.agent, "agent"),
-    ):
-        known = sorted({getattr(each, attribute) for each in suite.trajectories})
+    for option in ("benchmark", "agent"):
+        wanted = getattr(options, option)
+        known = sorted({getattr(each, option) for each in suite.trajectories})
         if unknown := [name for name in wanted or () if name not in known]:
-            problems.append(f"{flag} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
+            problems.append(f"--{option} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
         elif wanted:
-            chosen = [each for each in chosen if getattr(each, attribute) in wanted]
+            chosen = [each for each in chosen if getattr(each, option) in wanted]
     if options.ids is not None:
         named = _named_ids(options.ids, suite, options.split, problems)
         chosen = [each for each in chosen if each.trajectory_id in named]
@@ -435,7 +435,7 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
 
 
 def build_judge(options: RunOptions) -> AnyJudge:
-    """The judge that the options name, sampled, cascaded and with its threshold where they say so.
+    """Return the judge that the options name, with the samples, cascade and threshold that they ask for.
 
     Raises OptionsError for an unknown name, or options that do not go together.
     """
@@ -466,7 +466,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
 
 
 def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
-    """How the model of each role is asked; empty for a judge that calls no model.
+    """Return the settings of each role's model; empty for a judge that calls no model.
 
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
     where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
@@ -515,9 +515,7 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
 
 
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
-    """How pictures are sent: as the options say, else as the judge's method sends them, else as
-    they were recorded.
-    """
+    """Return how pictures are sent: as the options say, else as the judge does, else as recorded."""
     from arb.judges.prompting import ImageOptions
 
     own = traits_of(judge).images or ImageOptions()
@@ -556,7 +554,7 @@ def _cascade(options: RunOptions) -> Judge:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """The settings that every role's model gets; its name is filled in later.
+    """Return the settings that every role's model gets; its name is filled in later.
 
     Options and settings have the same names; what was left out has the default of the settings.
     """
@@ -570,7 +568,7 @@ def _common_settings(options: RunOptions) -> ModelSettings:
 
 
 def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
-    """The settings for a model: at the provider that was named, else where the paper's model was asked."""
+    """Return the settings of a model: at the named provider, else where the paper's model was asked."""
     provider, colon, name = model.partition(":")
     if colon and provider in PROVIDERS and name:
         if provider != common.provider:  # address, key and headers belong to the provider they were given for

@@ -59,12 +59,11 @@ DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
 
 
 def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
-    """The line of a judged trajectory.
+    """Return the line of a judged trajectory.
 
-    Tokens and dollars are sums over its calls, None where one is not known; calls that failed have none, but
-    for what their tries are known to have cost.
-    Latency is that of the stages one after another, each as long as its slowest call. The same replies give
-    the same line, whenever they were paid for.
+    It depends only on the replies, so a resumed run writes identical lines. Tokens and dollars are sums over
+    the calls, or None if any is unknown; a failed call adds only what its attempts are known to have cost.
+    Latency adds up the stages, each as long as its slowest call.
     """
     replies = [each.reply for each in judged.exchanges]
     made = [reply for reply in replies if was_generated(reply)]
@@ -90,20 +89,20 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 
 
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
-    """The row of a line: the columns of a prediction file, ``success`` null unless the state is ``ok``."""
+    """Return the row of a prediction file for a line; ``success`` is null unless the state is ``ok``."""
     known = {**record, **record["answer"]}
     row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
     return {**row, "success": known.get("success")}
 
 
 def error_of(record: JudgmentRecord) -> str:
-    """Why a trajectory has no verdict: what prevented the judging, or what its first failed call met."""
+    """Return why a trajectory has no verdict: what prevented judging it, or its first failed call's error."""
     failures = (call["reply"].get("error") for call in record["calls"])
     return record.get("problem") or next(filter(None, failures), "no reply")
 
 
 def sent_prompts(judged: Judgment) -> list[Prompt]:
-    """What was sent in each call of a judged trajectory, in their order."""
+    """Return what was sent in each call of a judged trajectory, in order."""
     return [prompt_of(_sent(each)) for each in judged.exchanges]
 
 
@@ -200,9 +199,9 @@ class RunFolder:
                 self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
-        """Add judged trajectories; when this returns they are on the disk. The last line of an id counts.
+        """Add judged trajectories, which are on the disk when this returns. The last line of an id counts.
 
-        ``prompts``: what was sent in their calls, one after the other; each call gets the name of its own.
+        ``prompts`` are those of their calls, in order; each call gets the name of its own.
         Raises StorageError.
         """
         with storing(self.folder):
@@ -217,7 +216,7 @@ class RunFolder:
             os.fsync(self._judgments)
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
-        """The judged trajectories, one line in memory at a time: those of ``ids`` in their order, or all."""
+        """Yield judged trajectories, one in memory at a time: those of ``ids`` in their order, or all."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
@@ -297,7 +296,7 @@ class RunFolder:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What run.json says. Raises RunFolderError when the folder is no run's."""
+    """Return the content of run.json. Raises RunFolderError if the folder holds no run."""
     path = folder / RUN
     try:
         run = json.loads(path.read_bytes())
@@ -309,7 +308,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
-    """The lines of judgments.jsonl, the last of each id, without taking the folder. Raises RunFolderError."""
+    """Yield the last line of each id in judgments.jsonl, without taking the folder. Raises RunFolderError."""
     try:
         with (folder / JUDGMENTS).open("rb") as file:
             last = {json.loads(line)["trajectory_id"]: start for start, line in complete_lines(file, 0)}
@@ -352,7 +351,7 @@ MEANINGS: Final = {
 
 
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    """Return each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
     return [
         f"{path}{f' ({MEANINGS[path]})' if path in MEANINGS else ''}: {one} there, {other} now"
         for path, (one, other) in _differing(there, now).items()
@@ -375,7 +374,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
-    """What was sent in the calls of a run, by the names in its lines; None for a run from before."""
+    """Open what was sent in the calls of a run, by the names in its lines; None if no call was made."""
     path = folder / PROMPTS
     with closing(PromptReader(path)) if path.is_file() else nullcontext() as prompts:
         yield prompts
@@ -389,7 +388,7 @@ _Result = tuple[JudgmentRecord, list[Prompt]]
 
 
 class ResultWriter:
-    """A writer of results into the run's folder, in a thread, as they come; for ``async with``.
+    """A writer of results into the run's folder, in a thread, as they come. Use it with ``async with``.
 
     ``name_of`` gives the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
     called at once when a write fails. While every trajectory has ended in an error, nothing is written: with

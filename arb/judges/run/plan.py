@@ -50,9 +50,9 @@ PilotKey = tuple[str, str]
 
 @dataclass(slots=True)
 class RolePlan:
-    """What the model of a role is asked.
+    """The calls and costs of the model of a role.
 
-    ``calls`` have to be made; ``cached`` ones cost nothing again. ``cached_input_tokens`` are those of the
+    ``calls`` have to be made; ``cached`` ones cost nothing. ``cached_input_tokens`` are those of the
     input that the provider will have in its own cache. ``usd`` is None if the price is unknown. The rules say
     in words how texts and pictures were counted.
     """
@@ -87,7 +87,7 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will take.
+    """The calls, costs and time of a run.
 
     ``problems`` are trajectories of which nothing can be shown, by id, with the reason. ``has_samples`` is
     true if some samples of a question share a request.
@@ -281,7 +281,7 @@ def plan_run(
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """So many of the trajectories, spread over all: neighbours are of one benchmark and agent."""
+    """Return ``number`` of the trajectories, spread over all: neighbours share benchmark and agent."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
@@ -333,7 +333,7 @@ def _error_of(judged: Judgment) -> str:
 
 
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
-    """Each trajectory with its view, or with why there is none; a few are read before they are needed."""
+    """Yield each trajectory with its view, or with the reason why there is none; reads a few ahead."""
 
     def read(trajectory_id: str) -> View | str:
         try:

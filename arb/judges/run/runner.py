@@ -54,9 +54,9 @@ from arb.judges.types import AnyJudge, Call, OptionsError, Reply, View, Wants, i
 
 @dataclass(frozen=True)
 class Job:
-    """The work of an engine: a configuration, what shows the runs, and the trajectories to judge, in order.
+    """The work of an engine: a configuration, the recorded runs, and the ids of those to judge, in order.
 
-    ``skipped`` of the configuration's trajectories lack what the judge looks at.
+    ``skipped`` counts trajectories of the configuration that lack what the judge looks at.
     """
 
     config: RunConfig
@@ -94,10 +94,10 @@ def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
 async def run_async(
     job: Job, folder: RunFolder, progress: Progress, judge_one: JudgeOne = judge_trajectory
 ) -> RunEnd:
-    """Judge the job's trajectories into the folder, each result written as it comes.
+    """Judge the job's trajectories into the folder, and write each result as it comes.
 
-    The run ends early when Ctrl-C is pressed, the budget is reached, the account is refused, only errors
-    come, or only rate limits come for long. What is under way then is waited for and written.
+    The run ends early on Ctrl-C, at the budget, if the account is refused, and if only errors or, for long,
+    only rate limits come. Calls under way still end and their results are written.
     """
     async with open_executor(job, progress.spend, progress.event) as executor:
         return await _judge_all(job, folder, progress, executor, judge_one)
@@ -153,7 +153,7 @@ async def _judge_all(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its settings.
+    """Open what answers the job's calls for the block: endpoints, cache, limit and budget.
 
     Raises OptionsError for a missing key, address or price.
     """
@@ -177,11 +177,11 @@ Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What `run_judge` did: how it ended, how many of the chosen trajectories are judged, and the totals.
+    """The result of `run_judge`: how it ended, how many of the chosen trajectories are judged, the totals.
 
-    ``absent`` have no recorded run, ``skipped`` lack what the judge looks at; ``problem`` is why the first
-    one in the state ``error`` is in it; ``judge`` is the judge's full name. ``totals`` sum up the judgments,
-    whoever paid for their replies; ``paid`` is what this run paid.
+    ``absent`` trajectories have no recorded run, ``skipped`` ones lack what the judge looks at. ``problem``
+    explains the first ``error``. ``judge`` is the judge's full name. ``totals`` sum up the judgments,
+    whoever paid for their replies; ``paid`` is what this run paid (`Spend.bill`).
     """
 
     ended: RunEnd
@@ -207,7 +207,7 @@ class Outcome:
 
 
 class NoRecordings:
-    """Views for a judge that looks at nothing, where there are no recorded runs."""
+    """Empty views for a judge that looks at nothing, if there are no recorded runs."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
         return View("", (), ())
@@ -224,10 +224,11 @@ def run_judge(
 ) -> Outcome:
     """Judge the trajectories of a configuration that are not judged yet, in the run folder ``out``.
 
-    ``retry`` names states whose trajectories are judged again; replies in the cache are not bought again.
-    ``wrap`` gives another judge in place of the configuration's, from it, the views and the ids to judge.
-    However it ends, the folder is whole: judgments and predictions in order, run.json with the totals. Raises
-    OptionsError, SourceError, SuiteError, RunFolderError.
+    ``retry`` names states whose trajectories are judged again; cached replies are not paid again. ``wrap``
+    replaces the judge, given the judge itself, the views and the ids to judge. However the run ends, the
+    folder is complete: judgments and predictions are in order, and run.json has the totals.
+
+    Raises OptionsError, SourceError, SuiteError, RunFolderError.
     """
     job = open_job(config, wrap)
     config = job.config
@@ -310,8 +311,9 @@ def run_facts(job: Job) -> dict[str, Any]:
 
 @contextmanager
 def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
-    """A session of the run, as run.json has it: begun now, ended as its ``ended`` says when the block is
-    left, with what was paid meanwhile.
+    """Record a session in run.json, from now to the end of the block, with what it paid.
+
+    The block sets ``ended`` in the session; a process that is killed leaves ``killed`` there.
     """
     session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
     earlier = folder.run.get("sessions", [])

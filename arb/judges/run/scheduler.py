@@ -45,7 +45,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
+    """A trajectory with its answer, its calls, and the problem if it could not be judged."""
 
     trajectory_id: str
     answer: Answer
@@ -59,10 +59,10 @@ class RunSource(Protocol):
     """What gives views and rewards by id: `arb.judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        """What a judge is shown; a ValueError says why there is nothing to show."""
+        """Return what a judge is shown. Raises ValueError with the reason if nothing can be shown."""
 
     def reward(self, trajectory_id: str) -> float | None:
-        """The reward that a run was given; raises as `view` does."""
+        """Return the reward of a run; raises what `view` raises."""
 
 
 class StopRunError(Exception):
@@ -74,7 +74,7 @@ class LeaveOutError(StopRunError):
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
-    """A judge's answer to one trajectory, with every call and its reply in the order the judge named them.
+    """Return a judge's answer to one trajectory, with every call and its reply in the judge's order.
 
     Raises what ``ask`` raises, once the other calls of the stage have ended.
     """
@@ -111,7 +111,7 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
 
 async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
-    """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
+    """Return the replies of a stage. If a call raises, the others still end, since they are paid for."""
     if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
         return [await ask(calls[0])]
     found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
@@ -259,7 +259,7 @@ def describe_fault(fault: Exception) -> str:
 
 
 def _weight(view: View) -> int:
-    """Bytes of a view's pictures and, about, of its texts."""
+    """Return the bytes of a view's pictures and, roughly, of its texts."""
     pictures = [*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot)]
     texts = (text for step in view.steps for text in (step.axtree, step.axtree_pruned, step.text) if text)
     return sum(len(picture.content) for picture in pictures) + sum(map(len, texts))

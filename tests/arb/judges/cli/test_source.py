@@ -143,25 +143,25 @@ def test_judges_that_read_are_shown_what_was_observed_and_the_answer(judge_sourc
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("judge", "more", "said"),
     [
-        (("--suite", "sample"), "--source and --suite: one or the other"),
-        (("--agent", "nobody"), "--agent nobody: the suite runs-of-logs has asker, solver"),
+        ("simplified-axtree", ("--suite", "sample"), "--source and --suite: one or the other"),
+        (
+            "simplified-axtree",
+            ("--agent", "nobody"),
+            "--agent nobody: the suite runs-of-logs has asker, solver",
+        ),
+        ("rule-based", (), "follows rewards, and the runs of --source are read without"),
     ],
 )
-def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, more, said):
-    told = invoke("plan", "simplified-axtree", "--source", text_runs, *more)
+def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, judge, more, said, tmp_path):
+    told = invoke("run", judge, "--source", text_runs, "--out", tmp_path / "run", *more)
     assert (told.exit_code, said in told.output) == (2, True), told.output
 
 
 def test_a_command_without_runs_says_how_to_name_them(invoke):
     told = invoke("plan", "simplified-axtree")
     assert told.exit_code == 2 and "--split dev or --split test of a suite, or --source FOLDER" in told.output
-
-
-def test_rewards_are_not_read_from_a_source_so_no_judge_can_follow_them(invoke, text_runs, tmp_path):
-    told = invoke("run", "rule-based", "--source", text_runs, "--out", tmp_path / "run")
-    assert told.exit_code == 2 and "follows rewards, and the runs of --source are read without" in told.output
 
 
 def test_files_that_give_no_run_are_named_each_time(invoke, text_runs, tmp_path):
