@@ -86,8 +86,7 @@ Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 
 
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """The engine of this process: every call over one event loop. Raises OptionsError."""
-
+    """Judge a job in this process, with every call over one event loop: an `Engine`."""
     return asyncio.run(run_async(job, folder, progress))
 
 
@@ -99,15 +98,8 @@ async def run_async(
     The run ends early on Ctrl-C, at the budget, if the account is refused, and if only errors or, for long,
     only rate limits come. Calls under way still end and their results are written.
     """
-    async with open_executor(job, progress.spend, progress.event) as executor:
-        return await _judge_all(job, folder, progress, executor, judge_one)
-
-
-async def _judge_all(
-    job: Job, folder: RunFolder, progress: Progress, executor: CallExecutor, judge_one: JudgeOne
-) -> RunEnd:
+    config = job.config
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
-
     left_out: BudgetReached | None = None
 
     async def ask(call: Call) -> Reply:
@@ -128,15 +120,17 @@ async def _judge_all(
 
     def keep(judged: Judgment) -> None:
         writer.write(judged)
-        if job.config.models and writer.all_failed and stopping.ended is None:
+        if config.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with ResultWriter(folder, job.name_of, executor.sync, progress, executor.stop_waiting) as writer:
-        if not job.config.models:
+    async with (
+        open_executor(job, progress.spend, progress.event) as executor,
+        ResultWriter(folder, job.name_of, executor.sync, progress, executor.stop_waiting) as writer,
+    ):
+        if not config.models:
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
             try:
-                config = job.config
                 await judge_trajectories(
                     config.judge, job.ids, job.views, ask, keep, config.max_in_flight, judge_one
                 )
