@@ -346,11 +346,8 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
         label_version=labels.version,
         judge=configuration["judge"],
         figure=str(aim),
-        value=choice.value,
-        chosen_on=choice.chosen_on,
-        held_out=choice.held_out,
         configuration=score_settings(configuration),
-        plain=choice.plain,
+        **asdict(choice),
     )
 
 
