@@ -15,11 +15,11 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 
 
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
-    """The probability of success, 0 to 1, at the token that decided; None without its log-probability.
+    """Return the probability of success, 0 to 1, at the token that decided, or None if it is unknown.
 
-    p(yes) / (p(yes) + p(no)), over the token that was chosen and its rivals, each read by how it begins: a
-    rival that begins neither kind of answer is left out. Of a rating, yes are the numbers from 4. Also None
-    when the tokens do not say what the reply says.
+    It is p(yes) / (p(yes) + p(no)) over the chosen token and its rivals, each read by how it begins; a rival
+    that begins neither answer is left out. Ratings from 4 are a yes. Also None if the tokens do not say what
+    the reply says.
     """
     if not reply.logprobs or verdict.success is None:
         return None
@@ -75,13 +75,11 @@ MAX_REASONING_CHARS = 1_200
 
 
 def parse_answer(reply: Reply, form: Form) -> Answer:
-    """The answer in a reply; the reply's own state when the call failed.
+    """Return the answer in a reply, or the reply's own state if the call failed.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, NNetNav with
-    a ``rating`` (4 and 5 are a success).
-
-    The score is the probability of success by the log-probabilities of the verdict's token, where the reply
-    has them; else None. The reasoning is the reply's text, shortened; the whole is in judgments.jsonl.
+    a ``rating`` (4 and 5 are a success). The score is that of `score_of`. The reasoning is the reply's text,
+    shortened; the whole text is in judgments.jsonl.
     """
     if reply.state != "ok":
         return Answer(reply.state)

@@ -72,9 +72,9 @@ Read = TypeVar("Read")
 
 
 def view_hash(wants: Wants) -> str:
-    """SHA-256 over what a judge that wants this is shown of a recording, and how it is written down.
+    """Return the SHA-256 over what a judge with these wants is shown of a recording, and how it is written.
 
-    The templates of its prompts are not in it (``prompts_hash``), nor the recordings (``data_hash``).
+    It covers neither the prompts (``prompts_hash``) nor the recordings (``data_hash``).
     """
     texts = [part for part in goal_parts(_EXAMPLE) if isinstance(part, str)]
     if (of_texts := _hash_of_texts()) != _FIRST_OF_TEXTS:
@@ -88,10 +88,10 @@ def _hash_of_texts() -> str:
 
 
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
-    """What a judge looks at and no step of a run has: ``screenshots``, ``accessibility trees``.
+    """Return what a judge looks at and no step of a run has: ``screenshots``, ``accessibility trees``.
 
-    Text of observations does for trees, and for screenshots where the judge says so
-    (``takes_text_for_screenshots``). Of a run without web pages such a judge sees all there is, text or not.
+    Text observations do for trees, and for screenshots if the judge says so (``takes_text_for_screenshots``).
+    A run without web pages lacks nothing for such a judge, even without texts.
     """
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())
@@ -172,7 +172,7 @@ class Views:
         return "\n".join(lines)
 
     def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:
-        """What a judge with these wants is shown of a trajectory, named in any spelling.
+        """Return what a judge with these wants is shown of a trajectory, named in any spelling.
 
         Raises NoViewError.
         """
@@ -192,7 +192,7 @@ class Views:
         return with_bounded_texts(view)
 
     def reward(self, trajectory_id: str) -> float | None:
-        """The reward by the benchmark's own rules, for judges that get it; None where there is none.
+        """Return the reward by the benchmark's own rules, for judges that get it, or None.
 
         Raises NoViewError.
         """
@@ -200,10 +200,10 @@ class Views:
             return self._first_readable(trajectory_id, self._reward)
 
     def data_hash(self) -> str:
-        """SHA-256 that changes when the recorded runs do.
+        """Return a SHA-256 that changes with the recorded runs.
 
-        Of a published dataset it covers every byte (its manifest has the files' hashes); of other sources
-        names, sizes and times of the files.
+        It covers every byte of a published dataset, whose manifest has the files' hashes, and the names,
+        sizes and times of other sources' files.
         """
         with self._lock:
             files = [file for group in self._files.values() for file in group]
