@@ -15,11 +15,11 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 
 
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
-    """The probability of success, 0 to 1, at the token that decided; None without its log-probability.
+    """Return the probability of success, 0 to 1, at the token that decided, or None if it is unknown.
 
-    p(yes) / (p(yes) + p(no)), over the token that was chosen and its rivals, each read by how it begins: a
-    rival that begins neither kind of answer is left out. Of a rating, yes are the numbers from 4. Also None
-    when the tokens do not say what the reply says.
+    It is p(yes) / (p(yes) + p(no)) over the chosen token and its rivals, each read by how it begins; a rival
+    that begins neither answer is left out. Ratings from 4 are a yes. Also None if the tokens do not say what
+    the reply says.
     """
     if not reply.logprobs or verdict.success is None:
         return None
@@ -33,7 +33,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """The token that holds this place of the text, and what of it comes before the place."""
+    """Return the token that holds this place of the text, and the part of it before the place."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -55,7 +55,7 @@ def _success_probability(token: TokenProbability, before: str, form: Form) -> fl
 
 
 def _answer_begun_by(text: str, form: Form) -> bool | None:
-    """Which answer a token begins; None for neither, and for one that could begin both."""
+    """Return the answer that a token begins; None if it begins neither, or could begin both."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:
         return None
@@ -75,13 +75,11 @@ MAX_REASONING_CHARS = 1_200
 
 
 def parse_answer(reply: Reply, form: Form) -> Answer:
-    """The answer in a reply; the reply's own state when the call failed.
+    """Return the answer in a reply, or the reply's own state if the call failed.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, NNetNav with
-    a ``rating`` (4 and 5 are a success).
-
-    The score is the probability of success by the log-probabilities of the verdict's token, where the reply
-    has them; else None. The reasoning is the reply's text, shortened; the whole is in judgments.jsonl.
+    a ``rating`` (4 and 5 are a success). The score is that of `score_of`. The reasoning is the reply's text,
+    shortened; the whole text is in judgments.jsonl.
     """
     if reply.state != "ok":
         return Answer(reply.state)
@@ -99,13 +97,13 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
 
 
 def parse_rating(text: str) -> int | None:
-    """The last rating from 1 to 5, in a line ``Score: 4``; 3.5 counts as 3. None when there is none."""
+    """Return the last rating from 1 to 5 in a line ``Score: 4``, or None; 3.5 counts as 3."""
     rating = read_rating(text)
     return None if rating is None else int(rating)
 
 
 def shorten(text: str | None) -> str | None:
-    """A reply as the reasoning of a prediction file: no longer than `MAX_REASONING_CHARS`; None for none."""
+    """Return a reply as the reasoning of a prediction file, cut to `MAX_REASONING_CHARS`; None for none."""
     if text is None or not (text := text.strip()):
         return None
     return text if len(text) <= MAX_REASONING_CHARS else text[: MAX_REASONING_CHARS - 2] + " \u2026"

@@ -28,14 +28,14 @@ _NOT_RECORDED: Final = "(not recorded)"
 
 @cache
 def read_prompts(name: str) -> Mapping[str, str]:
-    """The sections of ``prompts/<name>.txt``, without the line break at their end."""
+    """Return the sections of ``prompts/<name>.txt``, without the line break at their end."""
     parts = _HEADING.split((PROMPTS / f"{name}.txt").read_text(encoding="utf-8"))
     sections = zip(parts[1::2], parts[2::2], strict=True)
     return MappingProxyType({heading: text.removesuffix("\n") for heading, text in sections})
 
 
 def prompts_hash(*texts: str) -> str:
-    """SHA-256 over prompt texts in their order: what a judge gives as its ``prompts_hash``."""
+    """Return the SHA-256 over prompt texts in order, which a judge gives as its ``prompts_hash``."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -44,7 +44,7 @@ def hash_of_file(name: str) -> str:
 
 
 def content_of(parts: Iterable[str | Image]) -> Content:
-    """Texts and pictures as the content of a message: texts that meet are joined by an empty line.
+    """Return texts and pictures as a message's content; adjacent texts are joined by an empty line.
 
     Without any picture the content is one text.
     """
@@ -58,7 +58,7 @@ def content_of(parts: Iterable[str | Image]) -> Content:
 
 
 def goal_parts(view: View, heading: str = "The user's goal:") -> list[str | Image]:
-    """The goal, and the pictures that belong to it where there are any."""
+    """Return the goal, and the pictures that belong to it."""
     text = f"{heading}\n{view.goal.strip()}"
     if not view.goal_images:
         return [text]
@@ -69,9 +69,9 @@ ANSWER: Final = "The agent's final answer:\n{answer}"
 
 
 def steps_text(steps: Sequence[ViewStep], answer: str | None = None) -> str:
-    """Every step: its number, what was observed (the page's address, or the text where there was no page),
-    the action taken on it, and the agent's reasoning; after the last one the agent's answer, if there is one.
+    """Return every step as text, and the agent's answer after them.
 
+    A step has its number, what was observed (the page's address, or a text), the action and the reasoning.
     The last observation, from which no action was taken, has neither action nor reasoning.
     """
     has_pages = any(step.url for step in steps) or all(step.text is None for step in steps)
@@ -94,9 +94,9 @@ _BELOW: Final = "(the last one; it stands below)"
 
 
 def with_bounded_texts(view: View, share: float = 1.0) -> View:
-    """The view with long observations cut in the middle, and then the long actions and answer beside them.
+    """Return the view with long observations, actions and answer cut in the middle.
 
-    A view without observation text stays as it is, whatever its length. ``share``: of the bounds above.
+    A view without observation text stays as it is, whatever its length. ``share`` scales the bounds above.
     """
     lengths = [len(step.text) for step in view.steps if step.text is not None]
     if not lengths:
@@ -111,7 +111,7 @@ def with_bounded_texts(view: View, share: float = 1.0) -> View:
 
 
 def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
-    """The length to cut texts to, so that all of them keep within ``together`` and none is over ``each``.
+    """Return the length to cut texts to, so that together they fit ``together`` and none is over ``each``.
 
     Short texts leave their room to the others: 10, 100 and 100 within 150 are cut to 70.
     """
@@ -124,7 +124,7 @@ def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
 
 
 def cut_middle(text: str | None, most: int) -> str | None:
-    """A text of at most ``most`` characters, and the mark that stands where the others were."""
+    """Return at most ``most`` characters of a text, with a mark where the others were."""
     if text is None or len(text) <= most:
         return text
     head, tail = most - most // 2, len(text) - most // 2
@@ -135,9 +135,9 @@ def cut_middle(text: str | None, most: int) -> str | None:
 
 
 def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
-    """For a prompt that shows the last page's tree after the steps: the last observation in its place.
+    """Return the steps without the last observation's text, and that text as a part of its own.
 
-    The steps without that observation, and its text; as they are, and None, where no step has a text.
+    It stands in place of the last page's tree. Without any text the steps stay as they are, with None.
     """
     number = max((step.number for step in view.steps if step.text is not None), default=None)
     if number is None:
@@ -148,7 +148,7 @@ def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
 
 
 def last_step(view: View) -> ViewStep:
-    """The last observation; an empty one of a view without any."""
+    """Return the last observation, or an empty one if the view has none."""
     return view.steps[-1] if view.steps else ViewStep(0, None, None, None, None)
 
 
@@ -176,14 +176,14 @@ _FORMATS: Final = ("PNG", "JPEG", "WEBP")
 
 
 class UnreadableImageError(ValueError):
-    """Bytes that are no picture, or only a part of one; the message says what is wrong."""
+    """Raised for bytes that are no picture, or only part of one; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How pictures are sent. None leaves the size, or the format, as it was recorded.
+    """How pictures are sent. None keeps the size, or the format, as it was recorded.
 
-    With a ``quality``, pictures that already are in the ``format`` are encoded anew too.
+    With a ``quality``, pictures that already have the ``format`` are encoded again too.
     """
 
     max_side: int | None = None
@@ -192,10 +192,10 @@ class ImageOptions:
     quality: int | None = None
 
     def prepare(self, content: bytes) -> Image:
-        """A picture with no side longer than ``max_side`` pixels, in ``format``; its proportions stay.
+        """Return a picture with no side longer than ``max_side`` pixels, in ``format``.
 
-        PNG, JPEG and WebP that already are as asked keep their very bytes, so the cache finds them again. Of
-        a moving picture the first frame is sent. Raises UnreadableImageError.
+        PNG, JPEG and WebP pictures that need no change keep their bytes, so the cache finds them again. Of a
+        moving picture the first frame is sent. Raises UnreadableImageError.
         """
         from PIL import Image as pictures
 
@@ -233,7 +233,7 @@ class ImageOptions:
 
 
 def text_of(reply: Reply) -> str | None:
-    """The text of a reply; None when the call failed, the model refused, or the text is empty."""
+    """Return the text of a reply; None if the call failed, the model refused, or the text is empty."""
     if reply.state != "ok" or reply.refusal or reply.finish_reason == "content_filter":
         return None
     return reply.text if (reply.text or "").strip() else None

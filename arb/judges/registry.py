@@ -1,4 +1,4 @@
-"""Every judge by name: the paper's, other names, those that ask no model; what ``judges list`` prints.
+"""The catalogue of judges by name, and ``judges list``, which prints it.
 
 A judge of your own is named by where it is: ``path/to/file.py:Name`` or ``package.module:Name``.
 """
@@ -12,8 +12,10 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
@@ -39,62 +41,10 @@ _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _JUDGE_ATTRIBUTES: Final = ("name", "inputs", "calls", "source", "wants", "models", "prompts_hash", "ask")
 _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
 
-GPT_4O: Final = "gpt-4o-2024-11-20"
-GPT_4O_MINI: Final = "gpt-4o-mini-2024-07-18"
-CLAUDE: Final = "anthropic/claude-3.7-sonnet"
-LLAMA: Final = "meta-llama/Llama-3.3-70B-Instruct"
-QWEN: Final = "Qwen/Qwen2.5-VL-72B-Instruct"
-O4_MINI: Final = "o4-mini-2025-04-16"
-WEBJUDGE_7B: Final = "osunlp/WebJudge-7B"
-
-_PROVIDERS: Final = MappingProxyType(
-    {
-        GPT_4O: "openai",
-        GPT_4O_MINI: "openai",
-        O4_MINI: "openai",
-        CLAUDE: "openrouter",
-        LLAMA: "vllm",
-        QWEN: "vllm",
-        WEBJUDGE_7B: "vllm",
-    }
-)
-
-_KINDS: Final = (
-    ("axtree", True, False),
-    ("screenshot", False, True),
-    ("both", True, True),
-    ("neither", False, False),
-)
-"""What the simplified judges see: the tree, the screenshot."""
-
-_TABLE_2: Final = ("gpt-4o-mini", "gpt-4o-mini-noscreen-noaxtree")
-"""Released folders of the judges that are in the paper's ablation alone."""
-
-_PUBLISHED: Final = ("paper/", "reported/")
-"""How the ids of the rows in `published/judges.csv` begin that have a judge's name."""
-
-_REASONING_TOKENS: Final = 8192
-"""What a reasoning model may write for each call: its thoughts count, and 1,024 tokens end within them."""
-
-
-RELEASED_FOLDERS: Final = (
-    "functional",
-    "aer",
-    "aerv",
-    "nnetnav",
-    *(f"claude-3.7-sonnet-{form}" for form in ("noscreen", "noaxtree")),
-    *(f"gpt-4o-{form}" for form in ("noscreen", "noaxtree")),
-    "gpt-4o-mini",
-    *(f"gpt-4o-mini-{form}" for form in ("noaxtree", "noscreen", "noscreen-noaxtree")),
-    *(f"qwen-2.5-vl-{form}" for form in ("noaxtree", "noscreen")),
-    "llama-3.3-70b-noscreen",
-)
-"""The judges' folders in the released data."""
-
 
 @dataclass(frozen=True)
 class RuleBasedJudge:
-    """The benchmarks' own rules: follows the environment's reward, and is the only judge that gets it."""
+    """The benchmarks' own rules: follows the environment's reward, which no other judge gets."""
 
     name: str = "Rule-based"
     inputs: str = "the environment's reward"
@@ -102,7 +52,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Success above 0.5; the state ``error`` where no reward was recorded."""
+        """Return success above 0.5, or the state ``error`` if no reward was recorded."""
         from dataset_script.sources.released_files import SUCCESS_ABOVE
 
         if cum_reward is None or math.isnan(cum_reward):
@@ -112,7 +62,7 @@ class RuleBasedJudge:
 
 @dataclass(frozen=True)
 class ConstantJudge:
-    """Gives the same answer to every trajectory: the floor that every other judge has to leave behind.
+    """A judge that gives every trajectory the same answer: the floor that every other judge has to beat.
 
     Its precision on success is the share of successful runs (26.7 % on test): what a coin with "yes" on both
     sides reaches.
@@ -137,13 +87,13 @@ class CustomJudgeError(ValueError):
 
 
 def is_address(name: str) -> bool:
-    """Whether a name says where a judge is: a file or a module, a colon, and an attribute."""
+    """Return whether a name says where a judge is: a file or a module, a colon, and an attribute."""
     place, _, attribute = name.rpartition(":")
     return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
 
 
 def load_judge(address: str) -> AnyJudge:
-    """The judge at an address: an instance, or a class that is made without arguments.
+    """Return the judge at an address: an instance, or a class that is made without arguments.
 
     Runs the file. Raises CustomJudgeError.
     """
@@ -169,9 +119,9 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """SHA-256 of the file that each address among judges' names is in; None without any, or where it is none.
+    """Return the SHA-256 of the files of your own judges among the names; None if there are none.
 
-    What the file imports is not in it.
+    What a file imports is not part of it.
     """
     digests = []
     for place in (name.strip().rpartition(":")[0] for name in names if is_address(name.strip())):
@@ -204,12 +154,30 @@ class UnknownJudgeError(ValueError):
     """A name that is not a judge's; the message says which ones are near."""
 
 
+TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"
+"""The judges of the catalogue with their other names, and where their models were asked for the paper."""
+
+KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
+    "aer": AerJudge,
+    "constant": ConstantJudge,
+    "nnetnav": NNetNavJudge,
+    "rule-based": RuleBasedJudge,
+    "simplified": SimplifiedJudge,
+    "webjudge": WebJudge,
+}
+"""The classes of the table's judges by the names that the table uses."""
+
+_PUBLISHED: Final = ("paper/", "reported/")
+"""How the ids of rows in `published/judges.csv` begin if they have a judge's name."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegisteredJudge:
-    """A judge of the table with its other names."""
+    """A judge of the table with its other names, and its folder in the released data if it has one."""
 
     judge: AnyJudge
     aliases: tuple[str, ...] = ()
+    released: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -220,15 +188,34 @@ class RegisteredJudge:
         """The first of the names that needs no quotes, in small letters: ``gpt-4o-mini-noscreen``."""
         return next((each for each in self.names if _KEY.fullmatch(each)), self.judge.name.casefold())
 
+    @property
+    def is_published(self) -> bool:
+        """Whether the name stands for a judge of a paper, with the model that the paper asked."""
+        return self.released is not None or any(each.startswith(_PUBLISHED) for each in self.aliases)
 
+
+@cache
 def entries() -> tuple[RegisteredJudge, ...]:
-    """The whole table: the paper's judges in the order of its Table 7, later ones, families, references."""
-    return tuple(_entries())
+    """Return the table: the paper's judges in the order of its Table 7, later ones, families, references."""
+    found = []
+    for row in _table()["judge"]:
+        aliases, released = tuple(row.pop("aliases", ())), row.pop("released", None)
+        found.append(RegisteredJudge(KINDS[row.pop("kind")](**row), aliases, released))
+    return tuple(found)
+
+
+def _table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def default_provider(model: str) -> str | None:
-    """Where the model of a judge of the table was asked for the paper; None for any other model."""
-    return _PROVIDERS.get(model)
+    """Return where the model of a judge of the table was asked for the paper; None for any other model."""
+    return _table()["providers"].get(model)
+
+
+def _entry_of(judge: AnyJudge) -> RegisteredJudge | None:
+    """Return the entry of the table that has a judge's name."""
+    return next((each for each in entries() if each.judge.name == judge.name), None)
 
 
 _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
@@ -262,7 +249,7 @@ def full_name(
         for prefix, part in judge.parts.items():
             names[prefix] = full_name(part, _of_part(models, prefix), _of_part(served, prefix))
         return judge.name_with(names)
-    listed = next((each for each in entries() if each.judge.name == judge.name), None)
+    listed = _entry_of(judge)
     if not models or listed is None:
         return judge.name
     asked = {role: model.model for role, model in models.items()}
@@ -270,9 +257,8 @@ def full_name(
     if not isinstance(judge, type(listed.judge)):  # your own class with a name of the catalogue
         return f"{judge.name} · {names} · own judge"
     traits = traits_of(judge)
-    is_published = any(each.startswith(_PUBLISHED) or each in _TABLE_2 for each in listed.aliases)
     is_unchanged = traits.is_official and not traits.is_structured and asked == dict(listed.judge.models)
-    if is_published and is_unchanged:
+    if listed.is_published and is_unchanged:
         if not (others := _other_models(asked, served)):
             return judge.name
         names += f" (answered by {' and '.join(others)})"
@@ -296,7 +282,7 @@ def key_of(judge: AnyJudge) -> str:
     """Return the name of a judge in configurations: its key in the catalogue, or its own name."""
     if isinstance(judge, JudgeWrapper):
         return judge.name_with({prefix: key_of(part) for prefix, part in judge.parts.items()})
-    listed = next((each for each in entries() if each.judge.name == judge.name), None)
+    listed = _entry_of(judge)
     is_listed = listed is not None and isinstance(judge, type(listed.judge))
     return listed.key if is_listed else judge.name
 
@@ -309,7 +295,7 @@ def find_judge(
     settings: Settings | None = None,
     checkout: Path | None = None,
 ) -> AnyJudge:
-    """The judge of a name, an alias, or an address: ``path/to/file.py:Name``, ``package.module:Name``.
+    """Return the judge of a name, an alias, or an address: ``path/to/file.py:Name``, ``package.module:Name``.
 
     Names are read without regard to case, spaces and underscores. ``prompts="official"`` gives the judge in
     the words of the package agent-reward-bench, which ``settings`` say where to find, and WebJudge in those
@@ -345,73 +331,9 @@ def _key(name: str) -> str:
     return "-".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-def _entries() -> Iterator[RegisteredJudge]:
-    yield RegisteredJudge(RuleBasedJudge(), ("Rule-based*", "Functional", "paper/rule-based"))
-    yield RegisteredJudge(AerJudge("AER-C", GPT_4O, captioner=GPT_4O), ("aer", "aerc", "paper/aer-c"))
-    yield RegisteredJudge(AerJudge("AER-V", GPT_4O), ("aerv", "paper/aer-v"))
-    yield RegisteredJudge(NNetNavJudge("NNetNav", LLAMA, describer=LLAMA), ("paper/nnetnav",))
-    yield from _of_the_paper("Claude 3.7 S.", "claude-3.7-sonnet", "claude-3.7-sonnet", CLAUDE)
-    yield from _of_the_paper("GPT-4o", "gpt-4o", "gpt-4o", GPT_4O)
-    yield from _of_the_paper("GPT-4o Mini", "gpt-4o-mini", "gpt-4o-mini", GPT_4O_MINI)
-    yield from _of_table_2("GPT-4o Mini", "gpt-4o-mini", GPT_4O_MINI)
-    yield from _of_the_paper("Llama 3.3", "llama-3.3-70b", "llama-3.3", LLAMA, is_text_only=True)
-    yield from _of_the_paper("Qwen2.5-VL", "qwen-2.5-vl", "qwen2.5-vl", QWEN)
-    yield RegisteredJudge(
-        WebJudge("WebJudge (o4-mini)", O4_MINI, max_output_tokens=_REASONING_TOKENS),
-        ("WebJudge(o4-mini)", "webjudge", "reported/webjudge-o4-mini"),
-    )
-    yield RegisteredJudge(WebJudge("WebJudge-7B", WEBJUDGE_7B), ("reported/webjudge-7b",))
-    yield from _families()
-    yield RegisteredJudge(
-        ConstantJudge("always-successful", True), ("Always yes", "reference/always-successful")
-    )
-    yield RegisteredJudge(
-        ConstantJudge("never-successful", False), ("Always no", "reference/never-successful")
-    )
-
-
-def _of_the_paper(
-    title: str, released: str, row: str, model: str, *, is_text_only: bool = False
-) -> Iterator[RegisteredJudge]:
-    """The simplified judge with a model, (A) with the tree and (S) with the screenshot.
-
-    Its other names: the released folder, the released runner, and the row of `published/judges.csv`.
-    """
-    long = title.replace("Claude 3.7 S.", "Claude 3.7 Sonnet")
-    with_tree = SimplifiedJudge(f"{title} (A)", model, has_axtree=True, shows_goal_images=not is_text_only)
-    spelled_out = [f"{long} (A)"] if long != title else []
-    others = (f"{released}-noscreen", f"{released}-axtree", f"paper/{row}-tree")
-    yield RegisteredJudge(with_tree, (*spelled_out, *others))
-    if not is_text_only:
-        with_picture = SimplifiedJudge(f"{title} (S)", model, has_screenshot=True)
-        spelled_out = [f"{long} (S)"] if long != title else []
-        others = (f"{released}-noaxtree", f"{released}-screen", f"paper/{row}-screenshot")
-        yield RegisteredJudge(with_picture, (*spelled_out, *others))
-
-
-def _of_table_2(title: str, released: str, model: str) -> Iterator[RegisteredJudge]:
-    """The two other rows of the paper's ablation; the release calls the first one by the bare model."""
-    both = SimplifiedJudge(f"{title} (A+S)", model, has_axtree=True, has_screenshot=True)
-    yield RegisteredJudge(both, (released, f"{released}-both"))
-    neither = SimplifiedJudge(f"{title} (neither)", model)
-    yield RegisteredJudge(neither, (f"{released}-noscreen-noaxtree", f"{released}-none"))
-
-
-def _families() -> Iterator[RegisteredJudge]:
-    """The simplified judge for any model, named by what it sees; each also with success asked last."""
-    for kind, has_axtree, has_screenshot in _KINDS:
-        judge = SimplifiedJudge(f"simplified-{kind}", GPT_4O, has_axtree, has_screenshot)
-        yield RegisteredJudge(judge)
-        yield RegisteredJudge(replace(judge, name=f"{judge.name}-inverted", is_inverted=True))
-
-
 def released_folder(name: str) -> str | None:
-    """The judge's folder in the released data; None for a judge that is not among them."""
-    for entry in entries():
-        if entry.judge.name == name:
-            spelled = (each.casefold() for each in entry.names)
-            return next((each for each in spelled if each in RELEASED_FOLDERS), None)
-    return None
+    """Return the folder in the released data of the judge with this name; None if there is none."""
+    return next((each.released for each in entries() if each.judge.name == name), None)
 
 
 def list_judges(as_json: JsonOption = False) -> None:
@@ -419,18 +341,25 @@ def list_judges(as_json: JsonOption = False) -> None:
 
     Where calls are n, n is the number of the trajectory's steps, or of its screenshots.
     """
-    rows = [_row(entry) for entry in entries()]
     if as_json:
-        print_json(rows)
+        print_json([_facts(entry) for entry in entries()])
         return
-    _print_table(rows)
+    from rich import box
+
+    table = text_table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("judge", "sees", "calls", "default model", "source"):
+        table.add_column(heading, overflow="fold", no_wrap=heading != "sees")
+    for judge in (entry.judge for entry in entries()):
+        models = ", ".join(dict.fromkeys(models_of(judge).values())) or "none"
+        table.add_row(judge.name, judge.inputs, judge.calls, models, judge.source)
+    plain_console().print(table)
     typer.echo("Other names:")
-    for row in rows:
-        if row["aliases"]:
-            typer.echo(f"  {row['name']}: {', '.join(row['aliases'])}")
+    for entry in entries():
+        if entry.aliases:
+            typer.echo(f"  {entry.judge.name}: {', '.join(entry.aliases)}")
 
 
-def _row(entry: RegisteredJudge) -> dict[str, Any]:
+def _facts(entry: RegisteredJudge) -> dict[str, Any]:
     judge = entry.judge
     return {
         "name": judge.name,
@@ -440,15 +369,3 @@ def _row(entry: RegisteredJudge) -> dict[str, Any]:
         "models": dict(models_of(judge)),
         "source": judge.source,
     }
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich import box
-
-    table = text_table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("judge", "sees", "calls", "default model", "source"):
-        table.add_column(heading, overflow="fold", no_wrap=heading != "sees")
-    for row in rows:
-        models = ", ".join(dict.fromkeys(row["models"].values())) or "none"
-        table.add_row(row["name"], row["inputs"], row["calls"], models, row["source"])
-    plain_console().print(table)

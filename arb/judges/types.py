@@ -63,10 +63,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """What the agent saw and did at a step, ``number`` from 1. At the end action and reasoning are None.
+    """What the agent saw and did at a step. Numbers start at 1; the last step has no action and no reasoning.
 
-    ``text`` is what it saw in words where that was no web page: a tool's result, a terminal's output. Trees
-    and screenshots are None where the judge does not want them, or where none was recorded.
+    ``text`` is an observation that is no web page, such as the result of a tool. Trees and screenshots are
+    None if the judge does not want them, or if none was recorded.
     """
 
     number: int
@@ -84,7 +84,7 @@ class ViewStep:
 class View:
     """All that a judge is shown of a trajectory: no reward, no label, no agent's name, no trajectory id.
 
-    ``answer`` is what the agent said at the end, where that is no action of the last step.
+    ``answer`` is the agent's final message, unless that is an action of the last step.
     """
 
     goal: str
@@ -103,18 +103,18 @@ class Wants:
 
 
 def covers(amount: str, is_last: bool) -> bool:
-    """Whether ``none``, ``last`` or ``all`` (of `Wants`) covers a step."""
+    """Return whether ``none``, ``last`` or ``all`` (of `Wants`) covers a step."""
     return amount == "all" or (amount == "last" and is_last)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question to a model. ``shorter`` is sent instead, once, when the prompt is too long for it.
+    """One question to a model. If the prompt is too long, ``shorter`` is sent once instead.
 
-    ``role`` names which of the run's models answers. ``sample`` tells apart several answers to one question;
-    a call that need not be sampled again (a caption) keeps 0 and is shared through the cache. ``together``
-    are the numbers of all samples of this question that the judge asks for at once: where the endpoint takes
-    ``n`` they are one request, whose input is paid once.
+    ``role`` names the model of the run that answers. ``sample`` tells several answers to one question apart;
+    a call that is not sampled, such as a caption, keeps 0 and is shared through the cache. ``together`` are
+    the numbers of all samples that the judge asks for at once: they are one request, with its input paid
+    once, if the endpoint takes ``n``.
     """
 
     purpose: str
@@ -136,7 +136,7 @@ class TokenProbability:
 
 
 class Quota(NamedTuple):
-    """What is left of requests or tokens as an endpoint says: full again (``limit``) after ``reset_s``."""
+    """The requests or tokens that an endpoint says are left; it has ``limit`` again after ``reset_s``."""
 
     remaining: float
     limit: float | None = None
@@ -144,18 +144,17 @@ class Quota(NamedTuple):
 
 
 class RateLimits(NamedTuple):
-    """What the headers of an answer say of the endpoint's limits; None for what they leave out."""
+    """The endpoint's limits by the headers of an answer; None for what they leave out."""
 
     requests: Quota | None = None
     tokens: Quota | None = None
 
 
 class Usage(NamedTuple):
-    """Tokens as they are billed; None where the endpoint does not say.
+    """Tokens as they are billed; None if the endpoint does not tell them.
 
-    ``input_tokens`` are all of the prompt, ``cached_input_tokens`` (read from the provider's own cache, and
-    cheaper) and ``cache_write_tokens`` (written into it) among them; ``output_tokens`` are all that was made,
-    ``reasoning_tokens`` (hidden) among them.
+    ``input_tokens`` include ``cached_input_tokens`` (read from the provider's cache, and cheaper) and
+    ``cache_write_tokens`` (written into it). ``output_tokens`` include hidden ``reasoning_tokens``.
     """
 
     input_tokens: int | None = None
@@ -167,14 +166,13 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a call. ``state`` is ``ok`` when there is a reply, whatever it says.
+    """The result of a call. ``state`` is ``ok`` if there is a reply, whatever it says.
 
     Otherwise it is ``refused``, ``too_long`` or ``error`` (`vocabulary.STATES`), and ``error`` says why.
-    Tokens, cost and latency are None where they are not known; a reply from the cache costs nothing again:
-    ``cost_usd`` is what was paid for it when it was made. For the tokens see `Usage`. ``model`` is the name
-    that the endpoint gives for what answered; ``dropped`` are parameters that the run asked for and the
-    request was sent without. ``rate_limits`` and ``others``, the further answers to a request for several,
-    are for the engine, and not stored.
+    Tokens (see `Usage`), cost and latency are None if unknown. ``cost_usd`` is what was paid when the reply
+    was made; from the cache it costs nothing again. ``model`` is the endpoint's name for what answered.
+    ``dropped`` are parameters that the request was sent without. ``rate_limits`` and ``others``, the further
+    answers to a request for several, are for the engine and not stored.
     """
 
     text: str | None = None
@@ -281,14 +279,18 @@ def models_of(judge: AnyJudge) -> Mapping[str, str]:
     return {} if is_reward_judge(judge) else judge.models
 
 
+def wants_of(judge: AnyJudge) -> Wants:
+    """Return the heavy parts of a trajectory that a judge needs; a reward judge needs none."""
+    return Wants() if is_reward_judge(judge) else judge.wants
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """How a role's model is asked. ``extra`` goes into the request as it is and belongs to its identity.
 
     ``provider`` is a name of `providers.PROVIDERS`; ``base_url`` and ``key_variable`` override its own.
-    ``prompt_cache``: what the provider is asked to keep of a prompt, the ``system`` message or the whole
-    ``prompt``; it changes no reply, so it is no part of the identity. ``header``: names and values of headers
-    to send; the values may be secrets, so they are part of nothing that is written or shown.
+    ``prompt_cache`` is the part of a prompt that the provider is asked to keep; it changes no reply, so it
+    is not part of the identity. The values of ``header`` may be secrets, so they are never written or shown.
     """
 
     model: str
@@ -306,5 +308,5 @@ class ModelSettings:
 
 
 def failed(replies: Sequence[Reply]) -> Answer | None:
-    """The answer of a judge whose call failed: the state of the first failed reply; None without one."""
+    """Return the answer of a judge whose call failed, in the state of the first failed reply, or None."""
     return next((Answer(reply.state) for reply in replies if reply.state != "ok"), None)

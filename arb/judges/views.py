@@ -27,7 +27,7 @@ from arb.judges.prompting import (
     with_bounded_texts,
 )
 from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, is_reward_judge, models_of
+from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, models_of, wants_of
 from arb.judges.wrappers import JudgeWrapper
 from dataset_script.sources import open_source
 from dataset_script.sources.base import SourceFile, UnusableFileError
@@ -40,14 +40,6 @@ _MOST_NAMES: Final = 5
 
 VIEW_VERSION: Final = 1
 """Raised whenever the same recording gives another `View`: a run under another one is another run."""
-
-_FIRST_TEXTS: Final = (
-    "The user's goal:\nA goal.",
-    "Step 1\nURL: http://site/\nAction: click('1')\nReasoning: A reason.\n\n"
-    "Step 2\nURL: (not recorded)\nAction: (not recorded)\n\n"
-    "Step 3 (the end: no further action)\nURL: http://site/end",
-)
-"""How version 1 wrote the example down."""
 
 _EXAMPLE: Final = View(
     "A goal.",
@@ -80,19 +72,14 @@ Read = TypeVar("Read")
 
 
 def view_hash(wants: Wants) -> str:
-    """SHA-256 over what a judge that wants this is shown of a recording, and how it is written down.
+    """Return the SHA-256 over what a judge with these wants is shown of a recording, and how it is written.
 
-    The templates of its prompts are not in it (``prompts_hash``), nor the recordings (``data_hash``).
+    It covers neither the prompts (``prompts_hash``) nor the recordings (``data_hash``).
     """
     texts = [part for part in goal_parts(_EXAMPLE) if isinstance(part, str)]
     if (of_texts := _hash_of_texts()) != _FIRST_OF_TEXTS:
         texts.append(of_texts)
     return prompts_hash(f"{VIEW_VERSION} {wants}", *texts, steps_text(_EXAMPLE.steps))
-
-
-def first_view_hash(wants: Wants) -> str:
-    """`view_hash` of version 1: of runs that have none, since it was not recorded then."""
-    return prompts_hash(f"1 {wants}", *_FIRST_TEXTS)
 
 
 def _hash_of_texts() -> str:
@@ -101,15 +88,15 @@ def _hash_of_texts() -> str:
 
 
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
-    """What a judge looks at and no step of a run has: ``screenshots``, ``accessibility trees``.
+    """Return what a judge looks at and no step of a run has: ``screenshots``, ``accessibility trees``.
 
-    Text of observations does for trees, and for screenshots where the judge says so
-    (``takes_text_for_screenshots``). Of a run without web pages such a judge sees all there is, text or not.
+    Text observations do for trees, and for screenshots if the judge says so (``takes_text_for_screenshots``).
+    A run without web pages lacks nothing for such a judge, even without texts.
     """
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())
         return tuple(dict.fromkeys(name for names in missing for name in names))
-    wants = _TEXT_ONLY if is_reward_judge(judge) else judge.wants
+    wants = wants_of(judge)
     found = []
     does_without = observed.texts or not observed.is_web
     takes_text = traits_of(judge).takes_text_for_screenshots
@@ -121,7 +108,7 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
 
 
 class NoViewError(ValueError):
-    """A trajectory that cannot be shown: the source has no run of it, or none that can be read."""
+    """Raised for a trajectory that cannot be shown: the source has no run of it that can be read."""
 
 
 class Views:
@@ -144,7 +131,7 @@ class Views:
         self.__dict__ |= state | {"_lock": threading.RLock()}
 
     def ids(self) -> tuple[str, ...]:
-        """The trajectories there are, in the suite's order and spelling; without a suite in the source's."""
+        """Return the trajectories of the source, in the suite's order and spelling if there is a suite."""
         with self._lock:
             there = self._files
         if self._suite_ids is None:
@@ -153,7 +140,7 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """What was recorded of runs, by reading key; empty where it takes reading them all to know."""
+        """What was recorded of runs, by reading key; empty if only reading all of them would tell."""
         if not isinstance(self._source, PublishedSource):
             return {}
         return {
@@ -161,14 +148,14 @@ class Views:
         }
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """What the judge looks at and a run lacks, by id; without the runs that have it all."""
+        """Return what each run lacks of what the judge looks at, by id; complete runs are left out."""
         known = {each: has for each in ids if (has := self.observed.get(reading_key(each)))}
         return {each: lacks for each, has in known.items() if (lacks := missing_inputs(judge, has))}
 
     def describe_incomplete(
         self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
     ) -> str:
-        """The message that names runs which lack something, and the judges that can do without."""
+        """Return the message that names runs which lack something, and the judges that can do without it."""
         from arb.judges.registry import entries
 
         lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
@@ -185,7 +172,7 @@ class Views:
         return "\n".join(lines)
 
     def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:
-        """What a judge with these wants is shown of a trajectory, named in any spelling.
+        """Return what a judge with these wants is shown of a trajectory, named in any spelling.
 
         Raises NoViewError.
         """
@@ -205,7 +192,7 @@ class Views:
         return with_bounded_texts(view)
 
     def reward(self, trajectory_id: str) -> float | None:
-        """The reward by the benchmark's own rules, for judges that get it; None where there is none.
+        """Return the reward by the benchmark's own rules, for judges that get it, or None.
 
         Raises NoViewError.
         """
@@ -213,10 +200,10 @@ class Views:
             return self._first_readable(trajectory_id, self._reward)
 
     def data_hash(self) -> str:
-        """SHA-256 that changes when the recorded runs do.
+        """Return a SHA-256 that changes with the recorded runs.
 
-        Of a published dataset it covers every byte (its manifest has the files' hashes); of other sources
-        names, sizes and times of the files.
+        It covers every byte of a published dataset, whose manifest has the files' hashes, and the names,
+        sizes and times of other sources' files.
         """
         with self._lock:
             files = [file for group in self._files.values() for file in group]
@@ -230,7 +217,7 @@ class Views:
 
     @cached_property
     def _files(self) -> Mapping[str, Sequence[SourceFile]]:
-        """The files of each trajectory by reading key; the suite's spelling first, as `build` takes them."""
+        """The files of each trajectory by reading key, the suite's spelling first, as `build` takes them."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
         for file in self._source.list_runs().files:
@@ -240,7 +227,7 @@ class Views:
         return found
 
     def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
-        """What ``read`` gives of the first of a trajectory's files that can be read."""
+        """Return what ``read`` gives for the first of a trajectory's files that can be read."""
         problems: list[str] = []
         for file in self._files.get(reading_key(trajectory_id), ()):
             try:

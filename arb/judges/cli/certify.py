@@ -7,7 +7,7 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,13 +17,12 @@ from arb.judges.cli.experiments import (
     AtLeastOption,
     MaximiseOption,
     choose_from_run,
-    judge_again,
-    judge_under,
     labels_or_problem,
+    variants_of,
 )
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
-from arb.judges.types import OptionsError, models_of
+from arb.judges.types import OptionsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,12 +43,9 @@ BATCHES = "batches"
 def certify(
     options: RunOptions,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="For runs and report; certificate-JUDGE if left out."),
+        Path | None, typer.Option(help="For runs and report; certificate-JUDGE if left out.")
     ] = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", help="How often the judge is asked everything.", min=1)
-    ] = 3,
+    repeats: Annotated[int, typer.Option(help="How often the judge is asked everything.", min=1)] = 3,
     only: Annotated[
         list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
     ] = None,
@@ -71,8 +67,10 @@ def certify(
     judge's own verdicts. A judge without any verdict gets no certificate. Test labels are never read: on test
     the report contains what needs none.
     """
+    from arb.core.files import atomic_write
     from arb.judges.ensembles.certificate import UNCHANGED, make_certificate
     from arb.judges.ensembles.certificate_text import to_html, to_markdown
+    from arb.judges.ensembles.probes import probes_named
     from arb.judges.ensembles.threshold import read_aim
     from arb.judges.registry import full_name
     from arb.judges.run.config import build_config
@@ -84,7 +82,7 @@ def certify(
     labels = labels_or_problem(options)[0] if options.split == "dev" else None
     config = build_config(options)
     judge, models = config.judge, config.models
-    wraps = _wraps(judge, repeats, only, without_probes)
+    wraps = variants_of(judge, [] if without_probes else probes_named(only), repeats)
     if dry_run:
         _print_plan(config, wraps, is_batch=batch, as_json=as_json)
         return
@@ -101,7 +99,9 @@ def certify(
     ahead = [_measured(out / name) for name in together]
     certificate = make_certificate(measured, labels, threshold, facts, ahead)
     text = json.dumps(certificate, indent=2)
-    _write(out, text, to_markdown(certificate), to_html(certificate))
+    contents = {"json": text, "md": to_markdown(certificate), "html": to_html(certificate)}
+    for ending, content in contents.items():
+        atomic_write(out / f"certificate.{ending}", content)
     if as_json:
         typer.echo(text)
     else:
@@ -114,25 +114,10 @@ def certify(
     raise typer.Exit(int(has_errors))
 
 
-def _wraps(
-    judge: AnyJudge, repeats: int, only: Sequence[str] | None, without_probes: bool
-) -> dict[str, Wrap | None]:
-    """The runs by name, with what changes the judge in each; the judge as it is first."""
-    from arb.judges.ensembles.certificate import UNCHANGED, repeat_name
-    from arb.judges.ensembles.probes import probes_named
-
-    chosen = [] if without_probes else probes_named(only)
-    wraps: dict[str, Wrap | None] = {UNCHANGED: None}
-    if not models_of(judge):
-        return wraps  # it asks no model: nothing flips, and it says the same again
-    wraps |= {each.name: partial(judge_under, each) for each in chosen}
-    return wraps | {repeat_name(number): partial(judge_again, number) for number in range(2, repeats + 1)}
-
-
 def _print_plan(
     config: RunConfig, wraps: Mapping[str, Wrap | None], *, is_batch: bool, as_json: bool
 ) -> None:
-    """The plan of all runs together; a call that several of them make is counted once."""
+    """Print the plan of all runs together; a call that several of them make is counted once."""
     from arb.judges.cli.plan import print_plan
     from arb.judges.run.plan import plan_run
 
@@ -159,7 +144,7 @@ def _measured(folder: Path) -> MeasuredRun:
 
 
 def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
-    """The threshold, also written beside the report; or why there is none."""
+    """Return the threshold, which is also written next to the report, or why there is none."""
     from arb.judges.ensembles.certificate import UNCHANGED
     from arb.judges.ensembles.threshold import write_threshold
 
@@ -171,10 +156,3 @@ def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
         return str(problem).removeprefix(f"{out / UNCHANGED}: ")
     write_threshold(path, found)
     return found
-
-
-def _write(out: Path, *contents: Any) -> None:
-    from arb.core.files import atomic_write
-
-    for ending, content in zip(("json", "md", "html"), contents, strict=True):
-        atomic_write(out / f"certificate.{ending}", content)

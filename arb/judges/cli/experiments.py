@@ -32,12 +32,14 @@ from arb.core.console import interval, percent, text_table
 from arb.core.vocabulary import LABEL_TITLES
 from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
-from arb.judges.types import AnyJudge, OptionsError, models_of
+from arb.judges.cli.text import render
+from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
     from arb.core.suite import Suite
     from arb.judges.ensembles.probes import Probe
     from arb.judges.ensembles.threshold import Objective, Threshold
+    from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
     from leaderboard.labels.labels import LabelSet
 
@@ -68,7 +70,7 @@ Variant = Mapping[str, Any]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each variant.")],
+    out: Annotated[Path, typer.Option(help="A folder for the runs, one in it for each variant.")],
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -108,7 +110,7 @@ def ablate(
 
 
 def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
-    """The labels to score with, before anything is paid. Raises OptionsError where there are none."""
+    """Return the labels to score with, before anything is paid, and their suite. Raises OptionsError."""
     from arb.judges.run.config import select
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.source import LabelsUnavailable
@@ -122,7 +124,7 @@ def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
 
 
 def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
-    """Table 2 as printed, fractions, by (tree, screenshot, label)."""
+    """Return Table 2 as printed, as fractions, by (tree, screenshot, label)."""
     from leaderboard.paper.published import PUBLISHED
 
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
@@ -135,9 +137,9 @@ def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
 
 
 def ablation_table(variants: Sequence[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
-    """Precision, recall and F1 of each label as a table for a terminal, percentages with 95 % intervals.
+    """Return precision, recall and F1 of each label, in percent with 95 % intervals, as a table.
 
-    ``printed`` has the paper's figures by (tree, screenshot, label), to stand beside; empty for other models.
+    ``printed`` has the paper's figures by (tree, screenshot, label); it is empty for other models.
     """
     table = text_table("tree", "screenshot", "label", title_justify="left")
     for figure in ("precision", "recall", "F1"):
@@ -166,7 +168,7 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, typer.Option("--out", help="A folder for the runs, one in it for each probe.")],
+    out: Annotated[Path, typer.Option(help="A folder for the runs, one in it for each probe.")],
     only: Annotated[
         list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
     ] = None,
@@ -184,11 +186,11 @@ def probe(
     from arb.judges.run.config import build_config
     from arb.judges.run.folder import read_judgments, read_run
 
-    chosen = probes_named(only)
+    chosen, again = probes_named(only), repeat_name(2)
     config = build_config(options)
-    runs = {UNCHANGED: (config, partial(judge_under, None))}
-    runs |= {each.name: (config, partial(judge_under, each)) for each in chosen}
-    runs |= {(again := repeat_name(2)): (config, partial(judge_again, 2))}
+    if not config.models:
+        raise OptionsError(f"{config.judge.name} asks no model, so there is nothing to probe")
+    runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={UNCHANGED})
     name = read_run(out / UNCHANGED)["judge"]["name"]
     reports = [
@@ -207,7 +209,7 @@ def probe(
 
 
 def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
-    """Write OUT/report.json, and print it where ``--json`` asks for it: then True."""
+    """Write OUT/report.json, print it if ``--json`` asks for it, and return whether it does."""
     from arb.core.files import atomic_write
 
     atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
@@ -216,14 +218,26 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
     return as_json
 
 
-def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
-    """The judge, shown runs with the probe's change; as it is without a probe."""
+def variants_of(judge: AnyJudge, probes: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
+    """Return the runs of an experiment by name, with what changes the judge in each.
+
+    The judge as it is comes first, then under each probe, then asked everything again. A judge that asks no
+    model has only the first run: nothing flips, and it says the same again.
+    """
+    from arb.judges.ensembles.certificate import UNCHANGED, RepeatedJudge, repeat_name
+
+    wraps: dict[str, Wrap | None] = {UNCHANGED: None}
+    if models_of(judge):
+        wraps |= {each.name: partial(_judge_under, each) for each in probes}
+        for number in range(2, repeats + 1):
+            wraps[repeat_name(number)] = lambda judge, *_, number=number: RepeatedJudge(judge, number)
+    return wraps
+
+
+def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
+    """Return the judge, shown runs with the probe's change."""
     from arb.judges.ensembles.probes import Goal, ProbedJudge
 
-    if not models_of(judge):
-        raise OptionsError(f"{judge.name} asks no model, so there is nothing to probe")
-    if probe is None:
-        return judge
     goals = []
     if probe.expected == "fails":
         seen = (views.view(each, judge.wants) for each in ids)
@@ -231,16 +245,9 @@ def judge_under(probe: Probe | None, judge: AnyJudge, views: RunSource, ids: Seq
     return ProbedJudge(judge, probe, tuple(goals))
 
 
-def judge_again(number: int, judge: AnyJudge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
-    """Return the judge that asks everything again; ``number`` is 2 for the second time."""
-    from arb.judges.ensembles.certificate import RepeatedJudge
-
-    return RepeatedJudge(judge, number)
-
-
 def threshold(
     run: Annotated[Path, typer.Argument(help="The folder of a run over dev, with scores.")],
-    out: Annotated[Path, typer.Option("--out", help="The file to freeze it in (JSON).")],
+    out: Annotated[Path, typer.Option(help="The file to freeze it in (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,
     at_least: AtLeastOption = None,
@@ -284,7 +291,7 @@ def threshold(
 
 
 def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
-    """A run on test by a threshold, as far as the dev run's configuration says how it was called."""
+    """Return the arguments of a run on test by a threshold, as far as the dev run's run.json tells them."""
     from arb.judges.ensembles.voting import samples_suffix
     from arb.judges.registry import entries
 
@@ -299,7 +306,7 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
-    """The threshold that a dev run's judgments give. Raises what `threshold` tells the user of."""
+    """Return the threshold that a dev run's judgments give. Raises what `threshold` reports."""
     import numpy as np
 
     from arb.judges.ensembles.certificate import labels_of, scores_of
@@ -339,32 +346,13 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
         label_version=labels.version,
         judge=configuration["judge"],
         figure=str(aim),
-        value=choice.value,
-        chosen_on=choice.chosen_on,
-        held_out=choice.held_out,
         configuration=score_settings(configuration),
-        plain=choice.plain,
+        **asdict(choice),
     )
 
 
 def summary(found: Threshold, out: Path) -> list[str]:
-    """The lines printed at the end."""
+    """Return the lines printed at the end."""
     from leaderboard.calibration import FEWEST_SCORES
 
-    lines = [
-        f"{found.judge}: success from a score of {found.value:.4g} ({found.figure}; labels "
-        f"{found.label_version} of {found.suite} dev)",
-        f"on the runs it was chosen on: {_figures(found.chosen_on)}",
-    ]
-    lines.append(f"held out, five parts of the tasks: {_figures(found.held_out)}")
-    lines.append(f"the judge's own verdicts: {_figures(found.plain)}")
-    if found.chosen_on["n"] < FEWEST_SCORES:
-        lines.append(f"it rests on {found.chosen_on['n']} runs only: treat it as a trial")
-    return [*lines, f"wrote {out}"]
-
-
-def _figures(cell: Any) -> str:
-    return ", ".join(
-        f"{title} {percent(cell[name])} ({interval(cell[f'{name}_ci']) or 'no interval'})"
-        for name, title in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
-    )
+    return render("threshold.txt.j2", found=found, out=out, fewest=FEWEST_SCORES)

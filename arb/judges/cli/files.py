@@ -15,6 +15,7 @@ import typer
 
 from arb.core.cli import JsonOption, SuiteOption, print_json, stop
 from arb.core.console import printable
+from arb.judges.cli.text import fill_in
 
 if TYPE_CHECKING:
     from arb.judges.run.reparse import WholeReply
@@ -26,11 +27,10 @@ def show(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     trajectory_id: Annotated[str, typer.Argument(help="A trajectory of it.")],
     pictures: Annotated[
-        Path | None,
-        typer.Option("--pictures", help="A folder to write the pictures into, out of the recorded runs."),
+        Path | None, typer.Option(help="A folder to write the pictures into, out of the recorded runs.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="The recorded runs, for --pictures; as in `run`.")
+        Path | None, typer.Option(help="The recorded runs, for --pictures; as in `run`.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,37 +60,13 @@ def show(
     if as_json:
         print_json({**record, "calls": calls})
     else:
-        for line in _judgment_lines(record, calls):
-            typer.echo("".join(each if each in "\n\t" else printable(each) for each in line))
+        text = fill_in("show.txt.j2", record=record, calls=calls)
+        typer.echo("".join(each if each in "\n\t" else printable(each) for each in text), nl=False)
     if pictures is not None:
         named = {name for call in calls for name in call["images"]}
         name = record["trajectory_id"]
         written = _write_pictures(pictures, named, configuration, name, source, "source" in stored)
         typer.echo(f"wrote {written:,} of {len(named):,} pictures into {pictures}", err=True)
-
-
-def _judgment_lines(record: Row, calls: list[Row]) -> Iterator[str]:
-    """The lines of a judgment: what came of it, then call for call what was sent and what was answered."""
-    yield f"{record['trajectory_id']}: {record['state']}, success {record['answer'].get('success')}"
-    yield f"judge: {record['judge']}"
-    for number, call in enumerate(calls, start=1):
-        yield f"\n===== call {number} of {len(calls)}: {call['purpose']}, asked of {call['role']}"
-        if call["messages"] is None:
-            yield "(what was sent is not stored: the run is from before, when only a hash of it was)"
-        for message in call["messages"] or ():
-            yield f"\n--- {message['role']}"
-            content = message["content"]
-            for part in [{"text": content}] if isinstance(content, str) else content:
-                yield part["text"] if "text" in part else _picture_line(part)
-        reply = call["reply"]
-        yield f"\n--- reply: {reply['state']}"
-        yield reply.get("text") or reply.get("refusal") or reply.get("error") or "(empty)"
-
-
-def _picture_line(part: Row) -> str:
-    sent = part["image_url"]
-    about = f"{part['media_type']}, {part['width']} x {part['height']}, detail {sent['detail']}"
-    return f"[picture {sent['url']}, {about}]"
 
 
 def _write_pictures(
@@ -101,9 +77,9 @@ def _write_pictures(
     source: Path | None,
     has_own_source: bool,
 ) -> int:
-    """Write the pictures with these SHA-256 that a recorded run has; how many it has.
+    """Write the pictures of a recorded run that have these SHA-256, and return their number.
 
-    ``has_own_source``: the run judged the runs of a source, of no suite; ``source`` names it.
+    ``has_own_source`` is true if the run judged the runs of a source, which ``source`` names, of no suite.
     """
     from arb.core.files import atomic_write
     from arb.core.suite import load_suite
@@ -133,20 +109,17 @@ def _write_pictures(
 
 def reparse(
     place: Annotated[Path, typer.Argument(help="A run's folder, or released judgments/.")],
-    out: Annotated[Path, typer.Option("--out", help="The prediction file to write (JSONL).")],
+    out: Annotated[Path, typer.Option(help="The prediction file to write (JSONL).")],
     form: Annotated[
         Literal["tags", "status", "rating"] | None,
-        typer.Option("--form", help="How a judge of your own answers (a run's folder)."),
+        typer.Option(help="How a judge of your own answers (a run's folder)."),
     ] = None,
     cache: Annotated[
-        Path | None,
-        typer.Option("--cache", help="Where the run's replies are kept, for its log-probabilities."),
+        Path | None, typer.Option(help="Where the run's replies are kept, for its log-probabilities.")
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="The judge's folder (released judgments).")
-    ] = None,
+    judge: Annotated[str | None, typer.Option(help="The judge's folder (released judgments).")] = None,
     split: Annotated[
-        Literal["dev", "test"] | None, typer.Option("--split", help="The split (released judgments).")
+        Literal["dev", "test"] | None, typer.Option(help="The split (released judgments).")
     ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
@@ -181,7 +154,7 @@ def reparse(
 
 
 def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str]]:
-    """The rows of a run, and notes on them."""
+    """Return the rows of a run, and notes on them."""
     from arb.judges.run.folder import prediction_row, read_judgments, read_run
     from arb.judges.run.reparse import reparse_record, reparsing_judge
 
@@ -208,7 +181,7 @@ def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str
 
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
-    """Replies out of the cache, for a run that asked for log-probabilities; else None."""
+    """Open the cached replies of a run that asked for log-probabilities; None for any other run."""
     from arb.judges.run.config import cache_folder, open_cache
 
     if not any(model.get("logprobs") for model in configuration["models"].values()):
@@ -224,7 +197,7 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
 def _of_released(
     folder: Path, judge: str | None, split: str | None, suite_name: str | None
 ) -> tuple[list[Row], list[str]]:
-    """The rows of released judgments in the order of the split; one without a judgment is an error."""
+    """Return the rows of released judgments in the order of the split; a missing judgment is an error."""
     from arb.core.cli import read_settings, read_suite
     from arb.judges.run.reparse import ReparseError, read_released
 
@@ -261,13 +234,11 @@ def _refuse(flags: Mapping[str, object], what: str) -> None:
 
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write judgments/ into.")],
+    out: Annotated[Path, typer.Option(help="The folder to write judgments/ into.")],
     released_layout: Annotated[
         bool, typer.Option("--released-layout", help="As the paper's judgments were released.")
     ] = False,
-    judge_folder: Annotated[
-        str | None, typer.Option("--judge-folder", help="Another name for the judge's folder.")
-    ] = None,
+    judge_folder: Annotated[str | None, typer.Option(help="Another name for the judge's folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's judgments in another form.

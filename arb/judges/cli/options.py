@@ -11,19 +11,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 from arb.core.cli import SuiteOption, flags, stop
 from arb.judges.endpoints.providers import PROVIDERS
 from arb.judges.types import OptionsError
 
 
-def _option(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, **more)
-
-
 def complete_judge(incomplete: str) -> list[str]:
-    """For the shell: the names of judges that begin so, in small letters; of each those without a space."""
+    """Complete a judge's name for the shell, in small letters; names with a space are left out."""
     from arb.judges.registry import entries
 
     names = (name.casefold() for entry in entries() for name in entry.names)
@@ -31,203 +27,163 @@ def complete_judge(incomplete: str) -> list[str]:
 
 
 def complete_provider(incomplete: str) -> list[str]:
-    """For the shell: the providers that begin so."""
+    """Complete a provider's name for the shell."""
     return [name for name in PROVIDERS if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What a run is made of, as it was typed. `run.config` turns it into judge, models, views and ids."""
+    """The options of a run as they were typed. `run.config` turns them into judge, models and ids."""
 
     judge: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A name from `list`; left out where --cascade names two.", autocompletion=complete_judge
         ),
     ] = None
     split: Annotated[
         Literal["dev", "test"] | None,
-        _option("--split", help="Of the suite; left out: all runs of --source, of no suite."),
+        Option(help="Of the suite; left out: all runs of --source, of no suite."),
     ] = None
     suite: SuiteOption = None
     source: Annotated[
-        Path | None,
-        _option("--source", help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own."),
+        Path | None, Option(help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own.")
     ] = None
     typed_source: Path | None = None
     """No option: what ``--source`` named where ``source`` is the dataset that was built of it."""
     skip_incomplete: Annotated[
-        bool, _option("--skip-incomplete", help="Leave out runs that lack what the judge looks at.")
+        bool, Option("--skip-incomplete", help="Leave out runs that lack what the judge looks at.")
     ] = False
 
-    model: Annotated[str | None, _option("--model", help="The model of every role without its own.")] = None
+    model: Annotated[str | None, Option(help="The model of every role without its own.")] = None
     model_of: Annotated[
         list[str] | None,
-        _option("--model-of", help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
+        Option(help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
     ] = None
     provider: Annotated[
-        str | None,
-        _option("--provider", help=f"One of {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
+        str | None, Option(help=f"One of {', '.join(PROVIDERS)}.", autocompletion=complete_provider)
     ] = None
-    base_url: Annotated[str | None, _option("--base-url", help="Address of an endpoint.")] = None
-    key_variable: Annotated[
-        str | None, _option("--key-variable", help="The environment variable that holds the key.")
-    ] = None
+    base_url: Annotated[str | None, Option(help="Address of an endpoint.")] = None
+    key_variable: Annotated[str | None, Option(help="The environment variable that holds the key.")] = None
     header: Annotated[
         list[str] | None,
-        _option(
-            "--header",
-            help="Send another header; only its name is recorded. Repeat it.",
-            metavar="NAME=VALUE",
-        ),
+        Option(help="Send another header; only its name is recorded. Repeat it.", metavar="NAME=VALUE"),
     ] = None
     temperature: Annotated[
-        float | None, _option("--temperature", help="0 if left out; 0.7 with --samples.", min=0.0, max=2.0)
+        float | None, Option(help="0 if left out; 0.7 with --samples.", min=0.0, max=2.0)
     ] = None
-    seed: Annotated[int | None, _option("--seed", help="0 if left out; none with --samples.")] = None
+    seed: Annotated[int | None, Option(help="0 if left out; none with --samples.")] = None
     max_output_tokens: Annotated[
         int | None,
-        _option(
-            "--max-output-tokens",
-            help="The longest reply; 1024 if left out (reasoning models: 8192 or more).",
-            min=1,
-        ),
+        Option(help="The longest reply; 1024 if left out (reasoning models: 8192 or more).", min=1),
     ] = None
     logprobs: Annotated[
-        bool, _option("--logprobs", help="Ask for log-probabilities, and make `score` from them.")
+        bool, Option("--logprobs", help="Ask for log-probabilities, and make `score` from them.")
     ] = False
     reasoning_effort: Annotated[
         Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
-        _option("--reasoning-effort", help="How long a reasoning model may think; its own if left out."),
+        Option(help="How long a reasoning model may think; its own if left out."),
     ] = None
     structured_output: Annotated[
         bool,
-        _option("--structured-output", help="Simplified judges: JSON of a fixed form, unlike in the paper."),
+        Option("--structured-output", help="Simplified judges: JSON of a fixed form, unlike in the paper."),
     ] = False
     prompt_cache: Annotated[
         Literal["system", "prompt"] | None,
-        _option("--prompt-cache", help="What the provider is asked to keep: instructions, or all."),
+        Option(help="What the provider is asked to keep: instructions, or all."),
     ] = None
     extra: Annotated[
         list[str] | None,
-        _option(
-            "--extra", help="NAME=JSON: another field of the request. Several times.", metavar="NAME=JSON"
-        ),
+        Option(help="NAME=JSON: another field of the request. Several times.", metavar="NAME=JSON"),
     ] = None
 
     allow_dropped_params: Annotated[
-        bool, _option("--allow-dropped-params", help="Run without parameters that the provider never takes.")
+        bool, Option("--allow-dropped-params", help="Run without parameters that the provider never takes.")
     ] = False
 
-    samples: Annotated[int, _option("--samples", help="Answers for a trajectory.", min=1)] = 1
-    vote: Annotated[
-        Literal["all", "majority", "any"], _option("--vote", help="Which samples must say yes.")
-    ] = "majority"
+    samples: Annotated[int, Option(help="Answers for a trajectory.", min=1)] = 1
+    vote: Annotated[Literal["all", "majority", "any"], Option(help="Which samples must say yes.")] = (
+        "majority"
+    )
     cascade: Annotated[
-        str | None,
-        _option("--cascade", help="CHEAP,STRONG: two judges; the second where the first says yes."),
+        str | None, Option(help="CHEAP,STRONG: two judges; the second where the first says yes.")
     ] = None
     cascade_band: Annotated[
         str | None,
-        _option(
-            "--cascade-band",
+        Option(
             help="The second also where the first's score lies in it; 0.2,0.8 if left out.",
             metavar="LOW,HIGH",
         ),
     ] = None
     cascade_trusts_yes: Annotated[
-        bool, _option("--cascade-trusts-yes", help="A sure yes of the first needs no second.")
+        bool, Option("--cascade-trusts-yes", help="A sure yes of the first needs no second.")
     ] = False
     threshold: Annotated[
-        Path | None, _option("--threshold", help="A threshold on `score`, chosen on dev (see `threshold`).")
+        Path | None, Option(help="A threshold on `score`, chosen on dev (see `threshold`).")
     ] = None
-    prompts: Annotated[Literal["own", "official"], _option("--prompts", help="Whose wording is sent.")] = (
-        "own"
-    )
+    prompts: Annotated[Literal["own", "official"], Option(help="Whose wording is sent.")] = "own"
     prompts_from: Annotated[
-        Path | None,
-        _option("--prompts-from", help="A checkout of Online-Mind2Web, for WebJudge's official wording."),
+        Path | None, Option(help="A checkout of Online-Mind2Web, for WebJudge's official wording.")
     ] = None
-    compat: Annotated[bool, _option("--compat", help="NNetNav pairs changes as the released code did.")] = (
+    compat: Annotated[bool, Option("--compat", help="NNetNav pairs changes as the released code did.")] = (
         False
     )
 
-    max_in_flight: Annotated[int, _option("--max-in-flight", help="Calls under way at once.", min=1)] = 64
-    requests_per_minute: Annotated[
-        int | None, _option("--requests-per-minute", help="No more requests than these.", min=1)
-    ] = None
-    tokens_per_minute: Annotated[
-        int | None, _option("--tokens-per-minute", help="No more tokens than these.", min=1)
-    ] = None
+    max_in_flight: Annotated[int, Option(help="Calls under way at once.", min=1)] = 64
+    requests_per_minute: Annotated[int | None, Option(help="No more requests than these.", min=1)] = None
+    tokens_per_minute: Annotated[int | None, Option(help="No more tokens than these.", min=1)] = None
     rate_limit_timeout: Annotated[
         float | None,
-        _option(
-            "--rate-limit-timeout",
-            help="Stop after so many seconds of nothing but rate limits; 900 if left out.",
-            min=0.0,
-        ),
+        Option(help="Stop after so many seconds of nothing but rate limits; 900 if left out.", min=0.0),
     ] = None
     timeout: Annotated[
-        float | None, _option("--timeout", help="Seconds that a call may take; 300 if left out.", min=0.1)
+        float | None, Option(help="Seconds that a call may take; 300 if left out.", min=0.1)
     ] = None
-    max_usd: Annotated[
-        float | None, _option("--max-usd", help="Stop before more than this is spent.", min=0.0)
-    ] = None
+    max_usd: Annotated[float | None, Option(help="Stop before more than this is spent.", min=0.0)] = None
     price: Annotated[
         list[str] | None,
-        _option(
-            "--price",
+        Option(
             help="Dollars for a million tokens, over the table's. Several times.",
             metavar="MODEL=IN,OUT[,CACHED]",
         ),
     ] = None
-    prices: Annotated[Path | None, _option("--prices", help="A price table of your own (CSV).")] = None
+    prices: Annotated[Path | None, Option(help="A price table of your own (CSV).")] = None
 
-    max_image_side: Annotated[
-        int | None, _option("--max-image-side", help="Scale larger pictures down (pixels).", min=16)
-    ] = None
+    max_image_side: Annotated[int | None, Option(help="Scale larger pictures down (pixels).", min=16)] = None
     image_format: Annotated[
         Literal["png", "jpeg", "webp"] | None,
-        _option("--image-format", help="Convert pictures; WebJudge's are JPEG if left out."),
+        Option(help="Convert pictures; WebJudge's are JPEG if left out."),
     ] = None
     image_detail: Annotated[
         Literal["auto", "low", "high"] | None,
-        _option("--image-detail", help="The endpoint's detail flag; the judge's own if left out, else auto."),
+        Option(help="The endpoint's detail flag; the judge's own if left out, else auto."),
     ] = None
 
-    shard: Annotated[
-        str | None, _option("--shard", help="i/n: the i-th of n parts, from 1.", metavar="I/N")
-    ] = None
-    limit: Annotated[int | None, _option("--limit", help="The first so many trajectories.", min=1)] = None
-    benchmark: Annotated[
-        list[str] | None, _option("--benchmark", help="Only of this benchmark. Several times.")
-    ] = None
-    agent: Annotated[list[str] | None, _option("--agent", help="Only of this agent. Several times.")] = None
-    ids: Annotated[Path | None, _option("--ids", help="Only these trajectory ids, one a line.")] = None
-    cache: Annotated[
-        Path | None, _option("--cache", help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")
-    ] = None
+    shard: Annotated[str | None, Option(help="i/n: the i-th of n parts, from 1.", metavar="I/N")] = None
+    limit: Annotated[int | None, Option(help="The first so many trajectories.", min=1)] = None
+    benchmark: Annotated[list[str] | None, Option(help="Only of this benchmark. Several times.")] = None
+    agent: Annotated[list[str] | None, Option(help="Only of this agent. Several times.")] = None
+    ids: Annotated[Path | None, Option(help="Only these trajectory ids, one a line.")] = None
+    cache: Annotated[Path | None, Option(help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")] = (
+        None
+    )
     refresh: Annotated[
-        bool, _option("--refresh", help="Ask again, and pay again, although replies are in the cache.")
+        bool, Option("--refresh", help="Ask again, and pay again, although replies are in the cache.")
     ] = False
     cache_days: Annotated[
-        float | None,
-        _option("--cache-days", help="Ask again if a cached reply is older than so many days.", min=0.0),
+        float | None, Option(help="Ask again if a cached reply is older than so many days.", min=0.0)
     ] = None
     answers: Annotated[
-        str | None,
-        _option("--answers", help="Where a cluster keeps answers: folder, s3://, gs://; in the cache else."),
+        str | None, Option(help="Where a cluster keeps answers: folder, s3://, gs://; in the cache else.")
     ] = None
 
 
 RetryOption = Annotated[
-    str | None, typer.Option("--retry", help="STATE,…: judge again what ended so.", metavar="STATE,…")
+    str | None, Option("--retry", help="STATE,…: judge again what ended so.", metavar="STATE,…")
 ]
 
 
-BatchOption = Annotated[
-    bool, typer.Option("--batch", help="Over the Batch API: half the price, within a day.")
-]
+BatchOption = Annotated[bool, Option("--batch", help="Over the Batch API: half the price, within a day.")]
 
 
 def with_run_options(
@@ -264,7 +220,7 @@ def with_run_options(
 
 
 def with_built_source(options: RunOptions) -> RunOptions:
-    """The options with the suite and the dataset of the source's runs, where no split is named.
+    """Return the options with suite and dataset of the source's runs, if no split is named.
 
     Raises OptionsError; ends the command as `read_source` does.
     """

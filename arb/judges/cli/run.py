@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, as_called, flags, next_step, print_json
-from arb.core.console import printable
+from arb.core.cli import JsonOption, flags, next_step, print_json
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
+from arb.judges.cli.text import render
 from arb.judges.types import OptionsError
 
 if TYPE_CHECKING:
@@ -41,18 +41,16 @@ A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpo
 @with_run_options()
 def run(
     options: RunOptions,
-    out: Annotated[Path, typer.Option("--out", help="The run's folder; made, or gone on with.")],
+    out: Annotated[Path, typer.Option(help="The run's folder; made, or gone on with.")],
     retry: RetryOption = None,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option("--engine", help="This machine, or a Ray cluster.")
+        Literal["local", "ray"], typer.Option(help="This machine, or a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None,
-        typer.Option("--ray-address", help="A running cluster (or RAY_ADDRESS); else one is started here."),
+        str | None, typer.Option(help="A running cluster (or RAY_ADDRESS); else one is started here.")
     ] = None,
     ray_workers: Annotated[
-        int | None,
-        typer.Option("--ray-workers", help="Worker processes; one per core, at most 8, if left out.", min=1),
+        int | None, typer.Option(help="Worker processes; one per core, at most 8, if left out.", min=1)
     ] = None,
     batch: BatchOption = False,
     as_json: JsonOption = False,
@@ -79,23 +77,16 @@ def run(
             tried.add(out)
     for line in summary(outcome, out):
         typer.echo(line, err=True)
-    has_errors = "error" in outcome.totals["states"] or not has_verdicts(outcome)
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
         print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
-    elif outcome.ended.how == "finished" and has_verdicts(outcome):
+    elif outcome.ended.how == "finished" and outcome.has_verdicts:
         _say_next(options, out / "predictions.jsonl")
-    raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(has_errors))
-
-
-def has_verdicts(outcome: Outcome) -> bool:
-    """Return whether any trajectory has a verdict; True if nothing was judged yet."""
-    states = outcome.totals["states"]
-    return not states or "ok" in states
+    raise typer.Exit(EXIT_CODES[outcome.ended.how] or int(outcome.has_errors))
 
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
-    """Verdicts on dev are scored, those on test checked; of runs of one's own some are labelled."""
+    """Name the next command: score dev, check test, or draw own runs to label."""
     if options.typed_source is not None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
         next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
@@ -142,11 +133,11 @@ def run_all(
     batch: bool = False,
     needs_verdicts: Collection[str] = (),
 ) -> bool:
-    """Several runs, each in its own folder in ``out`` by its name, one after another; goes on where it was.
+    """Make several runs one after another, each in the folder of its name in ``out``, or continue them.
 
-    ``max_usd`` holds for all of them together, ``batch`` sends the calls of each to the Batch API. Ends the
-    command, with the summary, if one does not finish, or if a run of ``needs_verdicts`` has no verdict at
-    all: then nothing is paid for the others. Returns whether any has errors; how to ask again is printed.
+    ``max_usd`` holds for all of them together; ``batch`` sends their calls to the Batch API. The command ends
+    with the summary if a run does not finish, or if a run of ``needs_verdicts`` has no verdict: then nothing
+    is paid for the others. Returns whether any has errors, and prints how to ask again.
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
@@ -164,95 +155,24 @@ def run_all(
                     err=True,
                 )
             raise typer.Exit(EXIT_CODES[outcome.ended.how])
-        if line := _retry_line(outcome):
+        for line in render("unanswered.txt.j2", outcome=outcome, out=out / name):
             typer.echo(line, err=True)
-        if not has_verdicts(outcome):
-            typer.echo(_no_verdict_line(outcome, out / name), err=True)
-            if name in needs_verdicts:
-                raise typer.Exit(1)
-            has_errors = True
-        has_errors |= "error" in outcome.totals["states"]
+        if not outcome.has_verdicts and name in needs_verdicts:
+            raise typer.Exit(1)
+        has_errors |= outcome.has_errors
     return has_errors
 
 
 def _cost_so_far(folder: Path) -> float:
-    """Dollars that a run has cost so far; 0 where there is none, or its price was not known."""
+    """Return the dollars that a run has cost so far; 0 if there is no run, or its price is not known."""
     from arb.judges.run.folder import RUN, read_run
 
     return (read_run(folder).get("spent_usd") or 0.0) if (folder / RUN).is_file() else 0.0
 
 
-def _retry_line(outcome: Outcome) -> str | None:
-    """How to go on with trajectories that have no reply; None where all have one."""
-    states = outcome.totals["states"]
-    if not (failed := [state for state in ("error", "too_long") if state in states]):
-        return None
-    first = "" if outcome.problem is None else f" (the first error: {outcome.problem})"
-    return (
-        f"without an answer, and so not successful: {sum(states[each] for each in failed):,}; to ask again, "
-        f"run the same command with --retry {','.join(failed)}{first}"
-    )
-
-
-def _no_verdict_line(outcome: Outcome, out: Path) -> str:
-    states = ", ".join(f"{number:,} {state}" for state, number in outcome.totals["states"].items())
-    return as_called(
-        f"no trajectory has a verdict ({states}): see what came back with `python -m arb judges show {out} "
-        "TRAJECTORY`, then change the model or the options"
-    )
-
-
 def summary(outcome: Outcome, out: Path) -> list[str]:
-    """Return the lines printed at the end, with an endpoint's words made fit for a terminal."""
-    from arb.core.vocabulary import STATES
-
-    sums = outcome.totals
-    by_state = [f"{sums['states'][state]:,} {state}" for state in STATES if state in sums["states"]]
-    lines = [] if outcome.ended.message is None else [outcome.ended.message]
-    lines.append(
-        f"{outcome.judged:,} of {outcome.chosen:,} trajectories judged: {', '.join(by_state) or 'none'}"
-    )
-    lines += _bill(outcome)
-    if outcome.absent:
-        lines.append(f"{outcome.absent:,} have no recorded run in the source and are left out")
-    if outcome.skipped:
-        lines.append(f"{outcome.skipped:,} lack what the judge looks at and were skipped (--skip-incomplete)")
-    lines += [line] if (line := _retry_line(outcome)) else []
-    lines += [] if has_verdicts(outcome) else [_no_verdict_line(outcome, out)]
-    lines += [f"judge: {outcome.judge}"] if outcome.judge else []
-    if outcome.judged:
-        lines.append(f"predictions: {out / 'predictions.jsonl'}")
-    is_whole = outcome.judged >= outcome.chosen - outcome.absent - outcome.skipped
-    if not is_whole and outcome.ended.how != "failing":  # its message says what to do
-        lines.append("to continue, run the same command again")
-    return [printable(line) for text in lines for line in text.splitlines()]
-
-
-def _bill(outcome: Outcome) -> Iterator[str]:
-    """What the run paid, and next to it what its judgments cost, whoever paid for their replies."""
-    sums, paid = outcome.totals, outcome.paid
-    if not sums["calls"] and not paid.calls:
-        return
-    line = f"paid: {_dollars(paid.usd)} for {paid.calls:,} calls"
-    if paid.calls != paid.session_calls:
-        line += f", of which {_dollars(paid.session_usd)} for {paid.session_calls:,} in this session"
-    yield line
-    if judged := sum(sums["states"].values()):
-        cost, calls = sums["cost_usd"], sums["calls"] / judged
-        tokens = (_count(sums[name], judged) for name in ("input_tokens", "output_tokens"))
-        replies = "1 reply" if calls == 1 else f"{calls:.3g} replies"
-        yield (
-            f"per judgment: {_dollars(None if cost is None else cost / judged)}, {replies}, "
-            f"{' tokens in, '.join(tokens)} out, whether paid here or found in the cache"
-        )
-
-
-def _dollars(usd: float | None) -> str:
-    return "an unknown sum" if usd is None else f"${usd:.4f}"
-
-
-def _count(number: float | None, judged: int) -> str:
-    return "unknown" if number is None else f"{number / judged:,.0f}"
+    """Return the lines printed at the end."""
+    return render("run.txt.j2", outcome=outcome, out=out)
 
 
 def _retried(text: str | None) -> tuple[str, ...]:

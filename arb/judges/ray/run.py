@@ -26,7 +26,7 @@ from arb.judges.engine.storage import storing
 from arb.judges.run.config import RunConfig, build_judge, cache_folder
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import Progress, RunEnd
-from arb.judges.run.runner import Job, Outcome, open_executor, run_async, run_judge
+from arb.judges.run.runner import Job, Outcome, run_async, run_judge
 from arb.judges.run.scheduler import PREFETCH, Ask, Exchange, Judgment, all_of, describe_fault
 from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_reward_judge
 
@@ -124,12 +124,11 @@ def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -
     pool = WorkerPool([worker.remote() for _ in range(number)], setup)
 
     async def run() -> RunEnd:
-        async with open_executor(job, progress.spend, progress.event) as executor:
-            sharing = asyncio.create_task(_share_now_and_then(job))
-            try:
-                return await run_async(job, folder, progress, executor, pool.judge)
-            finally:
-                sharing.cancel()
+        sharing = asyncio.create_task(_share_now_and_then(job))
+        try:
+            return await run_async(job, folder, progress, pool.judge)
+        finally:
+            sharing.cancel()
 
     try:
         return asyncio.run(run())

@@ -15,7 +15,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import metadata
@@ -48,7 +48,16 @@ from arb.judges.registry import (
 )
 from arb.judges.run.folder import diff_configurations
 from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, Judge, ModelSettings, OptionsError, Wants, is_reward_judge, models_of
+from arb.judges.types import (
+    AnyJudge,
+    Judge,
+    ModelSettings,
+    OptionsError,
+    Wants,
+    is_reward_judge,
+    models_of,
+    wants_of,
+)
 
 if TYPE_CHECKING:
     from arb.core.settings import Settings
@@ -69,6 +78,19 @@ SAMPLING_TEMPERATURE: Final = 0.7
 """At temperature 0 several samples would be one and the same answer."""
 
 
+_RECORDED: Final = ("prompts", "compat", "cascade", "cascade_band", "cascade_trusts_yes", "samples")
+"""Options that verdicts depend on, in the order of run.json."""
+
+_SELECTION: Final = ("benchmark", "agent", "shard", "limit")
+"""Options that choose trajectories, in the order of run.json."""
+
+_SETTINGS: Final = (
+    *("source", "skip_incomplete", "answers", "refresh", "max_in_flight", "requests_per_minute"),
+    *("tokens_per_minute", "rate_limit_timeout", "timeout", "max_usd"),
+)
+"""Options that a configuration has under the same names."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """Everything a run depends on.
@@ -80,19 +102,15 @@ class RunConfig:
         split: Their split.
         ids: The chosen trajectories, in the order of the suite.
         selection: The options that chose them, as run.json has them.
-        source: The folder of the recorded runs, if one was named.
-        skip_incomplete: Whether to leave out runs that lack what the judge looks at.
         images: How pictures are sent.
         recorded: The options that verdicts depend on, as run.json has them.
         prices: The prices of the models.
         cache: The folder of the reply cache; None if no model is asked.
-        answers: Where a cluster keeps its answers, if not in the cache.
-        fresh_since: Replies that were stored before are asked again (`CallCache`).
-        is_refresh: Whether ``--refresh`` sets that time.
+        not_before: Replies that were stored before are asked again (`CallCache`).
         judge_options: The options from which another process builds the judge, which cannot be pickled if it
             comes from a file.
 
-    The other attributes are limits, as the options of the same name say.
+    The other attributes are the options of the same names.
     """
 
     judge: AnyJudge
@@ -105,17 +123,17 @@ class RunConfig:
     prices: PriceTable
     judge_options: RunOptions | None = None
     selection: Mapping[str, Any] = field(default_factory=dict)
+    cache: Path | None = None
+    not_before: float | None = None
     source: Path | None = None
     skip_incomplete: bool = False
-    cache: Path | None = None
     answers: str | None = None
-    not_before: float | None = None
-    is_refresh: bool = False
+    refresh: bool = False
     max_in_flight: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-    rate_limit_timeout_s: float | None = None
-    timeout_s: float | None = None
+    rate_limit_timeout: float | None = None
+    timeout: float | None = None
     max_usd: float | None = None
 
     @cached_property
@@ -125,6 +143,8 @@ class RunConfig:
 
     def configuration(self, data_hash: str | None) -> dict[str, Any]:
         """Return what the verdicts depend on, for JSON. ``data_hash`` is that of the recorded runs."""
+        from arb.judges.views import view_hash
+
         is_reward = is_reward_judge(self.judge)
         return {
             "suite": self.suite.name,
@@ -132,11 +152,17 @@ class RunConfig:
             "judge": key_of(self.judge),
             **self.recorded,
             "prompts_hash": None if is_reward else self.judge.prompts_hash or None,
-            "view_hash": None if is_reward else _view_hash(self.judge),
+            "view_hash": None if is_reward else view_hash(self.judge.wants or Wants()),
             "models": {role: _identity(model) for role, model in sorted(self.models.items())},
             "images": asdict(self.images),
             "data_hash": data_hash,
         }
+
+    def open_cache(self) -> AbstractContextManager[CallCache | None]:
+        """Open the reply cache for a block; None if no model is asked. Raises OptionsError."""
+        if self.cache is None:
+            return nullcontext()
+        return closing(open_cache(self.cache, self.answers, self.not_before))
 
 
 def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
@@ -173,23 +199,14 @@ def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
         suite=suite,
         split=options.split,
         ids=ids,
-        selection=_selection_options(options),
-        source=options.source,
-        skip_incomplete=options.skip_incomplete,
         images=image_options(options, judge),
         recorded=recorded,
         prices=prices,
         judge_options=options,
+        selection=_as_typed(options, _SELECTION) | {"from_a_file": options.ids is not None},
         cache=cache_folder(options.cache) if models else None,
-        answers=options.answers,
         not_before=_oldest_reply(options),
-        is_refresh=options.refresh,
-        max_in_flight=options.max_in_flight,
-        requests_per_minute=options.requests_per_minute,
-        tokens_per_minute=options.tokens_per_minute,
-        rate_limit_timeout_s=options.rate_limit_timeout,
-        timeout_s=options.timeout,
-        max_usd=options.max_usd,
+        **_as_typed(options, _SETTINGS),
     )
     if models and options.threshold is not None:
         check_score_settings(options.threshold, config.configuration(None))
@@ -200,25 +217,14 @@ def _recorded_options(options: RunOptions) -> dict[str, Any]:
     own_file = digest_of_files((options.judge or options.cascade or "").split(","))
     return {
         **({"judge_file_sha256": own_file} if own_file else {}),
-        "prompts": options.prompts,
-        "compat": options.compat,
-        "cascade": options.cascade,
-        "cascade_band": options.cascade_band,
-        "cascade_trusts_yes": options.cascade_trusts_yes,
-        "samples": options.samples,
+        **_as_typed(options, _RECORDED),
         "vote": options.vote if options.samples > 1 else None,
         "threshold": _threshold(options),
     }
 
 
-def _selection_options(options: RunOptions) -> dict[str, Any]:
-    return {
-        "benchmark": options.benchmark,
-        "agent": options.agent,
-        "shard": options.shard,
-        "limit": options.limit,
-        "from_a_file": options.ids is not None,
-    }
+def _as_typed(options: RunOptions, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in names}
 
 
 def _oldest_reply(options: RunOptions) -> float | None:
@@ -229,17 +235,13 @@ def _oldest_reply(options: RunOptions) -> float | None:
     return None if options.cache_days is None else now - options.cache_days * 86_400
 
 
-def _view_hash(judge: Judge) -> str:
-    from arb.judges.views import view_hash
-
-    return view_hash(judge.wants or Wants())
-
-
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
-    """What `export` has to know of a judge: its full name, its released folder where the name is the paper's,
-    whether it asks, and what it was shown.
+    """Return what `export` needs to know of a judge.
+
+    This is its full name, its released folder if the name is the paper's, whether it asks models, and what
+    it was shown.
     """
-    wants = Wants() if is_reward_judge(judge) else judge.wants
+    wants = wants_of(judge)
     return {
         "name": name,
         "released_folder": released_folder(name),
@@ -252,11 +254,6 @@ def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
     }
 
 
-def endpoint_addresses(models: Mapping[str, ModelSettings]) -> dict[str, str | None]:
-    """Where each role's model is reached."""
-    return {role: address_of(model) for role, model in sorted(models.items())}
-
-
 def versions() -> dict[str, str | None]:
     """The versions of this project, Python and the packages that are installed, without importing them.
 
@@ -264,15 +261,13 @@ def versions() -> dict[str, str | None]:
     """
     found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
     for package in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
 def _project_version() -> str | None:
-    """By the installed package, else by the checkout's pyproject.toml."""
+    """Return the version of the installed package, else that of the checkout's pyproject.toml."""
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(PROJECT)
     with suppress(OSError, ValueError, KeyError):
@@ -282,7 +277,7 @@ def _project_version() -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """The commit of the checkout that this runs in; None where it is no checkout, or there is no git."""
+    """Return the commit of the checkout; None if this is no checkout, or there is no git."""
     if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
         return None
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
@@ -328,15 +323,13 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
     suite = load_suite(options.suite or (settings or read_settings()).suite)
     chosen = list(suite.split(options.split))
     problems: list[str] = []
-    for flag, wanted, attribute in (
-        ("--benchmark", options.benchmark, "benchmark"),
-        ("--agent", options.agent, "agent"),
-    ):
-        known = sorted({getattr(each, attribute) for each in suite.trajectories})
+    for option in ("benchmark", "agent"):
+        wanted = getattr(options, option)
+        known = sorted({getattr(each, option) for each in suite.trajectories})
         if unknown := [name for name in wanted or () if name not in known]:
-            problems.append(f"{flag} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
+            problems.append(f"--{option} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
         elif wanted:
-            chosen = [each for each in chosen if getattr(each, attribute) in wanted]
+            chosen = [each for each in chosen if getattr(each, option) in wanted]
     if options.ids is not None:
         named = _named_ids(options.ids, suite, options.split, problems)
         chosen = [each for each in chosen if each.trajectory_id in named]
@@ -442,7 +435,7 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
 
 
 def build_judge(options: RunOptions) -> AnyJudge:
-    """The judge that the options name, sampled, cascaded and with its threshold where they say so.
+    """Return the judge that the options name, with the samples, cascade and threshold that they ask for.
 
     Raises OptionsError for an unknown name, or options that do not go together.
     """
@@ -458,7 +451,8 @@ def build_judge(options: RunOptions) -> AnyJudge:
             f"--structured-output: {judge.name} has no fixed form; it is for the simplified judges alone"
         )
     if is_reward_judge(judge):
-        _refuse_for_reward_judge(options)
+        if options.samples > 1 or options.threshold is not None:
+            raise OptionsError(f"--samples and --threshold: {options.judge} asks no model; leave them out")
         return judge
     if options.samples > 1:
         from arb.judges.ensembles.voting import SampledJudge
@@ -472,7 +466,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
 
 
 def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
-    """How the model of each role is asked; empty for a judge that calls no model.
+    """Return the settings of each role's model; empty for a judge that calls no model.
 
     A role's model is that of ``--model-of ROLE=…``, else of ``--model``, else the judge's own, which is asked
     where the paper asked it unless a provider or an address is given. ``PROVIDER:MODEL`` names the provider
@@ -483,29 +477,21 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
         OptionsError: Options contradict each other, or a model is missing.
     """
     defaults, traits = models_of(judge), traits_of(judge)
-    longest: Mapping[str, int] = {}
-    if options.max_output_tokens is None:
-        longest = traits.output_tokens
     own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
     if unknown := sorted(set(own) - set(defaults)):
         roles = ", ".join(sorted(defaults)) or "none: it asks no model"
         raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
     common = _common_settings(options)
-    models = {
-        role: _settings(
-            own.get(role) or options.model or default,
-            replace(common, max_output_tokens=longest.get(role, common.max_output_tokens)),
-            options,
-        )
-        for role, default in defaults.items()
-    }
-    if options.max_output_tokens is None:
-        models = {
-            role: replace(model, max_output_tokens=max(model.max_output_tokens, output_room(model)))
-            for role, model in models.items()
-        }
-    for role, form in traits.response_formats.items():
-        models[role] = replace(models[role], extra={"response_format": form, **models[role].extra})
+    models = {}
+    for role, default in defaults.items():
+        model = _settings(own.get(role) or options.model or default, common, options)
+        if options.max_output_tokens is None:
+            longest = traits.output_tokens.get(role, model.max_output_tokens)
+            model = replace(model, max_output_tokens=max(longest, output_room(model)))
+        if role in traits.response_formats:
+            form = traits.response_formats[role]
+            model = replace(model, extra={"response_format": form, **model.extra})
+        models[role] = model
     return models
 
 
@@ -529,9 +515,7 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
 
 
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
-    """How pictures are sent: as the options say, else as the judge's method sends them, else as
-    they were recorded.
-    """
+    """Return how pictures are sent: as the options say, else as the judge does, else as recorded."""
     from arb.judges.prompting import ImageOptions
 
     own = traits_of(judge).images or ImageOptions()
@@ -569,14 +553,8 @@ def _cascade(options: RunOptions) -> Judge:
     return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
 
 
-def _refuse_for_reward_judge(options: RunOptions) -> None:
-    flags = {"--samples": options.samples > 1, "--threshold": options.threshold is not None}
-    if chosen := [flag for flag, is_chosen in flags.items() if is_chosen]:
-        raise OptionsError(f"{' and '.join(chosen)}: {options.judge} asks no model; leave them out")
-
-
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """The settings that every role's model gets; its name is filled in later.
+    """Return the settings that every role's model gets; its name is filled in later.
 
     Options and settings have the same names; what was left out has the default of the settings.
     """
@@ -590,7 +568,7 @@ def _common_settings(options: RunOptions) -> ModelSettings:
 
 
 def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
-    """The settings for a model: at the provider that was named, else where the paper's model was asked."""
+    """Return the settings of a model: at the named provider, else where the paper's model was asked."""
     provider, colon, name = model.partition(":")
     if colon and provider in PROVIDERS and name:
         if provider != common.provider:  # address, key and headers belong to the provider they were given for

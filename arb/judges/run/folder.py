@@ -32,7 +32,7 @@ from arb.core.vocabulary import PREDICTION_COLUMNS
 from arb.judges.engine.cache import complete_lines, truncate_partial_line
 from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
 from arb.judges.engine.storage import StorageError, storing, write_at
-from arb.judges.run.progress import LeadingErrors, Progress, was_generated
+from arb.judges.run.progress import Progress, was_generated
 from arb.judges.run.records import CallSums, prompts_changed
 from arb.judges.run.scheduler import Exchange, Judgment, RunSource
 from arb.judges.types import Answer, AnyJudge, Image, Message, ModelSettings, Reply
@@ -44,8 +44,6 @@ RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 PROMPTS = "prompts.jsonl"
 FORMAT: Final = 1
 """The form of the folder that this code writes and reads."""
-
-Facts = Mapping[str, Any]
 
 UPDATE_INTERVAL_S: Final = 1.0
 """How often the dollars spent are noted in run.json."""
@@ -61,12 +59,11 @@ DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
 
 
 def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
-    """The line of a judged trajectory.
+    """Return the line of a judged trajectory.
 
-    Tokens and dollars are sums over its calls, None where one is not known; calls that failed have none, but
-    for what their tries are known to have cost.
-    Latency is that of the stages one after another, each as long as its slowest call. The same replies give
-    the same line, whenever they were paid for.
+    It depends only on the replies, so a resumed run writes identical lines. Tokens and dollars are sums over
+    the calls, or None if any is unknown; a failed call adds only what its attempts are known to have cost.
+    Latency adds up the stages, each as long as its slowest call.
     """
     replies = [each.reply for each in judged.exchanges]
     made = [reply for reply in replies if was_generated(reply)]
@@ -92,20 +89,20 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 
 
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
-    """The row of a line: the columns of a prediction file, ``success`` null unless the state is ``ok``."""
+    """Return the row of a prediction file for a line; ``success`` is null unless the state is ``ok``."""
     known = {**record, **record["answer"]}
     row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
     return {**row, "success": known.get("success")}
 
 
 def error_of(record: JudgmentRecord) -> str:
-    """Why a trajectory has no verdict: what prevented the judging, or what its first failed call met."""
+    """Return why a trajectory has no verdict: what prevented judging it, or its first failed call's error."""
     failures = (call["reply"].get("error") for call in record["calls"])
     return record.get("problem") or next(filter(None, failures), "no reply")
 
 
 def sent_prompts(judged: Judgment) -> list[Prompt]:
-    """What was sent in each call of a judged trajectory, in their order."""
+    """Return what was sent in each call of a judged trajectory, in order."""
     return [prompt_of(_sent(each)) for each in judged.exchanges]
 
 
@@ -173,12 +170,12 @@ SENT_PROMPTS: Final = "sent_prompts"
 class RunFolder:
     """A run's folder, held by this process until `close`.
 
-    Made when it is not there. Without ``is_indexed`` nothing is known of its lines. Raises RunFolderError if
-    another process has the folder, or it holds something else, and OtherConfigurationError, which names every
-    difference, when it holds a run of another configuration.
+    Made when it is not there. Raises RunFolderError if another process has the folder, or it holds something
+    else, and OtherConfigurationError, which names every difference, when it holds a run of another
+    configuration.
     """
 
-    def __init__(self, folder: Path, configuration: Facts, is_indexed: bool = True):
+    def __init__(self, folder: Path, configuration: Mapping[str, Any]):
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -197,33 +194,29 @@ class RunFolder:
         self._places: dict[str, tuple[int, int]] = {}
         self.states: dict[str, str] = {}
         """The state of every trajectory judged so far, by id."""
-        if is_indexed:
-            with (folder / JUDGMENTS).open("rb") as file:
-                for start, line in complete_lines(file, 0):
-                    self._note(json.loads(line), start, len(line))
+        with (folder / JUDGMENTS).open("rb") as file:
+            for start, line in complete_lines(file, 0):
+                self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
-        """Add judged trajectories; when this returns they are on the disk. The last line of an id counts.
+        """Add judged trajectories, which are on the disk when this returns. The last line of an id counts.
 
-        ``prompts``: what was sent in their calls, one after the other; each call gets the name of its own.
+        ``prompts`` are those of their calls, in order; each call gets the name of its own.
         Raises StorageError.
         """
         with storing(self.folder):
-            self._append(records, prompts)
-
-    def _append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt]) -> None:
-        names = iter(self._prompts.add(prompts))
-        for record in records:
-            for call, name in zip(record["calls"], names, strict=False):
-                call["prompt"] = name
-            line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-            write_at(self._judgments, line, self._end)
-            self._note(record, self._end, len(line))
-            self._end += len(line)
-        os.fsync(self._judgments)
+            names = iter(self._prompts.add(prompts))
+            for record in records:
+                for call, name in zip(record["calls"], names, strict=False):
+                    call["prompt"] = name
+                line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
+                write_at(self._judgments, line, self._end)
+                self._note(record, self._end, len(line))
+                self._end += len(line)
+            os.fsync(self._judgments)
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
-        """The judged trajectories, one line in memory at a time: those of ``ids`` in their order, or all."""
+        """Yield judged trajectories, one in memory at a time: those of ``ids`` in their order, or all."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
@@ -271,7 +264,7 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self, configuration: Facts) -> None:
+    def _take(self, configuration: Mapping[str, Any]) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -281,7 +274,8 @@ class RunFolder:
             self.run = read_run(self.folder)
             wanted = json.loads(json.dumps(configuration))
             differs = bool(_differing(there := self.run["configuration"], wanted))
-            if differs and not _has_lines(self.folder / JUDGMENTS):
+            judgments = self.folder / JUDGMENTS
+            if differs and not (judgments.is_file() and judgments.stat().st_size):
                 # Nothing was judged: all failed, at a wrong address say, which is another configuration.
                 self.update_run({"configuration": wanted})
             elif differs:
@@ -301,12 +295,8 @@ class RunFolder:
         self.states[record["trajectory_id"]] = record["state"]
 
 
-def _has_lines(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
-
-
 def read_run(folder: Path) -> dict[str, Any]:
-    """What run.json says. Raises RunFolderError when the folder is no run's."""
+    """Return the content of run.json. Raises RunFolderError if the folder holds no run."""
     path = folder / RUN
     try:
         run = json.loads(path.read_bytes())
@@ -318,7 +308,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
-    """The lines of judgments.jsonl, the last of each id, without taking the folder. Raises RunFolderError."""
+    """Yield the last line of each id in judgments.jsonl, without taking the folder. Raises RunFolderError."""
     try:
         with (folder / JUDGMENTS).open("rb") as file:
             last = {json.loads(line)["trajectory_id"]: start for start, line in complete_lines(file, 0)}
@@ -361,7 +351,7 @@ MEANINGS: Final = {
 
 
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    """Return each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
     return [
         f"{path}{f' ({MEANINGS[path]})' if path in MEANINGS else ''}: {one} there, {other} now"
         for path, (one, other) in _differing(there, now).items()
@@ -384,18 +374,21 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
-    """What was sent in the calls of a run, by the names in its lines; None for a run from before."""
+    """Open what was sent in the calls of a run, by the names in its lines; None if no call was made."""
     path = folder / PROMPTS
     with closing(PromptReader(path)) if path.is_file() else nullcontext() as prompts:
         yield prompts
 
+
+MAX_LEADING_ERRORS: Final = 20
+"""A run stops when its first results, this many, are all in the state ``error``."""
 
 _Result = tuple[JudgmentRecord, list[Prompt]]
 """A line of judgments.jsonl, and what was sent in each of its calls."""
 
 
 class ResultWriter:
-    """A writer of results into the run's folder, in a thread, as they come; for ``async with``.
+    """A writer of results into the run's folder, in a thread, as they come. Use it with ``async with``.
 
     ``name_of`` gives the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
     called at once when a write fails. While every trajectory has ended in an error, nothing is written: with
@@ -414,7 +407,7 @@ class ResultWriter:
         self._folder, self._name_of, self._sync, self._progress = folder, name_of, sync, progress
         self._on_failure = on_failure
         self._waiting: asyncio.Queue[_Result | None] = asyncio.Queue()
-        self._first_errors: LeadingErrors[_Result] = LeadingErrors()
+        self._first_errors: list[_Result] | None = []
         self._noted_usd: float | None = 0.0
         self._noted_at = 0.0
         self.written = 0
@@ -424,21 +417,30 @@ class ResultWriter:
         if self._task.done():
             self._task.result()
         record = judgment_record(judged, self._name_of(judged))
-        for result in self._first_errors.take((record, sent_prompts(judged)), record["state"]):
+        result = (record, sent_prompts(judged))
+        if self._first_errors is None:
             self._waiting.put_nowait(result)
+            return
+        self._first_errors.append(result)
+        if record["state"] != "error":
+            self.write_errors()
 
     @property
     def all_failed(self) -> bool:
-        return self._first_errors.all_failed
+        """Whether so many results came, all of them errors, that the run should stop."""
+        return self._first_errors is not None and len(self._first_errors) >= MAX_LEADING_ERRORS
 
     def write_errors(self) -> None:
-        for result in self._first_errors.release():
+        """Write the errors so far after all; from now on nothing is held back."""
+        for result in self._first_errors or ():
             self._waiting.put_nowait(result)
+        self._first_errors = None
 
     def discard_errors(self) -> str:
-        """Forget the errors, and say what the first one was."""
-        first = self._first_errors.discard()
-        return "no reply" if first is None else error_of(first[0])
+        """Forget the errors, and return what the first one was."""
+        first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
+        self._first_errors = []
+        return first
 
     async def __aenter__(self) -> ResultWriter:
         self._task = asyncio.create_task(self._write())

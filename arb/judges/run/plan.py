@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from arb.judges.contract import JudgeError
@@ -22,11 +22,11 @@ from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.retry import may_have_choices
 from arb.judges.engine.tokens import TokenCounters, image_rule
-from arb.judges.run.config import RunConfig, open_cache
+from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
 from arb.judges.run.runner import Job, open_executor, open_job
 from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
-from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply, tokens_per_word
+from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply
 from arb.judges.types import Call, Image, Judge, ModelSettings, OptionsError, Reply, View
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 READERS: Final = 4
 """Threads that read runs, and scale their pictures, while others are counted."""
+
+READ_AHEAD: Final = 4 * READERS
+"""Runs that are read at a time; they are in memory together."""
 
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
@@ -45,30 +48,11 @@ PilotKey = tuple[str, str]
 """A role and the purpose of a call."""
 
 
-@dataclass(frozen=True)
-class CountingRules:
-    """How a plan counts.
-
-    Attributes:
-        config: The run, with prices and limits.
-        counters: What counts tokens.
-        seconds_per_call: How long a call takes, if the user knows it.
-        is_batch: Whether to count at the price of batches.
-        pilot: What a pilot got, by role and purpose.
-    """
-
-    config: RunConfig
-    counters: TokenCounters
-    seconds_per_call: float | None = None
-    is_batch: bool = False
-    pilot: Mapping[PilotKey, PilotReplies] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
 class RolePlan:
-    """What the model of a role is asked.
+    """The calls and costs of the model of a role.
 
-    ``calls`` have to be made; ``cached`` ones cost nothing again. ``cached_input_tokens`` are those of the
+    ``calls`` have to be made; ``cached`` ones cost nothing. ``cached_input_tokens`` are those of the
     input that the provider will have in its own cache. ``usd`` is None if the price is unknown. The rules say
     in words how texts and pictures were counted.
     """
@@ -86,6 +70,11 @@ class RolePlan:
     cached_input_tokens: float = 0.0
     output_tokens: int = 0
 
+    @property
+    def cached_share(self) -> float:
+        """The share of the input that the provider will have in its own cache."""
+        return self.cached_input_tokens / max(1, self.input_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
@@ -98,7 +87,7 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will take.
+    """The calls, costs and time of a run.
 
     ``problems`` are trajectories of which nothing can be shown, by id, with the reason. ``has_samples`` is
     true if some samples of a question share a request.
@@ -122,18 +111,14 @@ class Plan:
         return None if None in known else sum(usd for usd in known if usd is not None)
 
 
-def make_plan(
-    judge: Judge, views: Iterable[tuple[str, View | str]], cache: CallCache | None, rules: CountingRules
-) -> Plan:
+def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: CallCounter) -> Plan:
     """Return the plan of a run.
 
     Args:
         judge: The judge that is driven.
         views: Each trajectory's id with its view, or with the reason why there is none.
-        cache: The replies that are there already.
-        rules: How calls are counted.
+        counter: What replies to the judge, and counts.
     """
-    counter = _CallCounter(cache, rules)
     problems: dict[str, str] = {}
     trajectories = 0
     for trajectory_id, view in views:
@@ -149,32 +134,47 @@ def make_plan(
     return Plan(trajectories, roles, counter.seconds, problems, has_samples=counter.has_samples)
 
 
-class _CallCounter:
-    """Replies to the calls of a judge from the cache or with dummies, and counts them."""
+class CallCounter:
+    """Replies to the calls of a judge from the cache or with dummies, and counts them.
 
-    def __init__(self, cache: CallCache | None, rules: CountingRules):
-        models = rules.config.models
-        self._models, self._cache, self._rules, self._pilot = models, cache, rules, rules.pilot
-        self._per_word = {
-            role: tokens_per_word(rules.counters.of(model).count) for role, model in models.items()
-        }
+    Args:
+        config: The run, with prices and limits.
+        counters: What counts tokens.
+        cache: The replies that are there already.
+        seconds_per_call: How long a call takes, if the user knows it.
+        is_batch: Whether to count at the price of batches.
+        pilot: What a pilot got, by role and purpose.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        counters: TokenCounters,
+        cache: CallCache | None = None,
+        *,
+        seconds_per_call: float | None = None,
+        is_batch: bool = False,
+        pilot: Mapping[PilotKey, PilotReplies] = MappingProxyType({}),
+    ):
+        self._config, self._counters, self._cache, self._pilot = config, counters, cache, pilot
+        self._seconds_per_call, self._is_batch = seconds_per_call, is_batch
         self._seen: set[str] = set()
         self._dummies: dict[str, Reply] = {}
         self._numbers: Counter[PilotKey] = Counter()
-        self.roles = {role: self._empty_plan(role, model) for role, model in models.items()}
+        self.roles = {role: self._empty_plan(role, model) for role, model in config.models.items()}
         self.has_samples = False
         self._seconds_of_calls = self._longest_call = 0.0
 
     def _empty_plan(self, role: str, model: ModelSettings) -> RolePlan:
-        price = self._rules.config.prices.of(model)
-        text_rule, picture_rule = self._rules.counters.of(model).name, image_rule(model.model).name
+        price = self._config.prices.of(model)
+        text_rule, picture_rule = self._counters.of(model).name, image_rule(model.model).name
         if price is None:
             return RolePlan(role, model, text_rule, picture_rule, None, None)
         return RolePlan(role, model, text_rule, picture_rule, price.source, 0.0)
 
     def reply_to(self, call: Call) -> Reply:
         """Return the reply from the cache, else a dummy; a call is counted the first time."""
-        model = self._models[call.role]
+        model = self._config.models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
         key = call_key(model, call.messages, room, call.sample)
         if key in self._dummies:
@@ -188,7 +188,7 @@ class _CallCounter:
         known = self._pilot.get((call.role, call.purpose))
         number = self._numbers[call.role, call.purpose]
         self._numbers[call.role, call.purpose] += 1
-        reply = dummy_reply(call, key, room, self._per_word[call.role], known, number)
+        reply = dummy_reply(call, key, room, known, number)
         self._dummies[key] = reply
         output_tokens = reply.output_tokens or 0
         if known is None and reasons(model):
@@ -207,7 +207,7 @@ class _CallCounter:
         return is_further
 
     def _count(self, call: Call, model: ModelSettings, output_tokens: int, is_further_sample: bool) -> None:
-        rules, totals = self._rules, self.roles[call.role]
+        totals = self.roles[call.role]
         known = self._pilot.get((call.role, call.purpose))
         input_tokens = cached_tokens = 0.0
         if not is_further_sample:
@@ -215,11 +215,11 @@ class _CallCounter:
             totals.images += sum(
                 isinstance(part, Image) for message in call.messages for part in message.parts
             )
-            input_tokens = rules.counters.expected(model, call.messages)
+            input_tokens = self._counters.expected(model, call.messages)
             if known is not None:
                 input_tokens *= known.input_ratio
                 cached_tokens = input_tokens * known.cached_share
-            seconds = rules.seconds_per_call
+            seconds = self._seconds_per_call
             if seconds is None:
                 seconds = FIRST_TOKEN_S + output_tokens / TOKENS_PER_S
             self._seconds_of_calls += seconds
@@ -227,9 +227,9 @@ class _CallCounter:
         totals.input_tokens += input_tokens
         totals.cached_input_tokens += cached_tokens
         totals.output_tokens += output_tokens
-        if totals.usd is not None and (price := rules.config.prices.of(model)) is not None:
+        if totals.usd is not None and (price := self._config.prices.of(model)) is not None:
             totals.usd += price.cost(
-                input_tokens, output_tokens, cached_tokens=cached_tokens, is_batch=rules.is_batch
+                input_tokens, output_tokens, cached_tokens=cached_tokens, is_batch=self._is_batch
             )
 
     @property
@@ -238,7 +238,7 @@ class _CallCounter:
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
-        limits = self._rules.config
+        limits = self._config
         return max(
             self._seconds_of_calls / limits.max_in_flight,
             60 * calls / limits.requests_per_minute if limits.requests_per_minute else 0.0,
@@ -260,7 +260,7 @@ def plan_run(
 
     Raises OptionsError, SourceError, SuiteError.
     """
-    if pilot and config.is_refresh:
+    if pilot and config.refresh:
         raise OptionsError(
             "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
         )
@@ -271,17 +271,17 @@ def plan_run(
     made, known = None, {}
     if pilot:
         made, known = run_pilot(replace(job, ids=spread_evenly(job.ids, pilot)), counters)
-    rules = CountingRules(job.config, counters, seconds_per_call, is_batch, known)
     judge = job.config.judge
     is_there = config.cache is not None and config.cache.is_dir()
-    stored = open_cache(config.cache, config.answers, config.not_before) if is_there else None
-    with closing(stored) if stored else nullcontext() as cache:
-        counted = make_plan(judge, _read_ahead(job.views, judge, job.ids), cache, rules)
-        return replace(counted, pilot=made)
+    with config.open_cache() if is_there else nullcontext() as cache:
+        counter = CallCounter(
+            job.config, counters, cache, seconds_per_call=seconds_per_call, is_batch=is_batch, pilot=known
+        )
+        return replace(make_plan(judge, _read_ahead(job.views, judge, job.ids), counter), pilot=made)
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """So many of the trajectories, spread over all: neighbours are of one benchmark and agent."""
+    """Return ``number`` of the trajectories, spread over all: neighbours share benchmark and agent."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
@@ -333,7 +333,7 @@ def _error_of(judged: Judgment) -> str:
 
 
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
-    """Each trajectory with its view, or with why there is none; a few are read before they are needed."""
+    """Yield each trajectory with its view, or with the reason why there is none; reads a few ahead."""
 
     def read(trajectory_id: str) -> View | str:
         try:
@@ -342,11 +342,6 @@ def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[
             return str(problem)
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="views") as readers:
-        waiting = iter(ids)
-        reading: list[tuple[str, Future[View | str]]] = [
-            (each, readers.submit(read, each)) for each in islice(waiting, READERS)
-        ]
-        while reading:
-            trajectory_id, future = reading.pop(0)
-            yield trajectory_id, future.result()
-            reading += [(each, readers.submit(read, each)) for each in islice(waiting, 1)]
+        for start in range(0, len(ids), READ_AHEAD):
+            some = ids[start : start + READ_AHEAD]
+            yield from zip(some, readers.map(read, some), strict=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from arb.core.console import printable
 from arb.judges.run.records import CallWarnings
@@ -60,9 +60,9 @@ class StopControl:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Ctrl-C and a polite kill stop the run; the second one also drops the calls under way.
+        """Stop the run on Ctrl-C or SIGTERM; the second signal also drops the calls under way.
 
-        Then asyncio.CancelledError is raised in the task that is inside of this block.
+        The task inside the block then gets asyncio.CancelledError.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -87,7 +87,7 @@ def utc_now() -> str:
 
 @contextlib.contextmanager
 def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Ctrl-C and a polite kill call ``caught`` in the event loop; outside the main thread nothing does."""
+    """Call ``caught`` in the event loop on Ctrl-C and SIGTERM; outside the main thread do nothing."""
     loop = asyncio.get_running_loop()
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -102,7 +102,7 @@ def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 def was_generated(reply: Reply) -> bool:
-    """Whether a model made a reply at all, be it a refusal: then it has tokens, and costs something."""
+    """Return whether a model generated a reply, even a refusal, which has tokens and a cost."""
     return reply.state == "ok" or reply.input_tokens is not None
 
 
@@ -120,7 +120,7 @@ class Spend:
         self.presumed: Callable[[], float] = float
 
     def count(self, reply: Reply) -> None:
-        """Add a reply, unless it came out of the cache, or none was made.
+        """Add a reply, unless it came from the cache or none was made.
 
         Of several answers to one request only the first one has input tokens, and it is one call.
         """
@@ -129,22 +129,12 @@ class Spend:
         self.calls += reply.input_tokens != 0
         self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
 
-    def add(self, usd: float | None, calls: int) -> None:
-        """Add what another process paid; None where it does not know a price."""
-        self.calls += calls
-        self.usd = None if self.usd is None or usd is None else self.usd + usd
-
     @property
     def total_usd(self) -> float | None:
-        """All of it; None where a price is not known."""
+        """The dollars of all sessions; None if a price is not known."""
         if self.usd is None or self.before_usd is None:
             return None
         return self.before_usd + self.usd + self.presumed()
-
-    @property
-    def session_usd(self) -> float | None:
-        """Dollars of this session; None if a price is not known."""
-        return None if self.usd is None else self.usd + self.presumed()
 
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Spend:
@@ -154,8 +144,20 @@ class Spend:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What run.json says of all sessions: dollars (None if a price is not known) and calls."""
+        """The facts of run.json on all sessions: dollars (None if a price is not known) and calls."""
         return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
+
+    @property
+    def bill(self) -> dict[str, Any]:
+        """What was paid in all sessions and in this one; dollars are None if a price is not known."""
+        calls = self.before_calls + self.calls
+        session_usd = None if self.usd is None else self.usd + self.presumed()
+        return {
+            "usd": self.total_usd,
+            "calls": calls,
+            "session_usd": session_usd,
+            "session_calls": self.calls,
+        }
 
 
 REDRAW_INTERVAL_S: Final = 0.25
@@ -186,7 +188,7 @@ class Progress:
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
         self._console = console or _stderr()
-        self._ended: deque[float] = deque(maxlen=5_000)
+        self._ended: deque[float] = deque()
         self._begun = self._drawn = now()
         self._live = None
 
@@ -210,7 +212,7 @@ class Progress:
         self.draw()
 
     def event(self, kind: str, **facts: object) -> None:
-        """What the engine reports of a call; retries are counted, and why the first one is made is said."""
+        """Take an event of the engine: retries are counted, and the reason for the first one is printed."""
         if kind == "retried":
             if not self.retried:
                 self.say(f"a call failed and is made again: {facts.get('message')}")
@@ -219,13 +221,13 @@ class Progress:
         self.draw()
 
     def say(self, message: str) -> None:
-        """A message that stays; it may quote what an endpoint sent, so it is made fit for a terminal."""
+        """Print a message that stays. It may quote an endpoint, so it is made fit for a terminal."""
         self._console.print("\n".join(map(printable, message.splitlines())))
 
-    def draw(self, at_once: bool = False) -> None:
-        """Show how it goes, unless that was just done."""
+    def draw(self) -> None:
+        """Show the progress, unless it was shown a moment ago."""
         every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
-        if not at_once and self._now() - self._drawn < every:
+        if self._now() - self._drawn < every:
             return
         self._drawn = self._now()
         if self._live is not None:
@@ -234,7 +236,7 @@ class Progress:
             self._console.print(self.line())
 
     def line(self) -> str:
-        """How it goes, in words."""
+        """Return the progress in words."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{number:,} {state}" for state, number in sorted(self.states.items())]
         if (rate := self.rate()) is not None:
@@ -249,18 +251,16 @@ class Progress:
         return ", ".join(parts)
 
     def rate(self) -> float | None:
-        """Recent trajectories a second; None before the first."""
+        """Return the recent trajectories per second, or None before the first."""
         now = self._now()
         while self._ended and self._ended[0] < now - WINDOW_S:
             self._ended.popleft()
         since = max(self._begun, now - WINDOW_S)
-        if len(self._ended) == self._ended.maxlen:
-            since = self._ended[0]
         return len(self._ended) / (now - since) if self._ended and now > since else None
 
 
 def duration(seconds: float) -> str:
-    """A time in words: ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """Return a time in words: ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -276,44 +276,8 @@ def _stderr() -> Console:
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-MAX_LEADING_ERRORS: Final = 20
-"""A run stops when its first results, this many, are all in the state ``error``."""
-
-Result = TypeVar("Result")
-
-
-class LeadingErrors(Generic[Result]):
-    """Holds results back while all of them are errors: they are judged again once the cause is fixed."""
-
-    def __init__(self) -> None:
-        self._held: list[Result] | None = []
-
-    def take(self, result: Result, state: str) -> list[Result]:
-        """What may be written now that this result came: nothing, all that was held back, or itself."""
-        if self._held is None:
-            return [result]
-        self._held.append(result)
-        return [] if state == "error" else self.release()
-
-    @property
-    def all_failed(self) -> bool:
-        """Whether so many ended in errors, and nothing else, that the run should stop."""
-        return self._held is not None and len(self._held) >= MAX_LEADING_ERRORS
-
-    def release(self) -> list[Result]:
-        """The errors so far, to be written after all; from now on nothing is held back."""
-        held, self._held = self._held or [], None
-        return held
-
-    def discard(self) -> Result | None:
-        """Forget the errors; the first one, if there is any."""
-        first = self._held[0] if self._held else None
-        self._held = []
-        return first
-
-
 def leading_errors_message(error: str) -> str:
-    """The message of a run that stopped because everything failed."""
+    """Return the message of a run that stopped because every trajectory failed."""
     return (
         f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
         "Nothing was written. Fix the cause and run the same command again."

@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from arb.judges.contract import open_session
 from arb.judges.engine.cache import call_key
 from arb.judges.engine.prompt_store import prompt_of
-from arb.judges.registry import full_name, is_same_model
-from arb.judges.types import Call, Judge, ModelSettings, Reply, is_reward_judge
+from arb.judges.registry import is_same_model
+from arb.judges.run.scheduler import drive_offline
+from arb.judges.types import AnyJudge, Call, ModelSettings, Reply, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.engine.prompt_store import PromptReader
-    from arb.judges.run.scheduler import Judgment, RunSource
-    from arb.judges.types import AnyJudge
+    from arb.judges.run.scheduler import RunSource
 
 JudgmentRecord = Mapping[str, Any]
 
@@ -65,49 +64,31 @@ class CallWarnings:
 
     def note(self, role: str, reply: Reply) -> None:
         """Look at the reply to one call."""
-        if not reply.dropped and (reply.model is None or reply.model in self._served[role]):
-            return
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
         """Look at what `CallSums.facts` returns."""
-        for role, names in dropped.items():
-            for name in names:
-                self._warn_of_omitted(role, name)
-        for role, names in served.items():
-            for name in names:
-                if name not in self._served[role]:
-                    self._served[role].append(name)
-                    self._warn_of_served(role, name)
-
-    def _warn_of_omitted(self, role: str, name: str) -> None:
-        if (role, name) in self._dropped or role not in self._models:
-            return
-        self._dropped.add((role, name))
-        model = self._models[role]
-        self._say(f"{role}: {name} was not sent, since {model.model} ({model.provider}) does not take it")
-
-    def _warn_of_served(self, role: str, name: str) -> None:
-        if (model := self._models.get(role)) is None:
-            return
-        if len(self._served[role]) > 1 or not is_same_model(model.model, name):
-            names = " and ".join(sorted(self._served[role]))
-            self._say(f"{role}: asked for {model.model}, answered by {names}")
-
-
-def name_as_served(name: str, judge: AnyJudge, models: Mapping[str, ModelSettings], judged: Judgment) -> str:
-    """Return the judge's name for one line: ``name``, unless another model answered than was asked."""
-    served = {(each.call.role, each.reply.model) for each in judged.exchanges if each.reply.model}
-    if all(role not in models or models[role].model == model for role, model in served):
-        return name
-    by_role: defaultdict[str, list[str]] = defaultdict(list)
-    for role, model in sorted(served):
-        by_role[role].append(model)
-    return full_name(judge, models, by_role)
+        for role, model in self._models.items():
+            for name in dropped.get(role, ()):
+                if (role, name) not in self._dropped:
+                    self._dropped.add((role, name))
+                    about = f"{model.model} ({model.provider}) does not take it"
+                    self._say(f"{role}: {name} was not sent, since {about}")
+            names = self._served[role]
+            for name in served.get(role, ()):
+                if name not in names:
+                    names.append(name)
+                    if len(names) > 1 or not is_same_model(model.model, name):
+                        answered = " and ".join(sorted(names))
+                        self._say(f"{role}: asked for {model.model}, answered by {answered}")
 
 
 OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
 """Opens what was sent in the calls of a run; reading its index takes a while, so only if a key differs."""
+
+
+class _PromptChangedError(Exception):
+    """Raised for a call whose texts are not the recorded ones."""
 
 
 def prompts_changed(
@@ -122,55 +103,37 @@ def prompts_changed(
     The judge is driven with the replies of each record, and the keys of its calls are compared with those in
     the record. So the wording is covered in whatever file it is, and no run is read but those of the records.
     """
-    return not is_reward_judge(judge) and any(
-        _differs(record, judge, models, views, open_prompts) for record in records if record["calls"]
-    )
-
-
-def _differs(
-    record: JudgmentRecord,
-    judge: Judge,
-    models: Mapping[str, ModelSettings],
-    views: RunSource,
-    open_prompts: OpenPrompts,
-) -> bool:
-    recorded = {
-        (call["stage"], call["role"], call["purpose"], call["sample"], number): call
-        for number, call in _numbered(record["calls"])
-    }
-    try:
-        session = open_session(judge, views.view(record["trajectory_id"], judge.wants))
-        calls: Sequence[Call] = next(session)
-    except Exception:  # whatever a judge or its data does now, the run itself will report it
+    if is_reward_judge(judge):
         return False
-    stage = 0
-    try:
-        while True:
-            replies = []
-            for number, call in enumerate(calls):
-                there = recorded.get((stage, call.role, call.purpose, call.sample, number))
-                if there is None or call.role not in models:
-                    return False  # other calls follow from replies that the record does not have whole
-                model = models[call.role]
-                limit = call.max_output_tokens or model.max_output_tokens
-                is_same = call_key(model, call.messages, limit, call.sample) == there["key"]
-                if not is_same and _texts_differ(call, there, open_prompts):
-                    return True
-                replies.append(_reply_of(there["reply"]))
-            calls = session.send(replies)
-            stage += 1
-    except Exception:  # StopIteration, or what the judge raises
-        return False
-    finally:
-        session.close()
+    for record in records:
+        try:
+            view = views.view(record["trajectory_id"], judge.wants)
+            drive_offline(judge, view, _compared_with(record["calls"], models, open_prompts))
+        except _PromptChangedError:
+            return True
+        except Exception:  # whatever a judge or its data does now, the run itself will report it
+            continue
+    return False
 
 
-def _numbered(calls: Iterable[JudgmentRecord]) -> Iterable[tuple[int, JudgmentRecord]]:
-    """The calls of a record, each with its place in its stage."""
-    places: Counter[int] = Counter()
-    for call in calls:
-        yield places[call["stage"]], call
-        places[call["stage"]] += 1
+def _compared_with(
+    calls: Sequence[JudgmentRecord], models: Mapping[str, ModelSettings], open_prompts: OpenPrompts
+) -> Callable[[Call], Reply | None]:
+    """Return what replies to a judge as recorded, and raises _PromptChangedError for a call that differs."""
+    recorded = iter(calls)
+
+    def reply_to(call: Call) -> Reply | None:
+        there = next(recorded, None)
+        if there is None or any(getattr(call, name) != there[name] for name in ("role", "purpose", "sample")):
+            return None  # other calls follow from replies that the record does not have whole
+        model = models[call.role]
+        limit = call.max_output_tokens or model.max_output_tokens
+        is_same = call_key(model, call.messages, limit, call.sample) == there["key"]
+        if not is_same and _texts_differ(call, there, open_prompts):
+            raise _PromptChangedError
+        return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in there["reply"].items()})
+
+    return reply_to
 
 
 def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
@@ -189,7 +152,3 @@ def _texts(prompt: Any) -> list[Any]:
         else (role, content)
         for role, content in prompt
     ]
-
-
-def _reply_of(stored: JudgmentRecord) -> Reply:
-    return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()})

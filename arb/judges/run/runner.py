@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from arb.core.cli import stopped_like_ctrl_c
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S
+from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.budget import BudgetReached, build_budget
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor, open_endpoints
@@ -26,9 +28,7 @@ from arb.judges.engine.retry import OnEvent
 from arb.judges.registry import full_name
 from arb.judges.run.config import (
     RunConfig,
-    endpoint_addresses,
     judge_facts,
-    open_cache,
     source_folder,
     versions,
 )
@@ -41,7 +41,6 @@ from arb.judges.run.progress import (
     leading_errors_message,
     utc_now,
 )
-from arb.judges.run.records import name_as_served
 from arb.judges.run.scheduler import (
     JudgeOne,
     LeaveOutError,
@@ -50,14 +49,14 @@ from arb.judges.run.scheduler import (
     judge_trajectories,
     judge_trajectory,
 )
-from arb.judges.types import AnyJudge, Call, ModelSettings, OptionsError, Reply, View, Wants, is_reward_judge
+from arb.judges.types import AnyJudge, Call, OptionsError, Reply, View, Wants, is_reward_judge
 
 
 @dataclass(frozen=True)
 class Job:
-    """The work of an engine: a configuration, what shows the runs, and the trajectories to judge, in order.
+    """The work of an engine: a configuration, the recorded runs, and the ids of those to judge, in order.
 
-    ``skipped`` of the configuration's trajectories lack what the judge looks at.
+    ``skipped`` counts trajectories of the configuration that lack what the judge looks at.
     """
 
     config: RunConfig
@@ -66,8 +65,15 @@ class Job:
     skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
-        """Return the judge's name for the line of a trajectory."""
-        return name_as_served(self.config.name, self.config.judge, self.config.models, judged)
+        """Return the judge's name for the line of a trajectory: another one if other models answered."""
+        config = self.config
+        served: defaultdict[str, set[str]] = defaultdict(set)
+        for each in judged.exchanges:
+            if each.reply.model is not None:
+                served[each.call.role].add(each.reply.model)
+        if all(names == {config.models[role].model} for role, names in served.items()):
+            return config.name
+        return full_name(config.judge, config.models, served)
 
     @property
     def absent(self) -> int:
@@ -80,29 +86,20 @@ Engine = Callable[[Job, RunFolder, Progress], RunEnd]
 
 
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """The engine of this process: every call over one event loop. Raises OptionsError."""
-
-    async def run() -> RunEnd:
-        async with open_executor(job, progress.spend, progress.event) as executor:
-            return await run_async(job, folder, progress, executor)
-
-    return asyncio.run(run())
+    """Judge a job in this process, with every call over one event loop: an `Engine`."""
+    return asyncio.run(run_async(job, folder, progress))
 
 
 async def run_async(
-    job: Job,
-    folder: RunFolder,
-    progress: Progress,
-    executor: CallExecutor,
-    judge_one: JudgeOne = judge_trajectory,
+    job: Job, folder: RunFolder, progress: Progress, judge_one: JudgeOne = judge_trajectory
 ) -> RunEnd:
-    """Judge the job's trajectories into the folder, each result written as it comes.
+    """Judge the job's trajectories into the folder, and write each result as it comes.
 
-    The run ends early when Ctrl-C is pressed, the budget is reached, the account is refused, only errors
-    come, or only rate limits come for long. What is under way then is waited for and written.
+    The run ends early on Ctrl-C, at the budget, if the account is refused, and if only errors or, for long,
+    only rate limits come. Calls under way still end and their results are written.
     """
+    config = job.config
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
-
     left_out: BudgetReached | None = None
 
     async def ask(call: Call) -> Reply:
@@ -123,15 +120,17 @@ async def run_async(
 
     def keep(judged: Judgment) -> None:
         writer.write(judged)
-        if job.config.models and writer.all_failed and stopping.ended is None:
+        if config.models and writer.all_failed and stopping.ended is None:
             stopping.stop("failing", "")
 
-    async with ResultWriter(folder, job.name_of, executor.sync, progress, executor.stop_waiting) as writer:
-        if not job.config.models:
+    async with (
+        open_executor(job, progress.spend, progress.event) as executor,
+        ResultWriter(folder, job.name_of, executor.sync, progress, executor.stop_waiting) as writer,
+    ):
+        if not config.models:
             writer.write_errors()
         with stopping.on_signals(), suppress(StopRunError):
             try:
-                config = job.config
                 await judge_trajectories(
                     config.judge, job.ids, job.views, ask, keep, config.max_in_flight, judge_one
                 )
@@ -148,7 +147,7 @@ async def run_async(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """What answers the job's calls, open for the block: endpoints, cache, limit and budget of its settings.
+    """Open what answers the job's calls for the block: endpoints, cache, limit and budget.
 
     Raises OptionsError for a missing key, address or price.
     """
@@ -159,15 +158,11 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
         config.max_in_flight,
         config.requests_per_minute,
         config.tokens_per_minute,
-        config.rate_limit_timeout_s,
+        config.rate_limit_timeout,
     )
-    timeout_s = config.timeout_s or TIMEOUT_S
+    timeout_s = config.timeout or TIMEOUT_S
     async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
-        with ExitStack() as stack:
-            cache = None
-            if config.cache is not None:
-                opened = open_cache(config.cache, config.answers, config.not_before)
-                cache = stack.enter_context(closing(opened))
+        with config.open_cache() as cache:
             yield CallExecutor(endpoints, config.models, cache, limit, budget, on_event)
 
 
@@ -175,22 +170,12 @@ Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """What was paid in all sessions of a run, and in this one; dollars are None if a price is not known."""
-
-    usd: float | None = 0.0
-    calls: int = 0
-    session_usd: float | None = 0.0
-    session_calls: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What `run_judge` did: how it ended, how many of the chosen trajectories are judged, and the totals.
+    """The result of `run_judge`: how it ended, how many of the chosen trajectories are judged, the totals.
 
-    ``absent`` have no recorded run, ``skipped`` lack what the judge looks at; ``problem`` is why the first
-    one in the state ``error`` is in it; ``judge`` is the judge's full name. ``totals`` sum up the judgments,
-    whoever paid for their replies; ``paid`` is what this run paid.
+    ``absent`` trajectories have no recorded run, ``skipped`` ones lack what the judge looks at. ``problem``
+    explains the first ``error``. ``judge`` is the judge's full name. ``totals`` sum up the judgments,
+    whoever paid for their replies; ``paid`` is what this run paid (`Spend.bill`).
     """
 
     ended: RunEnd
@@ -201,27 +186,22 @@ class Outcome:
     problem: str | None = None
     judge: str = ""
     skipped: int = 0
-    paid: Bill = Bill()
+    paid: Mapping[str, Any] = field(default_factory=lambda: Spend().bill)
 
-    @classmethod
-    def of(
-        cls,
-        job: Job,
-        ended: RunEnd,
-        judged: int,
-        sums: dict[str, Any],
-        problem: str | None,
-        name: str,
-        spend: Spend,
-    ) -> Outcome:
-        """Return the outcome of a job that was ended, with the totals ``sums``."""
-        paid = Bill(*spend.facts.values(), spend.session_usd, spend.calls)
-        chosen = len(job.config.ids)
-        return cls(ended, judged, chosen, job.absent, sums, problem, name, job.skipped, paid)
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether any trajectory has a verdict; true if nothing was judged yet."""
+        states = self.totals["states"]
+        return not states or "ok" in states
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a trajectory ended in an error, or none has a verdict."""
+        return "error" in self.totals["states"] or not self.has_verdicts
 
 
 class NoRecordings:
-    """Views for a judge that looks at nothing, where there are no recorded runs."""
+    """Empty views for a judge that looks at nothing, if there are no recorded runs."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
         return View("", (), ())
@@ -238,10 +218,11 @@ def run_judge(
 ) -> Outcome:
     """Judge the trajectories of a configuration that are not judged yet, in the run folder ``out``.
 
-    ``retry`` names states whose trajectories are judged again; replies in the cache are not bought again.
-    ``wrap`` gives another judge in place of the configuration's, from it, the views and the ids to judge.
-    However it ends, the folder is whole: judgments and predictions in order, run.json with the totals. Raises
-    OptionsError, SourceError, SuiteError, RunFolderError.
+    ``retry`` names states whose trajectories are judged again; cached replies are not paid again. ``wrap``
+    replaces the judge, given the judge itself, the views and the ids to judge. However the run ends, the
+    folder is complete: judgments and predictions are in order, and run.json has the totals.
+
+    Raises OptionsError, SourceError, SuiteError, RunFolderError.
     """
     job = open_job(config, wrap)
     config = job.config
@@ -263,22 +244,24 @@ def run_judge(
             finally:
                 folder.finalize([each.trajectory_id for each in config.suite.split(config.split)])
                 session["ended"] = ended.how
-                name = note_totals(folder, totals(folder.records()), config.judge, config.models)
-        sums = folder.run["totals"]
+                sums = totals(folder.records())
+                name = full_name(config.judge, config.models, sums["served_models"])
+                folder.update_run({"totals": sums, "judge": judge_facts(config.judge, name)})
         progress.warnings.note_sums(sums["dropped_params"], sums["served_models"])
         judged = sum(each in folder.states for each in config.ids)
         in_error = (each for each, state in folder.states.items() if state == "error")
         problem = next(map(error_of, folder.records(in_error)), None)
-        return Outcome.of(job, ended, judged, sums, problem, name, spend)
-
-
-def note_totals(
-    folder: RunFolder, sums: dict[str, Any], judge: AnyJudge, models: Mapping[str, ModelSettings]
-) -> str:
-    """Write totals into run.json, and the judge's name by the models that answered; return the name."""
-    name = full_name(judge, models, sums["served_models"])
-    folder.update_run({"totals": sums, "judge": judge_facts(judge, name)})
-    return name
+        return Outcome(
+            ended,
+            judged,
+            chosen=len(config.ids),
+            absent=job.absent,
+            totals=sums,
+            problem=problem,
+            judge=name,
+            skipped=job.skipped,
+            paid=spend.bill,
+        )
 
 
 def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> RunConfig:
@@ -287,7 +270,7 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
     ``--refresh`` holds from the first session of the folder that has it, so that a run which is continued
     does not pay again for what it asked itself. Raises OptionsError if nothing is left to ask.
     """
-    if not config.is_refresh:
+    if not config.refresh:
         return config
     since = folder.run.get("refresh_since")
     if since is None and is_done:
@@ -307,7 +290,7 @@ def run_facts(job: Job) -> dict[str, Any]:
     return {
         "judge": judge_facts(config.judge, config.name),
         "versions": versions(),
-        "endpoints": endpoint_addresses(config.models),
+        "endpoints": {role: address_of(model) for role, model in sorted(config.models.items())},
         **({"headers": headers} if headers else {}),  # their values may be secrets
         "prices": price_facts(config.prices, config.models),
         "selection": {
@@ -322,8 +305,9 @@ def run_facts(job: Job) -> dict[str, Any]:
 
 @contextmanager
 def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
-    """A session of the run, as run.json has it: begun now, ended as its ``ended`` says when the block is
-    left, with what was paid meanwhile.
+    """Record a session in run.json, from now to the end of the block, with what it paid.
+
+    The block sets ``ended`` in the session; a process that is killed leaves ``killed`` there.
     """
     session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
     earlier = folder.run.get("sessions", [])

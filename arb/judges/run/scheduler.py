@@ -15,7 +15,7 @@ from typing import Protocol
 
 from arb.judges.contract import ask_reward_judge, open_session
 from arb.judges.engine.storage import StorageError
-from arb.judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants, is_reward_judge
+from arb.judges.types import Answer, AnyJudge, Call, Judge, Reply, View, Wants, is_reward_judge, wants_of
 
 Ask = Callable[[Call], Awaitable[Reply]]
 
@@ -45,7 +45,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A trajectory with its answer, what was asked for it, and why it could not be judged, if so."""
+    """A trajectory with its answer, its calls, and the problem if it could not be judged."""
 
     trajectory_id: str
     answer: Answer
@@ -59,10 +59,10 @@ class RunSource(Protocol):
     """What gives views and rewards by id: `arb.judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        """What a judge is shown; a ValueError says why there is nothing to show."""
+        """Return what a judge is shown. Raises ValueError with the reason if nothing can be shown."""
 
     def reward(self, trajectory_id: str) -> float | None:
-        """The reward that a run was given; raises as `view` does."""
+        """Return the reward of a run; raises what `view` raises."""
 
 
 class StopRunError(Exception):
@@ -74,7 +74,7 @@ class LeaveOutError(StopRunError):
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
-    """A judge's answer to one trajectory, with every call and its reply in the order the judge named them.
+    """Return a judge's answer to one trajectory, with every call and its reply in the judge's order.
 
     Raises what ``ask`` raises, once the other calls of the stage have ended.
     """
@@ -93,17 +93,16 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
-    """As `drive`, with replies that are there already; None when one is not.
-
-    ``reply_to`` is called for every call of a stage nevertheless: a batch collects all that is missing.
-    """
+    """Do what `drive` does with replies that are there already; return None when one is not."""
     session = open_session(judge, view)
     try:
         calls = next(session)
         while True:
-            replies = [reply_to(call) for call in calls]
-            if any(reply is None for reply in replies):
-                return None
+            replies = []
+            for call in calls:
+                if (reply := reply_to(call)) is None:
+                    return None
+                replies.append(reply)
             calls = session.send(replies)
     except StopIteration as end:
         return end.value
@@ -112,7 +111,7 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
 
 async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
-    """The replies of a stage. When one call raises, the others still end: what is under way is paid for."""
+    """Return the replies of a stage. If a call raises, the others still end, since they are paid for."""
     if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
         return [await ask(calls[0])]
     found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
@@ -122,123 +121,13 @@ async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
     return found
 
 
-class _Load:
-    """What the trajectories under way take together: calls, bytes, and how many have their calls unknown."""
-
-    def __init__(self, most_calls: int):
-        self._most_calls = most_calls
-        self.calls = self.held = self.unknown = 0
-        self.changed = asyncio.Event()
-
-    async def room(self) -> None:
-        while self.calls >= self._most_calls or self.unknown >= PREFETCH or self.held >= MAX_BYTES:
-            self.changed.clear()
-            await self.changed.wait()
-
-
-class _LoadShare:
-    """A trajectory's part of the load. Between its calls it counts as one: its next one finds room."""
-
-    def __init__(self, load: _Load, ask: Ask):
-        self._load, self._ask = load, ask
-        self._held = self._under_way = 0
-        self._is_unknown = True
-        load.calls += 1
-        load.unknown += 1
-
-    def show(self, view: View) -> None:
-        self._held = _weight(view)
-        self._load.held += self._held
-
-    async def ask(self, call: Call) -> Reply:
-        self._known()
-        extra = 1 if self._under_way else 0
-        self._under_way += 1
-        self._load.calls += extra
-        try:
-            return await self._ask(call)
-        finally:
-            self._under_way -= 1
-            self._load.calls -= extra
-            self._load.changed.set()
-
-    def end(self) -> None:
-        self._known()
-        self._load.calls -= 1
-        self._load.held -= self._held
-        self._load.changed.set()
-
-    def _known(self) -> None:
-        self._load.unknown -= self._is_unknown
-        self._is_unknown = False
-        self._load.changed.set()
-
-
-async def judge_trajectories(
-    judge: AnyJudge,
-    ids: Iterable[str],
-    views: RunSource,
-    ask: Ask,
-    on_judged: Callable[[Judgment], None],
-    max_in_flight: int = 64,
-    judge_one: JudgeOne | None = None,
-) -> None:
-    """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
-
-    What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
-    When ``ask`` raises LeaveOutError the trajectory is not. When it raises StopRunError, no further
-    trajectory is begun, calls under way still end, trajectories that got all of their replies still count,
-    and then it is raised here; so is a StorageError, and what ``on_judged`` raises. ``judge_one`` replaces
-    `judge_trajectory`.
-    """
-    judge_one = judge_one or judge_trajectory
-    load = _Load(max_in_flight + PREFETCH)
-    faults: list[Exception] = []
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
-        read = partial(asyncio.get_running_loop().run_in_executor, readers)
-        try:
-            on_judged(await judge_one(judge, trajectory_id, views, share.ask, read, share.show))
-        except LeaveOutError:
-            pass
-        except Exception as fault:
-            faults.append(fault)
-        finally:
-            share.end()
-
-    wants = Wants() if is_reward_judge(judge) else judge.wants
-    has_pictures = wants.screenshots != "none" or wants.goal_images
-    with ThreadPoolExecutor(READERS if has_pictures else 1, thread_name_prefix="views") as readers:
-        try:
-            for trajectory_id in ids:
-                await load.room()
-                if faults:
-                    break
-                task = asyncio.create_task(one(trajectory_id, _LoadShare(load, ask), readers))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
-            await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-    if faults:
-        raise faults[0]
-
-
-async def _at_once(function: Callable, *arguments: object) -> object:
-    return function(*arguments)
-
-
 async def judge_trajectory(
     judge: AnyJudge,
     trajectory_id: str,
     views: RunSource,
     ask: Ask,
-    read: Callable[..., Awaitable] = _at_once,
-    on_view: Callable[[View], None] = lambda view: None,
+    read: Callable[..., Awaitable],
+    on_view: Callable[[View], None],
 ) -> Judgment:
     """Judge one trajectory. What goes wrong with it is its answer.
 
@@ -260,6 +149,107 @@ async def judge_trajectory(
         return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
 
 
+class _Load:
+    """What the trajectories under way take together; no further one is begun until there is room."""
+
+    def __init__(self, most_calls: int):
+        self._most_calls = most_calls
+        self.shares: set[_LoadShare] = set()
+        self.changed = asyncio.Event()
+
+    async def room(self) -> None:
+        while self._is_full():
+            self.changed.clear()
+            await self.changed.wait()
+
+    def _is_full(self) -> bool:
+        # Between its calls a trajectory counts as one, so that its next call finds room.
+        calls = sum(max(1, share.under_way) for share in self.shares)
+        unknown = sum(share.is_unknown for share in self.shares)
+        held = sum(share.held for share in self.shares)
+        return calls >= self._most_calls or unknown >= PREFETCH or held >= MAX_BYTES
+
+
+class _LoadShare:
+    """What one trajectory takes: calls under way, and bytes held. At first its calls are not known."""
+
+    def __init__(self, load: _Load, ask: Ask):
+        self._load, self._ask = load, ask
+        self.held = self.under_way = 0
+        self.is_unknown = True
+        load.shares.add(self)
+
+    def show(self, view: View) -> None:
+        self.held = _weight(view)
+
+    async def ask(self, call: Call) -> Reply:
+        self.is_unknown = False
+        self.under_way += 1
+        self._load.changed.set()
+        try:
+            return await self._ask(call)
+        finally:
+            self.under_way -= 1
+            self._load.changed.set()
+
+    def end(self) -> None:
+        self._load.shares.remove(self)
+        self._load.changed.set()
+
+
+async def judge_trajectories(
+    judge: AnyJudge,
+    ids: Iterable[str],
+    views: RunSource,
+    ask: Ask,
+    on_judged: Callable[[Judgment], None],
+    max_in_flight: int = 64,
+    judge_one: JudgeOne = judge_trajectory,
+) -> None:
+    """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
+
+    What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
+    When ``ask`` raises LeaveOutError the trajectory is not. When it raises StopRunError, no further
+    trajectory is begun, calls under way still end, trajectories that got all of their replies still count,
+    and then it is raised here; so is a StorageError, and what ``on_judged`` raises. ``judge_one`` replaces
+    `judge_trajectory`.
+    """
+    load = _Load(max_in_flight + PREFETCH)
+    faults: list[Exception] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def one(trajectory_id: str, share: _LoadShare, readers: ThreadPoolExecutor) -> None:
+        read = partial(asyncio.get_running_loop().run_in_executor, readers)
+        try:
+            on_judged(await judge_one(judge, trajectory_id, views, share.ask, read, share.show))
+        except LeaveOutError:
+            pass
+        except Exception as fault:
+            faults.append(fault)
+        finally:
+            share.end()
+
+    wants = wants_of(judge)
+    has_pictures = wants.screenshots != "none" or wants.goal_images
+    with ThreadPoolExecutor(READERS if has_pictures else 1, thread_name_prefix="views") as readers:
+        try:
+            for trajectory_id in ids:
+                await load.room()
+                if faults:
+                    break
+                task = asyncio.create_task(one(trajectory_id, _LoadShare(load, ask), readers))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+    if faults:
+        raise faults[0]
+
+
 def describe_fault(fault: Exception) -> str:
     """Return one line on a fault, with its place unless the message is our own."""
     if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
@@ -269,7 +259,7 @@ def describe_fault(fault: Exception) -> str:
 
 
 def _weight(view: View) -> int:
-    """Bytes of a view's pictures and, about, of its texts."""
+    """Return the bytes of a view's pictures and, roughly, of its texts."""
     pictures = [*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot)]
     texts = (text for step in view.steps for text in (step.axtree, step.axtree_pruned, step.text) if text)
     return sum(len(picture.content) for picture in pictures) + sum(map(len, texts))

@@ -73,13 +73,3 @@ def exported(run) -> dict[str, tuple]:
     source = ReleasedSource(run / "released")
     read = {file.trajectory_id: source.read_judgment(file) for file in source.list_judgments().files}
     return {name: tuple(getattr(each, label) for label in LABELS) for name, each in read.items()}
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("judge", judges())
-def test_over_runs_in_the_released_layout_too(judge, server, cache, tmp_path, shared):
-    source = shared / "data" / "released_layout"
-    report = run_check_and_score(
-        judge, "localshop", tmp_path, "--base-url", server.base_url, "--cache", cache, "--source", source
-    )
-    assert report["labels"]["success"]["overall"]["no_verdict"] == 0

@@ -29,6 +29,16 @@ LOGS = Path(__file__).parents[3] / "dataset_script" / "sources"
             ),
         ),
         (
+            "inspect_logs/0.3.285/agents",
+            "simplified-axtree",
+            3,
+            (
+                "Observation: Successfully transferred to librarian.",
+                "The last observation, of a run without web pages:\n\nPlease proceed to the next step",
+                "The agent's final answer:\nDone.\n\nIn the third row.",
+            ),
+        ),
+        (
             "online_mind2web_by_hand",
             "simplified-screenshot",
             4,

@@ -21,18 +21,8 @@ def invoke(*arguments):
 
 
 def run(server, folder, judge, *more):
-    given = (
-        "--suite",
-        "sample",
-        "--split",
-        "dev",
-        "--limit",
-        1,
-        "--base-url",
-        server.base_url,
-        "--model",
-        "m",
-    )
+    given = ("--suite", "sample", "--split", "dev", "--limit", 1, "--model", "m")
+    given += ("--base-url", server.base_url)
     return invoke("run", judge, *given, "--out", folder / "run", "--cache", folder / "cache", *more)
 
 
@@ -101,15 +91,6 @@ def test_an_id_that_is_not_judged_and_a_folder_that_is_no_run_are_said(webjudge,
     folder, _ = webjudge
     assert "is not judged in" in invoke("show", folder, "a/b/c").output
     assert invoke("show", tmp_path, ID).exit_code == 2
-
-
-def test_of_a_run_from_before_the_replies_are_shown_and_that_the_messages_are_not_there(webjudge, tmp_path):
-    folder, _ = webjudge
-    for name in ("run.json", "judgments.jsonl"):
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-    result = invoke("show", tmp_path, ID)
-    assert result.exit_code == 0
-    assert "what was sent is not stored" in result.stdout and "--- reply: ok" in result.stdout
 
 
 def test_a_damaged_prompt_is_an_error_and_no_other_text(webjudge, tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +13,6 @@ from tests.support.llm_server import scripts
 from tests.support.llm_server.server import LLMServer
 from tests.support.text_runs import BROWSING, IDS, IN_A_BROWSER, READING, REPEAT
 
-LOGS = Path(__file__).parents[3] / "dataset_script" / "sources" / "inspect_logs"
 TEXT_JUDGES = ("simplified-axtree", "simplified-neither", "AER-C", "NNetNav")
 
 
@@ -48,13 +46,13 @@ def invoke(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def judge_source(invoke, tmp_path, asked, _server, request):
-    """A function that judges a folder, the text runs' where no other is named; gives the run's folder."""
+def judge_source(invoke, tmp_path, asked, _server, text_runs):
+    """A function that judges the text runs; gives the run's folder."""
     address = _server[0].base_url
 
-    def run(judge, *more, out="run", exit_code=0, source=None):
-        place, source = tmp_path / out, source or request.getfixturevalue("text_runs")
-        told = invoke("run", judge, "--source", source, "--out", place, "--base-url", address, *more)
+    def run(judge, *more, out="run", exit_code=0):
+        place = tmp_path / out
+        told = invoke("run", judge, "--source", text_runs, "--out", place, "--base-url", address, *more)
         assert told.exit_code == exit_code, told.output
         return place
 
@@ -82,17 +80,6 @@ def test_from_a_folder_to_verdicts_to_an_estimate(judge_source, invoke, tmp_path
     assert told.exit_code == 0, told.output
     agents = {each["agent"]: each["n"] for each in json.loads(told.stdout)["agents"]}
     assert agents == {"asker": 1, "solver": 2}
-
-
-def test_logs_of_inspect_are_judged_and_their_success_rate_is_estimated(judge_source, asked, invoke):
-    run = judge_source("simplified-axtree", source=LOGS / "0.3.285" / "agents")
-    assert set(rows_of(run)) == {f"library/mockllm_model/{name}" for name in ("atlas", "crash", "endless")}
-    (atlas,) = (prompt for prompt in asked if "Where is the atlas?" in prompt)
-    assert "Observation: Successfully transferred to librarian." in atlas
-    assert "The last observation, of a run without web pages:\n\nPlease proceed to the next step" in atlas
-    assert "The agent's final answer:\nDone.\n\nIn the third row." in atlas
-    told = invoke("estimate", "--verdicts", run / "predictions.jsonl", "--plan", application=leaderboard)
-    assert told.exit_code == 0, told.output
 
 
 def test_the_same_command_goes_on_and_a_changed_source_is_judged_apart(judge_source, asked, text_runs):
@@ -156,25 +143,25 @@ def test_judges_that_read_are_shown_what_was_observed_and_the_answer(judge_sourc
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("judge", "more", "said"),
     [
-        (("--suite", "sample"), "--source and --suite: one or the other"),
-        (("--agent", "nobody"), "--agent nobody: the suite runs-of-logs has asker, solver"),
+        ("simplified-axtree", ("--suite", "sample"), "--source and --suite: one or the other"),
+        (
+            "simplified-axtree",
+            ("--agent", "nobody"),
+            "--agent nobody: the suite runs-of-logs has asker, solver",
+        ),
+        ("rule-based", (), "follows rewards, and the runs of --source are read without"),
     ],
 )
-def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, more, said):
-    told = invoke("plan", "simplified-axtree", "--source", text_runs, *more)
+def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, judge, more, said, tmp_path):
+    told = invoke("run", judge, "--source", text_runs, "--out", tmp_path / "run", *more)
     assert (told.exit_code, said in told.output) == (2, True), told.output
 
 
 def test_a_command_without_runs_says_how_to_name_them(invoke):
     told = invoke("plan", "simplified-axtree")
     assert told.exit_code == 2 and "--split dev or --split test of a suite, or --source FOLDER" in told.output
-
-
-def test_rewards_are_not_read_from_a_source_so_no_judge_can_follow_them(invoke, text_runs, tmp_path):
-    told = invoke("run", "rule-based", "--source", text_runs, "--out", tmp_path / "run")
-    assert told.exit_code == 2 and "follows rewards, and the runs of --source are read without" in told.output
 
 
 def test_files_that_give_no_run_are_named_each_time(invoke, text_runs, tmp_path):

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from arb.judges.cli.options import RunOptions
+from arb.judges.endpoints.providers import address_of
 from arb.judges.run import config
-from arb.judges.run.config import build_config, build_judge, build_models, endpoint_addresses, judge_facts
+from arb.judges.run.config import build_config, build_judge, build_models, judge_facts
 from arb.judges.types import ModelSettings, OptionsError
 
 
@@ -70,7 +71,7 @@ def test_a_form_of_the_reply_goes_with_the_calls_of_the_judge_that_has_one():
 def test_an_address_that_the_environment_names_belongs_to_the_run(monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com")
     asked = models(model="azure:my-deployment")
-    assert endpoint_addresses(asked)["judge"] == "https://mine.openai.azure.com/openai/v1"
+    assert address_of(asked["judge"]) == "https://mine.openai.azure.com/openai/v1"
 
 
 def test_how_long_a_model_shall_think_is_in_the_configuration_where_it_is_asked_for():
@@ -87,7 +88,7 @@ def test_the_configuration_has_what_verdicts_depend_on_with_the_address_and_with
     assert "secret" not in str(said) and "MY_KEY" not in str(said)
     assert said["models"]["captioner"]["temperature"] == 0.0
     assert said["models"]["judge"]["address"] == "http://h/v1"
-    assert endpoint_addresses(models(**options))["judge"] == "http://h/v1"
+    assert address_of(models(**options)["judge"]) == "http://h/v1"
 
 
 def test_the_released_folder_of_a_judge_is_known_where_there_is_one():

@@ -8,14 +8,17 @@ from arb.judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from arb.judges.engine.tokens import TokenCounters
 from arb.judges.parsing import parse_answer
 from arb.judges.run.config import build_config
-from arb.judges.run.plan import CountingRules, make_plan
+from arb.judges.run.plan import CallCounter, make_plan
 from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Message, ModelSettings, View, Wants
 from tests.support.judges import view
 
 PRICES = PriceTable({(ANY_PROVIDER, "m"): Price(1.0, 1.0)})
 MODELS = {role: ModelSettings("m", provider="any") for role in (JUDGE_ROLE, "second")}
 CONFIG = build_config(RunOptions(judge="always-successful", split="dev", suite="sample"))
-RULES = CountingRules(replace(CONFIG, models=MODELS, prices=PRICES), TokenCounters())
+
+
+def counter() -> CallCounter:
+    return CallCounter(replace(CONFIG, models=MODELS, prices=PRICES), TokenCounters())
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class AsksAgain:
 
 def test_calls_that_depend_on_an_answer_are_counted_for_the_share_that_says_yes():
     views = [(str(number), view(number)) for number in range(1, 101)]
-    plan = make_plan(AsksAgain(), views, None, RULES)
+    plan = make_plan(AsksAgain(), views, counter())
     first, second = plan.roles
     assert first.calls == 100
     assert 20 <= second.calls <= 50  # 35 of a hundred on average
@@ -43,7 +46,7 @@ def test_calls_that_depend_on_an_answer_are_counted_for_the_share_that_says_yes(
 
 
 def test_what_cannot_be_shown_is_named_and_costs_nothing():
-    plan = make_plan(AsksAgain(), [("a", view(1)), ("b", "no run of it")], None, RULES)
+    plan = make_plan(AsksAgain(), [("a", view(1)), ("b", "no run of it")], counter())
     assert plan.problems == {"b": "no run of it"}
     assert plan.trajectories == 2
     assert plan.roles[0].calls == 1

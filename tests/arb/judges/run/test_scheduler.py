@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from arb.judges.contract import JudgeError
 from arb.judges.run.scheduler import (
     MAX_BYTES,
     PREFETCH,
@@ -86,29 +85,8 @@ def test_when_a_call_raises_the_others_of_its_stage_still_end():
     assert ended == ["caption 0", "caption 2"]
 
 
-def test_offline_a_missing_reply_gives_no_answer_and_every_call_of_the_stage_is_asked_for():
-    asked = []
-
-    def reply_to(each: Call) -> Reply | None:
-        asked.append(each.purpose)
-        return None if each.purpose == "caption 0" else Reply("a page")
-
-    assert drive_offline(TwoStages(), VIEW, reply_to) is None
-    assert asked == ["caption 0", "caption 1", "caption 2"]
-
-
-def test_a_judge_that_never_answers_does_not_ask_for_ever():
-    @dataclass(frozen=True)
-    class Endless:
-        name: str = "endless"
-        models = MODELS
-
-        def ask(self, view: View):
-            while True:
-                yield [call("again")]
-
-    with pytest.raises(JudgeError, match="100 times without an answer"):
-        drive_offline(Endless(), VIEW, lambda _: Reply("yes"))
+def test_offline_a_missing_reply_gives_no_answer():
+    assert drive_offline(TwoStages(), VIEW, lambda call: None) is None
 
 
 @dataclass(frozen=True)

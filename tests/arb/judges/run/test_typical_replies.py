@@ -70,9 +70,9 @@ def test_after_a_pilot_each_of_its_replies_comes_in_its_turn_and_different_calls
     pilot = pilot_of(yes, no)
     texts = {}
     for number in range(40):
-        reply = dummy_reply(Call("verdict", ()), f"{number:08x}" * 8, 1024, 1.0, pilot, number)
+        reply = dummy_reply(Call("verdict", ()), f"{number:08x}" * 8, 1024, pilot, number)
         assert reply.output_tokens == 150
         texts[reply.text] = reply.text.splitlines()[1]
     assert len(texts) == 40
     assert Counter(texts.values()) == {"Status: success": 20, "Status: failure": 20}
-    assert dummy_reply(Call("verdict", ()), "a" * 64, 120, 1.0, pilot).output_tokens == 120
+    assert dummy_reply(Call("verdict", ()), "a" * 64, 120, pilot).output_tokens == 120
