@@ -12,10 +12,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts, ratio
+from leaderboard.judge_precision.confusion import confusion_counts, figures, metric_values, ratio
 from leaderboard.judge_precision.intervals import (
     N_RESAMPLES,
-    metric_values,
     percentile_intervals,
     resampled_counts,
 )
@@ -160,10 +159,6 @@ class VerdictAgreement:
     """
 
     n: int
-    both_yes: int
-    only_first_yes: int
-    only_second_yes: int
-    both_no: int
     percent: float | None
     kappa: float | None
 
@@ -233,10 +228,9 @@ def verdict_agreement(first: np.ndarray, second: np.ndarray) -> VerdictAgreement
     """Agreement of two judges' verdicts; int8 of shape (n,), 1, 0, -1 each."""
     both = (first >= 0) & (second >= 0)
     one_group = np.zeros(int(both.sum()), dtype=np.int64)
-    # The second judge stands where labels do: FP is a yes of the first alone.
-    tp, fp, fn, tn, _ = (int(count) for count in confusion_counts(first[both], second[both], one_group, 1)[0])
-    n = tp + fp + fn + tn
-    return VerdictAgreement(n, tp, fp, fn, tn, ratio(tp + tn, n), kappa_from_counts(tp, fp, fn, tn))
+    # The second judge stands where labels do, so the share of equal verdicts is the accuracy.
+    found = figures(*confusion_counts(first[both], second[both], one_group, 1)[0])
+    return VerdictAgreement(found["n"], found["accuracy"], found["kappa"])
 
 
 def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> SharedErrors:

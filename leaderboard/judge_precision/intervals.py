@@ -7,9 +7,10 @@ same resamples, which is what makes the comparison paired.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from types import MappingProxyType
 
 import numpy as np
+
+from .confusion import metric_values
 
 CONFIDENCE = 0.95
 N_RESAMPLES = 10_000
@@ -55,34 +56,6 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
     columns = cluster_counts.astype(exact)
     blocks = [weights @ columns for weights in resampling_weights(len(columns), n_resamples, seed)]
     return np.concatenate(blocks).astype(np.float64)
-
-
-def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    n = tp + fp + fn + tn
-    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
-    return (n * (tp + tn) - by_chance) / (n * n - by_chance)
-
-
-FORMULAS = MappingProxyType(
-    {
-        "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
-        "recall": lambda tp, fp, fn, tn: tp / (tp + fn),
-        "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
-        "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
-        "npv": lambda tp, fp, fn, tn: tn / (tn + fn),
-        "tnr": lambda tp, fp, fn, tn: tn / (tn + fp),
-        "fpr": lambda tp, fp, fn, tn: fp / (tn + fp),
-        "balanced_accuracy": lambda tp, fp, fn, tn: (tp / (tp + fn) + tn / (tn + fp)) / 2,
-        "kappa": _kappa,
-    }
-)
-"""The formulas of `confusion.figures` for arrays of resampled counts, float64; NaN for 0 / 0."""
-
-
-def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """A metric of resampled counts, same shape; NaN where a resample leaves it undefined."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return FORMULAS[metric](tp, fp, fn, tn)
 
 
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
