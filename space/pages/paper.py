@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
 from arb.core.suite import OFFICIAL
-from leaderboard.paper import TABLES, make_table
+from leaderboard.paper import TABLES
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.table import DERIVED, PaperCell, PaperTable
 from space.services import Services
@@ -36,7 +36,7 @@ class PaperTables:
         with self._lock:
             if self._made is None or self._made[0] != key:
                 records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
-                self._made = (key, {known: make_table(known, records) for known in TABLES})
+                self._made = (key, {known: make(records) for known, make in TABLES.items()})
             return self._made[1][number]
 
 
