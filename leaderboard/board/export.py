@@ -132,19 +132,6 @@ def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
     return known + sorted(found.difference(known))
 
 
-def places(rank: Mapping[str, int] | None) -> str:
-    """A rank as text: one number, or the range that the data leave open."""
-    if rank is None:
-        return ""
-    low, high = rank["low"], rank["high"]
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def web_address(link: str) -> str:
-    """A link as far as it is one that may be followed; else nothing."""
-    return link if link.lower().startswith(("https://", "http://")) else ""
-
-
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(
@@ -155,9 +142,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        percent=percent, interval=interval, places=places, web_address=web_address,
-        benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES, benchmark_titles=BENCHMARK_TITLES,
-        agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES, few=FEW_POSITIVES,
+        percent=percent, interval=interval, benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES,
+        benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
+        few=FEW_POSITIVES,
     )  # fmt: skip
     return environment
 
