@@ -85,7 +85,7 @@ def calibrate(
         return None
     known_scores, truth = scores[scored], labels[scored].astype(np.float64)
     base_rate = truth.mean()
-    bins = reliability_bins(known_scores, truth, tasks[scored], n_resamples=n_resamples)
+    bins = reliability_bins(known_scores, truth, tasks[scored], N_BINS, n_resamples, SEED)
     return Calibration(
         n=int(scored.sum()),
         without_score=int(((labels >= 0) & np.isnan(scores)).sum()),
@@ -99,11 +99,7 @@ def calibrate(
 
 
 def reliability_bins(
-    scores: np.ndarray,
-    labels: np.ndarray,
-    tasks: np.ndarray,
-    n_bins: int = N_BINS,
-    n_resamples: int = N_RESAMPLES,
+    scores: np.ndarray, labels: np.ndarray, tasks: np.ndarray, n_bins: int, n_resamples: int, seed: int
 ) -> tuple[Bin, ...]:
     """Bins of equal width over 0 to 1; every row has a score and a label (0 or 1)."""
     edges = np.arange(n_bins + 1) / n_bins  # 3 / 10 is what is read from "0.3"; linspace gives another number
@@ -112,7 +108,7 @@ def reliability_bins(
     n_tasks = int(tasks.max()) + 1
     counts = np.zeros((n_tasks, n_bins, 3), dtype=np.int64)
     np.add.at(counts, (tasks, place, 1 - labels.astype(np.int64)), 1)  # as TP and FP: the share is TP / all
-    intervals = cluster_intervals(counts, n_resamples, SEED)
+    intervals = cluster_intervals(counts, n_resamples, seed)
     found = []
     for number, interval in enumerate(intervals):
         inside = place == number

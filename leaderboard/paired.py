@@ -7,7 +7,7 @@ put together; that treats the judges as if they had seen different trajectories,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
+from math import comb, hypot
 from typing import Final, Literal
 
 import numpy as np
@@ -217,10 +217,7 @@ def exact_p(only_first: int, only_second: int) -> float:
     Source: McNemar 1947, exact binomial form. In whole numbers, so that no small p is lost; 1 for no throw.
     """
     n = only_first + only_second
-    ways = tail = 1  # to choose k of n, from k = 0 on
-    for k in range(min(only_first, only_second)):
-        ways = ways * (n - k) // (k + 1)
-        tail += ways
+    tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
     return min(1.0, 2 * tail / 2**n)
 
 

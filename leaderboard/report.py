@@ -197,6 +197,12 @@ class RunningCosts:
     output_tokens: float | None
     median_seconds: float | None
 
+    @property
+    def are_known(self) -> bool:
+        """Whether the file says anything about costs."""
+        known = (self.usd_per_1000, self.input_tokens, self.output_tokens, self.median_seconds)
+        return any(value is not None for value in known)
+
 
 def running_costs(expenses: Predictions, n: int) -> RunningCosts:
     """Return the costs of a judge that gave verdicts on ``n`` trajectories."""

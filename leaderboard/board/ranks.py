@@ -60,8 +60,6 @@ TESTED_TOGETHER: Final = 128
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
 """A standard error from so many is off by 2 % (one standard deviation)."""
 
-_RESAMPLES_AT_ONCE = 512
-_WINDOW = 0.25
 _ROWS_AT_ONCE = 256
 _ONE = 2.0**20
 
@@ -240,18 +238,10 @@ def _interval_statistics(
 def _step_down(
     statistics: np.ndarray, errors: np.ndarray, scale: np.ndarray, family: np.ndarray
 ) -> np.ndarray:
-    """The pairs of ``family`` (bool, upper triangle) that are separated; see the module for the source.
-
-    Each step needs the maxima over the pairs that are left, but only pairs just below the last critical value
-    can go next: the maxima over all the others are taken once.
-    """
+    """Return the separated pairs of ``family`` (bool, upper triangle); see the module for the source."""
     separated = np.zeros_like(family)
-    critical, border, settled = np.inf, np.inf, None
     while True:
-        if settled is None or critical <= border:
-            border = critical - _WINDOW
-            settled = _maxima(errors, scale, family & (statistics <= border))
-        maxima = np.maximum(settled, _maxima(errors, scale, family & (statistics > border)))
+        maxima = _maxima(errors, scale, family)
         critical = float(np.sort(maxima)[min(len(maxima), ceil(CONFIDENCE * (len(maxima) + 1))) - 1])
         found = family & (statistics > critical)
         if not found.any():
@@ -261,22 +251,17 @@ def _step_down(
 
 
 def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """On each resample the largest of the pairs' differences by their standard errors, (n_resamples,).
+    """Return the largest difference of a pair by its standard error on each resample, (n_resamples,).
 
     A resample that leaves a row undefined has an error of 0 there: less than it could be, of a row with a
-    large standard error. In blocks that stay in the processor's cache: 500 judges are 125,000 pairs.
+    large standard error.
     """
     found = np.zeros(errors.shape[1], dtype=np.float32)
-    partners = [(first, others) for first, row in enumerate(pairs) if len(others := np.flatnonzero(row))]
-    for start in range(0, errors.shape[1], _RESAMPLES_AT_ONCE):
-        block = np.ascontiguousarray(errors[:, start : start + _RESAMPLES_AT_ONCE])
-        largest = found[start : start + _RESAMPLES_AT_ONCE]
-        for first, others in partners:
-            apart = block[others]
-            apart -= block[first]
-            np.abs(apart, out=apart)
-            apart *= scale[first, others, None]
-            np.maximum(largest, apart.max(axis=0), out=largest)
+    for first, row in enumerate(pairs):
+        others = np.flatnonzero(row)
+        if len(others):
+            apart = np.abs(errors[others] - errors[first]) * scale[first, others, None]
+            np.maximum(found, apart.max(axis=0), out=found)
     return found
 
 

@@ -64,15 +64,11 @@ def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     Resamples in which the figure is undefined are left out; None where they are all undefined.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
-    ordered = np.sort(samples, axis=0)  # NaN sorts last
-    defined = np.count_nonzero(~np.isnan(samples), axis=0)
+    ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     found: list[list[float] | None] = []
-    for column, count in enumerate(defined):
-        if not count:
-            found.append(None)
-            continue
-        low, high = np.quantile(ordered[:count, column], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        found.append([float(low), float(high)])
+    for column in samples.T:
+        defined = column[~np.isnan(column)]
+        found.append(np.quantile(defined, ends).tolist() if len(defined) else None)
     return found
 
 

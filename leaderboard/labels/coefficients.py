@@ -54,6 +54,27 @@ def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categor
     return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
 
 
+def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
+    """Krippendorff's alpha of ``rating_counts``: 1 full agreement, 0 that of chance; may be below 0.
+
+    Any number of annotators a unit; units with fewer than two values say nothing and are left out. Under
+    ``ordinal`` categories farther apart differ more. None where no unit has two values, and where all values
+    are one and the same: then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
+    """
+    coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
+    return _defined(_alphas(coincidences, level))
+
+
+def gwet_ac1(table: np.ndarray) -> float | None:
+    """Gwet's AC1 of a confusion table, (p_o - p_e) / (1 - p_e), p_e = sum(q (1 - q)) / (categories - 1).
+
+    ``q`` is a category's mean share of both annotators' answers. Where nearly all answers are alike kappa
+    falls to 0 however often people agree, as chance alone would; AC1 does not. Read them side by side.
+    None without pairs. Source: Gwet 2008, British Journal of Mathematical and Statistical Psychology 61.
+    """
+    return _defined(_ac1s(table[None]))
+
+
 def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, float | None]:
     """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks from the counts of each, (tasks, c, c)."""
     values = _coefficients(tables.sum(axis=0)[None], coincidences.sum(axis=0)[None], level)
@@ -153,12 +174,6 @@ def _kappas(tables: np.ndarray) -> np.ndarray:
 
 
 def _ac1s(tables: np.ndarray) -> np.ndarray:
-    """Return Gwet's AC1 of each table, (p_o - p_e) / (1 - p_e), p_e = sum(q (1 - q)) / (categories - 1).
-
-    ``q`` is a category's mean share of both annotators' answers. If nearly all answers are alike, kappa
-    falls to 0 however often people agree; AC1 does not. Source: Gwet 2008, British Journal of Mathematical
-    and Statistical Psychology 61.
-    """
     n = tables.sum(axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = (tables.sum(axis=1) + tables.sum(axis=2)) / (2 * n)[:, None]
@@ -167,11 +182,7 @@ def _ac1s(tables: np.ndarray) -> np.ndarray:
 
 
 def _alphas(coincidences: np.ndarray, level: Level) -> np.ndarray:
-    """Return Krippendorff's alpha of each matrix of coincidences, (resamples, c, c); NaN where undefined.
-
-    Ordinal distances count the values between, the two ends by half. Source: Krippendorff 2011, sections C
-    and E.
-    """
+    """Alpha of each matrix, (resamples, c, c). Ordinal distances: values between, the two ends by half."""
     totals = coincidences.sum(axis=2)
     places = np.arange(totals.shape[1])
     if level == "nominal":

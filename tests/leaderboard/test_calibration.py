@@ -49,7 +49,7 @@ def test_the_expected_calibration_error_weighs_the_bins_by_their_runs():
     "score, place", [(0.0, 0), (0.0999, 0), (0.1, 1), (0.3, 3), (0.6, 6), (0.7, 7), (1.0, 9)]
 )
 def test_a_score_on_an_edge_belongs_to_the_bin_that_it_opens(score, place):
-    bins = reliability_bins(np.array([score]), np.array([1.0]), np.array([0]), 10, 10)
+    bins = reliability_bins(np.array([score]), np.array([1.0]), np.array([0]), 10, 10, 0)
     assert [b.n for b in bins] == [int(number == place) for number in range(10)]
 
 
@@ -57,12 +57,12 @@ def test_bins_carry_intervals_over_tasks_but_not_over_one_task():
     labels = np.array([1, 0, 1, 0, 1, 1, 1, 0], dtype=np.float64)
     tasks = np.array([0, 0, 1, 1, 2, 2, 3, 3])
     narrow, wide = (
-        reliability_bins(np.full(8, 0.85), labels, found, 10, 500)[8]
+        reliability_bins(np.full(8, 0.85), labels, found, 10, 500, 0)[8]
         for found in (np.arange(8), tasks)
     )  # fmt: skip
     assert narrow.share == wide.share == 5 / 8
     assert wide.interval[0] < wide.share < wide.interval[1]
-    assert reliability_bins(np.full(8, 0.85), labels, np.zeros(8, int), 10, 500)[8].interval is None
+    assert reliability_bins(np.full(8, 0.85), labels, np.zeros(8, int), 10, 500, 0)[8].interval is None
 
 
 def test_runs_without_score_or_with_an_unsure_label_are_left_out_and_counted():

@@ -45,6 +45,7 @@ def test_costs_are_means_over_the_rows_that_give_one():
     # (0.01 + 0.03) / 2 * 1000
     assert (found.usd_per_1000, found.priced, found.n) == (20.0, 2, 3)
     assert (found.input_tokens, found.output_tokens, found.median_seconds) == (2000.0, None, 2.0)
+    assert found.are_known
 
 
 CELL = {*figures(0, 0, 0, 0), "precision_ci", "recall_ci", "f1_ci"}

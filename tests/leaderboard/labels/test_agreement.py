@@ -23,12 +23,13 @@ from leaderboard.labels.agreement import (
 )
 from leaderboard.labels.coefficients import (
     agreement_intervals,
-    coefficients,
     cohen_kappa,
     coincidence_matrices,
     confusion_table,
     difference_of_shares,
     doubles_wanted,
+    gwet_ac1,
+    krippendorff_alpha,
     percent_agreement,
     rating_counts,
 )
@@ -54,15 +55,6 @@ def counts_of(ratings: np.ndarray, n_categories: int) -> np.ndarray:
     return rating_counts(units.ravel(), ratings.ravel(), ratings.shape[1], n_categories)
 
 
-def alpha_of(counts: np.ndarray, level: str = "nominal") -> float | None:
-    coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
-    return coefficients(coincidences, coincidences, level)["alpha"]
-
-
-def ac1_of(table: np.ndarray) -> float | None:
-    return coefficients(table[None], table[None], "nominal")["ac1"]
-
-
 @given(RATINGS)
 def test_kappa_is_scikit_learns_over_what_both_answered(drawn):
     n_categories, ratings = drawn
@@ -80,7 +72,7 @@ def test_kappa_is_scikit_learns_over_what_both_answered(drawn):
 @given(RATINGS)
 def test_alpha_is_that_of_the_krippendorff_package(level, drawn):
     n_categories, ratings = drawn
-    found = alpha_of(counts_of(ratings, n_categories), level)
+    found = krippendorff_alpha(counts_of(ratings, n_categories), level)
     pairable = ratings[:, (ratings >= 0).sum(axis=0) > 1]
     if len(set(pairable[pairable >= 0].tolist())) < 2:  # nothing to compare, or one and the same: 0 / 0
         assert found is None
@@ -263,17 +255,17 @@ def test_the_released_annotations_have_the_known_counts_and_agreement(official_s
 def test_ac1_of_three_categories_by_hand():
     table = np.array([[2, 1, 0], [0, 1, 0], [0, 0, 1]])
     # p_o = 4 / 5; q = (5, 3, 2) / 10; p_e = (.25 + .21 + .16) / 2 = .31
-    assert ac1_of(table) == pytest.approx((0.8 - 0.31) / 0.69)
-    assert ac1_of(np.zeros((2, 2))) is None
+    assert gwet_ac1(table) == pytest.approx((0.8 - 0.31) / 0.69)
+    assert gwet_ac1(np.zeros((2, 2))) is None
     # all alike: chance cannot explain that, while kappa is undefined
-    assert ac1_of(np.array([[5, 0], [0, 0]])) == 1.0
+    assert gwet_ac1(np.array([[5, 0], [0, 0]])) == 1.0
 
 
 def test_ac1_and_its_interval_are_those_of_a_published_example():
     # Gwet 2014, Handbook of Inter-Rater Reliability: 100 women by two abstractors; as `cont3x3abstractors`
     # in the R and Python packages irrCAC, whose documentation has AC1 .84933, interval .76358 to .93508
     table = np.array([[13, 0, 0], [0, 20, 7], [0, 4, 56]])
-    assert ac1_of(table) == pytest.approx(0.84933, abs=5e-6)
+    assert gwet_ac1(table) == pytest.approx(0.84933, abs=5e-6)
     first, second = np.repeat(np.indices(table.shape).reshape(2, -1), table.ravel(), axis=1)
     found = agreement_intervals(*interval_inputs(first, second, np.arange(100))[::2], "nominal")
     # theirs is Gwet's analytic one; ours resamples the women, each a task of her own
@@ -304,8 +296,8 @@ def test_intervals_are_those_of_computing_each_resample_anew(level):
     for drawn in weights:
         table = (drawn[:, None, None] * tables).sum(axis=0)
         values["kappa_ci"].append(cohen_kappa(table))
-        values["ac1_ci"].append(ac1_of(table))
-        values["alpha_ci"].append(alpha_of(np.repeat(counts, drawn[tasks], axis=0), level))
+        values["ac1_ci"].append(gwet_ac1(table))
+        values["alpha_ci"].append(krippendorff_alpha(np.repeat(counts, drawn[tasks], axis=0), level))
     for name, resampled in values.items():
         assert found[name] == pytest.approx(np.quantile(resampled, [0.025, 0.975])), name
 
@@ -410,7 +402,7 @@ def test_intervals_cover_the_coefficients_of_the_population(n_tasks):
     tables, counts, _ = tables_of(*draw(100_000, np.random.default_rng(0)))
     total = tables.sum(axis=0)
     true = {
-        "kappa_ci": cohen_kappa(total), "alpha_ci": alpha_of(counts), "ac1_ci": ac1_of(total),
+        "kappa_ci": cohen_kappa(total), "alpha_ci": krippendorff_alpha(counts), "ac1_ci": gwet_ac1(total),
     }  # fmt: skip
     generator, covered, n_draws = np.random.default_rng(1), dict.fromkeys(true, 0), 400
     for _ in range(n_draws):
