@@ -96,7 +96,7 @@ def summarise(labels: LabelSet) -> dict[str, Any]:
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
     agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
-    shown = ("pairs", "percent", "kappa", "kappa_ci", "alpha", "alpha_ci", "ac1", "ac1_ci")
+    fields = ("pairs", "percent", "kappa", "kappa_ci", "alpha", "alpha_ci", "ac1", "ac1_ci")
     return {
         "suite": labels.suite,
         "split": labels.split,
@@ -107,7 +107,7 @@ def summarise(labels: LabelSet) -> dict[str, Any]:
         "by_benchmark": {
             name: _counts(labels, benchmarks == name) for name in sorted(set(benchmarks.tolist()))
         },
-        "agreement": {label: {name: found[name] for name in shown} for label, found in agreement.items()},
+        "agreement": {label: {name: found[name] for name in fields} for label, found in agreement.items()},
     }
 
 
