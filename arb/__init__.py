@@ -144,7 +144,7 @@ def compare(
     import pandas as pd
 
     from arb.core.vocabulary import LABELS
-    from leaderboard.judge_precision.intervals import FORMULAS
+    from leaderboard.judge_precision.confusion import FORMULAS
     from leaderboard.judge_precision.scores import cluster_codes
     from leaderboard.paired import mcnemar, paired_difference_of, resample_judges
     from leaderboard.report import SEED, task_names, verdicts_of

@@ -35,11 +35,10 @@ from leaderboard.board.ranks import (
     rank_cells,
     separated_pairs,
 )
-from leaderboard.judge_precision.confusion import confusion_counts
+from leaderboard.judge_precision.confusion import confusion_counts, metric_values
 from leaderboard.judge_precision.intervals import (
     FIGURES,
     cluster_intervals,
-    metric_values,
     percentile_intervals,
 )
 from leaderboard.judge_precision.scores import cluster_codes

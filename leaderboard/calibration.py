@@ -6,10 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from leaderboard.judge_precision.confusion import f1_from_counts, ratio
+from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 
 N_BINS: Final = 10
+SEED: Final = 0
 FEWEST_SCORES: Final = 20
 """Below this many scored trajectories neither a curve nor a threshold says anything."""
 
@@ -64,19 +65,14 @@ class Calibration:
     bins: tuple[Bin, ...]
     thresholds: tuple[ThresholdFigures, ...]
 
-    def best(self, metric: str = "f1") -> ThresholdFigures | None:
-        """The lowest threshold with the highest ``metric``; None where it is defined for none."""
-        defined = [t for t in self.thresholds if getattr(t, metric) is not None]
-        return max(defined, key=lambda t: (getattr(t, metric), -t.at), default=None)
+    def best(self) -> ThresholdFigures | None:
+        """Return the lowest threshold with the highest F1; None where it is defined for none."""
+        defined = [t for t in self.thresholds if t.f1 is not None]
+        return max(defined, key=lambda t: (t.f1, -t.at), default=None)
 
 
 def calibrate(
-    scores: np.ndarray,
-    labels: np.ndarray,
-    tasks: np.ndarray,
-    n_bins: int = N_BINS,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    scores: np.ndarray, labels: np.ndarray, tasks: np.ndarray, n_resamples: int = N_RESAMPLES
 ) -> Calibration | None:
     """Evaluate scores (float of shape (n,), NaN for none) against labels (int8: 1, 0, -1 unsure).
 
@@ -89,7 +85,7 @@ def calibrate(
         return None
     known_scores, truth = scores[scored], labels[scored].astype(np.float64)
     base_rate = truth.mean()
-    bins = reliability_bins(known_scores, truth, tasks[scored], n_bins, n_resamples, seed)
+    bins = reliability_bins(known_scores, truth, tasks[scored], N_BINS, n_resamples, SEED)
     return Calibration(
         n=int(scored.sum()),
         without_score=int(((labels >= 0) & np.isnan(scores)).sum()),
@@ -144,7 +140,8 @@ def sweep(
         yes = scores >= at  # False for NaN
         tp, fp = int((yes & (labels == 1)).sum()), int((yes & (labels == 0)).sum())
         fn = positives - tp
-        metrics = ratio(tp, tp + fp), ratio(tp, positives), f1_from_counts(tp, fp, fn)
+        known = figures(tp, fp, fn, negatives - fp)
+        metrics = known["precision"], known["recall"], known["f1"]
         found.append(ThresholdFigures(at, tp, fp, fn, negatives - fp, *metrics))
     return tuple(found)
 

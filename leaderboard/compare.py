@@ -11,9 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from leaderboard.board.board import BoardRow
-from leaderboard.judge_precision.confusion import confusion_counts, figures
-from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
-from leaderboard.judge_precision.scores import cluster_codes
+from leaderboard.judge_precision.intervals import N_RESAMPLES
+from leaderboard.judge_precision.scores import cluster_codes, judge_scores
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import (
     COMPARED_METRICS,
@@ -74,25 +73,18 @@ def score_votes(
     judges: Sequence[np.ndarray], labels: LabelSet, label: str, n_resamples: int = N_RESAMPLES
 ) -> tuple[Vote, ...]:
     """Every vote of the judges, from one yes to all of them, scored as a judge of its own would be."""
-    truth = labels.primary[label]
-    names, benchmarks = np.unique([t.benchmark for t in labels.trajectories], return_inverse=True)
-    tasks, n_tasks = cluster_codes(task_names(labels), len(truth))
-    groupings = ((np.zeros(len(truth), dtype=np.int64), 1), (benchmarks.astype(np.int64), len(names)))
-    by_task, cells = [], []
-    for needed in range(1, len(judges) + 1):
-        verdicts = vote(judges, needed)
-        for groups, n_groups in groupings:
-            cells += [figures(*row) for row in confusion_counts(verdicts, truth, groups, n_groups)]
-            counts = confusion_counts(verdicts, truth, tasks * n_groups + groups, n_tasks * n_groups)
-            by_task.append(counts[:, :3].reshape(n_tasks, n_groups, 3))
-    # One set of resamples serves all votes: drawing them is what takes the time.
-    intervals = cluster_intervals(np.concatenate(by_task, axis=1), n_resamples, SEED)
-    scored = [{**cell, **found} for cell, found in zip(cells, intervals, strict=True)]
-    size = 1 + len(names)
+    benchmarks, tasks = [t.benchmark for t in labels.trajectories], task_names(labels)
     found = []
-    for needed, start in enumerate(range(0, len(scored), size), start=1):
-        overall, *others = scored[start : start + size]
-        by_benchmark = dict(zip(names.tolist(), others, strict=True))
+    for needed in range(1, len(judges) + 1):
+        overall = judge_scores(
+            vote(judges, needed),
+            labels.primary[label],
+            benchmarks=benchmarks,
+            clusters=tasks,
+            n_resamples=n_resamples,
+            seed=SEED,
+        )
+        by_benchmark = overall.pop("by_benchmark")
         found.append(Vote(needed, len(judges), {"overall": overall, "by_benchmark": by_benchmark}))
     return tuple(found)
 

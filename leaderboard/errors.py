@@ -92,9 +92,8 @@ def error_queue(
     label: str,
     verdicts: np.ndarray,
     others: Sequence[np.ndarray] = (),
-    kind: Kind | None = None,
 ) -> tuple[WrongVerdict, ...]:
-    """A judge's errors on one label, the most telling first, then by id; of one ``kind`` where it is given.
+    """Return a judge's errors on one label, the most telling first, then by id.
 
     ``verdicts`` and each of ``others`` are int8 of shape (n,) in the order of the labels: 1, 0, -1. Rows
     without a verdict are no errors here: there is no reasoning to read. Without other judges every priority
@@ -114,13 +113,10 @@ def error_queue(
     found = []
     for place in np.flatnonzero(is_error):
         run = labels.trajectories[place]
-        this_kind: Kind = "false positive" if verdicts[place] == 1 else "false negative"
-        if kind in (None, this_kind):
-            n, n_right = int(n_verdicts[place]), int(right[place])
-            share = n_right / n if n else 0.0
-            found.append(
-                WrongVerdict(run.trajectory_id, run.benchmark, run.agent, this_kind, share, n_right, n)
-            )
+        kind: Kind = "false positive" if verdicts[place] == 1 else "false negative"
+        n, n_right = int(n_verdicts[place]), int(right[place])
+        share = n_right / n if n else 0.0
+        found.append(WrongVerdict(run.trajectory_id, run.benchmark, run.agent, kind, share, n_right, n))
     return tuple(sorted(found, key=lambda error: (-error.priority, -error.others, error.trajectory_id)))
 
 
@@ -232,23 +228,23 @@ def count_tags(tags: Iterable[ErrorTag]) -> TagCounts:
     """Counts of the current tags."""
     errors = {(tag.trajectory_id, tag.judge, tag.category) for tag in current_tags(tags)}
     overall: Counter[str] = Counter()
-    groups: tuple[dict[str, Counter[str]], ...] = ({}, {}, {})
+    by_judge: dict[str, Counter[str]] = {}
+    by_benchmark: dict[str, Counter[str]] = {}
+    by_agent: dict[str, Counter[str]] = {}
     for trajectory_id, judge, category in errors:
         run = TrajectoryId.parse(trajectory_id)
         overall[category] += 1
-        for group, name in zip(groups, (judge, run.benchmark, run.agent), strict=True):
+        for group, name in ((by_judge, judge), (by_benchmark, run.benchmark), (by_agent, run.agent)):
             group.setdefault(name, Counter())[category] += 1
-    return TagCounts(
-        _largest_first(overall),
-        *(
-            MappingProxyType({name: _largest_first(group[name]) for name in sorted(group)})
-            for group in groups
-        ),
-    )
+    groups = [
+        {name: _largest_first(group[name]) for name in sorted(group)}
+        for group in (by_judge, by_benchmark, by_agent)
+    ]
+    return TagCounts(_largest_first(overall), *groups)
 
 
-def _largest_first(counts: Counter[str]) -> Mapping[str, int]:
-    return MappingProxyType(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
+def _largest_first(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,14 @@ put together; that treats the judges as if they had seen different trajectories,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
+from math import comb, hypot
 from typing import Final, Literal
 
 import numpy as np
 
-from leaderboard.judge_precision.confusion import confusion_counts, figures, kappa_from_counts, ratio
+from leaderboard.judge_precision.confusion import confusion_counts, figures, metric_values, ratio
 from leaderboard.judge_precision.intervals import (
     N_RESAMPLES,
-    metric_values,
     percentile_intervals,
     resampled_counts,
 )
@@ -160,10 +159,6 @@ class VerdictAgreement:
     """
 
     n: int
-    both_yes: int
-    only_first_yes: int
-    only_second_yes: int
-    both_no: int
     percent: float | None
     kappa: float | None
 
@@ -222,10 +217,7 @@ def exact_p(only_first: int, only_second: int) -> float:
     Source: McNemar 1947, exact binomial form. In whole numbers, so that no small p is lost; 1 for no throw.
     """
     n = only_first + only_second
-    ways = tail = 1  # to choose k of n, from k = 0 on
-    for k in range(min(only_first, only_second)):
-        ways = ways * (n - k) // (k + 1)
-        tail += ways
+    tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
     return min(1.0, 2 * tail / 2**n)
 
 
@@ -233,10 +225,9 @@ def verdict_agreement(first: np.ndarray, second: np.ndarray) -> VerdictAgreement
     """Agreement of two judges' verdicts; int8 of shape (n,), 1, 0, -1 each."""
     both = (first >= 0) & (second >= 0)
     one_group = np.zeros(int(both.sum()), dtype=np.int64)
-    # The second judge stands where labels do: FP is a yes of the first alone.
-    tp, fp, fn, tn, _ = (int(count) for count in confusion_counts(first[both], second[both], one_group, 1)[0])
-    n = tp + fp + fn + tn
-    return VerdictAgreement(n, tp, fp, fn, tn, ratio(tp + tn, n), kappa_from_counts(tp, fp, fn, tn))
+    # The second judge stands where labels do, so the share of equal verdicts is the accuracy.
+    found = figures(*confusion_counts(first[both], second[both], one_group, 1)[0])
+    return VerdictAgreement(found["n"], found["accuracy"], found["kappa"])
 
 
 def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> SharedErrors:

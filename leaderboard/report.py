@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,19 +49,26 @@ def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> P
     return result.aligned
 
 
+def read_verdict_files(
+    paths: Mapping[str, Path], suite: Suite, split: str, max_bytes: int
+) -> dict[str, Predictions]:
+    """Read files by their judges' names. Raises VerdictFileError with the errors of all of them."""
+    found, problems = {}, []
+    for name, path in paths.items():
+        try:
+            found[name] = read_verdict_file(path, suite, split, max_bytes)
+        except VerdictFileError as problem:
+            problems.append(str(problem))
+    if problems:
+        raise VerdictFileError("\n".join(problems))
+    return found
+
+
 SEED = 0
 
 
-class Verdicts(Protocol):
-    """Verdict columns in the order of the split: int8 of shape (n,), 1, 0, -1; None for no such column."""
-
-    success: np.ndarray
-    side_effect: np.ndarray | None
-    repetition: np.ndarray | None
-
-
 def score_report(
-    verdicts: Verdicts, labels: LabelSet, policy: str = "strict", n_resamples: int = N_RESAMPLES
+    verdicts: Predictions, labels: LabelSet, policy: str = "strict", n_resamples: int = N_RESAMPLES
 ) -> dict:
     """The report of product.md, "Score report": fractions, None where undefined.
 
@@ -82,7 +89,7 @@ def score_report(
     }
 
 
-def verdicts_of(verdicts: Verdicts, label: str) -> np.ndarray | None:
+def verdicts_of(verdicts: Predictions, label: str) -> np.ndarray | None:
     """The column of a label, or None when it is absent or holds no verdict at all."""
     column = getattr(verdicts, label)
     return None if column is None or not (np.asarray(column) >= 0).any() else np.asarray(column)
@@ -125,7 +132,7 @@ def task_names(labels: LabelSet) -> list[str]:
     return [f"{t.benchmark}/{t.task}" for t in labels.trajectories]
 
 
-def counts_by_task(verdicts: Verdicts, labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
+def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
     """For each label with verdicts, [TP, FP] of every task in sorted order: what a paired comparison needs.
 
     They say much about the labels: for the records of the server only.
@@ -175,15 +182,6 @@ def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str
     return {**report, "cost": cost} if cost else dict(report)
 
 
-class Expenses(Protocol):
-    """Columns of a prediction file, float64 of shape (n,) with NaN for none; None for no such column."""
-
-    cost_usd: np.ndarray | None
-    input_tokens: np.ndarray | None
-    output_tokens: np.ndarray | None
-    latency_s: np.ndarray | None
-
-
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
     """Means over the trajectories that give a number; None where none does, never a silent 0.
@@ -206,8 +204,8 @@ class RunningCosts:
         return any(value is not None for value in known)
 
 
-def running_costs(expenses: Expenses, n: int) -> RunningCosts:
-    """The costs of a judge that gave verdicts on ``n`` trajectories."""
+def running_costs(expenses: Predictions, n: int) -> RunningCosts:
+    """Return the costs of a judge that gave verdicts on ``n`` trajectories."""
     cost = cost_of(expenses.cost_usd)
     seconds = _known(expenses.latency_s)
     tokens = [_known(column) for column in (expenses.input_tokens, expenses.output_tokens)]

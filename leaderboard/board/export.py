@@ -16,7 +16,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -108,13 +108,9 @@ FEW_POSITIVES: Final = 20
 def site_files(board: Board) -> dict[str, bytes]:
     """Every file of the site by its path: ``index.html``, a page for each judge, style, data."""
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
-    files = {
-        "index.html": _render("index.html", board=board, root="", pages=pages, tables=_tables(board)),
-        **{
-            pages[row.id]: _render("judge.html", board=board, root="../", row=row, labels=_labels_of(row))
-            for row in board.rows
-        },
-    }
+    files = {"index.html": _render("index.html", board=board, root="", pages=pages)}
+    for row in board.rows:
+        files[pages[row.id]] = _render("judge.html", board=board, root="../", row=row)
     return {
         **{path: html.encode() for path, html in files.items()},
         "site.css": (FOLDER / "site.css").read_bytes(),
@@ -129,47 +125,11 @@ def page_name(row_id: str) -> str:
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
 
 
-def _tables(board: Board) -> list[dict[str, Any]]:
-    """What the index shows of each label: benchmarks that occur, and rows in their order."""
-    found = []
-    for label in LABELS:
-        rows = board.ranking(label)
-        there = {name for row in rows for name in row.labels[label]["by_benchmark"]}
-        if rows:
-            benchmarks = [name for name in BENCHMARK_TITLES if name in there]
-            benchmarks += sorted(there - set(benchmarks))
-            found.append(
-                {"label": label, "title": LABEL_TITLES[label], "rows": rows, "benchmarks": benchmarks}
-            )
-    return found
-
-
-def _labels_of(row: BoardRow) -> list[dict[str, Any]]:
-    """What a judge's page shows of each label: cells with their titles, overall first."""
-    return [
-        {"title": LABEL_TITLES[label], "rank": found["rank"], "cells": _cells(found), "note": found["note"]}
-        for label in LABELS
-        if (found := row.labels.get(label))
-    ]
-
-
-def _cells(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    by_benchmark = [(BENCHMARK_TITLES.get(n, n), cell) for n, cell in found["by_benchmark"].items()]
-    by_agent = [(AGENT_TITLES.get(n, n), cell) for n, cell in found["by_agent"].items()]
-    return [("Overall", found["overall"]), *by_benchmark, *by_agent]
-
-
-def places(rank: Mapping[str, int] | None) -> str:
-    """A rank as text: one number, or the range that the data leave open."""
-    if rank is None:
-        return ""
-    low, high = rank["low"], rank["high"]
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def web_address(link: str) -> str:
-    """A link as far as it is one that may be followed; else nothing."""
-    return link if link.lower().startswith(("https://", "http://")) else ""
+def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
+    """Return the benchmarks of which a row has a cell: those of the paper first, then others by name."""
+    found = {name for row in rows for name in row.labels[label]["by_benchmark"]}
+    known = [name for name in BENCHMARK_TITLES if name in found]
+    return known + sorted(found.difference(known))
 
 
 @lru_cache(maxsize=1)
@@ -182,8 +142,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        percent=percent, interval=interval, places=places, web_address=web_address,
-        benchmark_titles=BENCHMARK_TITLES, provenances=PROVENANCE_TITLES, few=FEW_POSITIVES,
+        percent=percent, interval=interval, benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES,
+        benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
+        few=FEW_POSITIVES,
     )  # fmt: skip
     return environment
 

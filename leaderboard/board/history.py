@@ -4,7 +4,6 @@ Ranks are those of the order alone (precision, then recall, then the earlier row
 today; the ties that the intervals leave open are worked out for today's board only.
 """
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -52,37 +51,31 @@ def board_history(board: Board, label: str, most_lines: int | None = None) -> Hi
     """
     rows = _ranked_rows(board.rows, label)  # from here on a row is its number in this order, 0 the best
     judges = [judge_of(row) for row in rows]
-    today: dict[tuple[str, str], int] = {}
     by_day: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
-        today.setdefault(judges[number], number)
         by_day.setdefault(row.date[:10], []).append(number)
-    places: dict[tuple[str, str], list[tuple[str, int]]] = {judge: [] for judge in [*today][:most_lines]}
 
     best: dict[tuple[str, str], int] = {}
-    current: list[int] = []  # the best row of each judge so far, sorted
+    places: dict[tuple[str, str], int] = {}
     changes, leaders = [], set()
+    lines: dict[tuple[str, str], list[tuple[str, int]]] = {judge: [] for judge in judges}
     for day in sorted(by_day):
-        before, came = current.copy(), []
+        better = []
         for number in by_day[day]:
-            old = best.get(judges[number])
-            if old is None or number < old:
-                if old is not None:
-                    current.remove(old)
-                insort(current, number)
+            if number < best.get(judges[number], len(rows)):
                 best[judges[number]] = number
-                came.append((number, old))
-        for number, old in came:
-            was = None if old is None else _place(before, old)
-            changes.append(RankMove(day, rows[number], was, _place(current, number), len(current)))
-        leaders.add(judges[current[0]])
-        for judge, found in places.items():
-            if judge in best:
-                place = _place(current, best[judge])
-                if not found or found[-1][1] != place:
-                    found.append((day, place))
-    lines = tuple(RankLine(rows[today[judge]], tuple(found)) for judge, found in places.items())
-    return History(tuple(sorted(by_day)), lines, tuple(changes), len(leaders))
+                better.append(number)
+        before = places
+        places = {judge: place for place, judge in enumerate(sorted(best, key=best.__getitem__), start=1)}
+        for number in better:
+            judge = judges[number]
+            changes.append(RankMove(day, rows[number], before.get(judge), places[judge], len(places)))
+        leaders.add(next(iter(places)))
+        for judge, place in places.items():
+            if place != before.get(judge):
+                lines[judge].append((day, place))
+    found = [RankLine(rows[best[judge]], tuple(lines[judge])) for judge in [*places][:most_lines]]
+    return History(tuple(sorted(by_day)), tuple(found), tuple(changes), len(leaders))
 
 
 def _ranked_rows(rows: Iterable[BoardRow], label: str) -> list[BoardRow]:
@@ -93,7 +86,3 @@ def _ranked_rows(rows: Iterable[BoardRow], label: str) -> list[BoardRow]:
         if overall and overall["precision"] is not None and is_rankable(row):
             found.append((ranking_order(row, overall), row))
     return [row for _, row in sorted(found, key=lambda each: each[0])]
-
-
-def _place(current: list[int], number: int) -> int:
-    return bisect_left(current, number) + 1

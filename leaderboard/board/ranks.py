@@ -36,13 +36,13 @@ from typing import Any, Final
 import numpy as np
 
 from arb.core.vocabulary import LOWER_IS_BETTER
+from leaderboard.judge_precision.confusion import metric_values
 from leaderboard.judge_precision.intervals import (
     CONFIDENCE,
     FIGURES,
     N_RESAMPLES,
     NORMAL_QUANTILE,
     approximate_interval,
-    metric_values,
     resampled_counts,
 )
 from leaderboard.score import Cell
@@ -60,8 +60,6 @@ TESTED_TOGETHER: Final = 128
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
 """A standard error from so many is off by 2 % (one standard deviation)."""
 
-_RESAMPLES_AT_ONCE = 512
-_WINDOW = 0.25
 _ROWS_AT_ONCE = 256
 _ONE = 2.0**20
 
@@ -89,7 +87,7 @@ class Rank:
 
 
 def metric_samples(
-    judges: Sequence[np.ndarray], metric: str = "precision", seed: int = 0, n_resamples: int = N_RESAMPLES
+    judges: Sequence[np.ndarray], metric: str = "precision", n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
     """Return each judge's metric over resamples of tasks; NaN where undefined.
 
@@ -103,7 +101,7 @@ def metric_samples(
         return []
     counts = np.stack([np.asarray(judge, dtype=np.int64) for judge in judges], axis=1)
     n_tasks, n_judges, n_counts = counts.shape
-    totals = resampled_counts(counts.reshape(n_tasks, -1), n_resamples, seed)
+    totals = resampled_counts(counts.reshape(n_tasks, -1), n_resamples, seed=0)
     columns = list(np.moveaxis(totals.reshape(n_resamples, n_judges, n_counts), 2, 0))
     columns += [np.zeros_like(columns[0])] * (4 - n_counts)
     return list(metric_values(metric, *columns).T)
@@ -240,18 +238,10 @@ def _interval_statistics(
 def _step_down(
     statistics: np.ndarray, errors: np.ndarray, scale: np.ndarray, family: np.ndarray
 ) -> np.ndarray:
-    """The pairs of ``family`` (bool, upper triangle) that are separated; see the module for the source.
-
-    Each step needs the maxima over the pairs that are left, but only pairs just below the last critical value
-    can go next: the maxima over all the others are taken once.
-    """
+    """Return the separated pairs of ``family`` (bool, upper triangle); see the module for the source."""
     separated = np.zeros_like(family)
-    critical, border, settled = np.inf, np.inf, None
     while True:
-        if settled is None or critical <= border:
-            border = critical - _WINDOW
-            settled = _maxima(errors, scale, family & (statistics <= border))
-        maxima = np.maximum(settled, _maxima(errors, scale, family & (statistics > border)))
+        maxima = _maxima(errors, scale, family)
         critical = float(np.sort(maxima)[min(len(maxima), ceil(CONFIDENCE * (len(maxima) + 1))) - 1])
         found = family & (statistics > critical)
         if not found.any():
@@ -261,22 +251,17 @@ def _step_down(
 
 
 def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """On each resample the largest of the pairs' differences by their standard errors, (n_resamples,).
+    """Return the largest difference of a pair by its standard error on each resample, (n_resamples,).
 
     A resample that leaves a row undefined has an error of 0 there: less than it could be, of a row with a
-    large standard error. In blocks that stay in the processor's cache: 500 judges are 125,000 pairs.
+    large standard error.
     """
     found = np.zeros(errors.shape[1], dtype=np.float32)
-    partners = [(first, others) for first, row in enumerate(pairs) if len(others := np.flatnonzero(row))]
-    for start in range(0, errors.shape[1], _RESAMPLES_AT_ONCE):
-        block = np.ascontiguousarray(errors[:, start : start + _RESAMPLES_AT_ONCE])
-        largest = found[start : start + _RESAMPLES_AT_ONCE]
-        for first, others in partners:
-            apart = block[others]
-            apart -= block[first]
-            np.abs(apart, out=apart)
-            apart *= scale[first, others, None]
-            np.maximum(largest, apart.max(axis=0), out=largest)
+    for first, row in enumerate(pairs):
+        others = np.flatnonzero(row)
+        if len(others):
+            apart = np.abs(errors[others] - errors[first]) * scale[first, others, None]
+            np.maximum(found, apart.max(axis=0), out=found)
     return found
 
 
@@ -355,18 +340,6 @@ def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
     return [Rank(place + 1, int(above[place]) + 1, n - int(below[place])) for place in range(n)]
 
 
-def counts_of_tasks(found: Sequence[Sequence[int]], labelled: Sequence[Sequence[int]] | None) -> np.ndarray:
-    """TP, FP, FN, TN of each task from [TP, FP] and from [positives, negatives] of its labels; (tasks, 4).
-
-    Under the policy ``strict`` a missing verdict is a no, so FN = positives - TP and TN = negatives - FP:
-    records need not hold them. Without labels (tasks, 2): TP and FP, which is enough for precision.
-    """
-    counts = np.asarray(found, dtype=np.int64)
-    if labelled is None:
-        return counts
-    return np.concatenate([counts, np.asarray(labelled, dtype=np.int64) - counts], axis=1)
-
-
 @dataclass(frozen=True, repr=False)
 class RankingData:
     """What ranks stand on beside the rows. It says much about the labels: it never leaves the server.
@@ -382,13 +355,15 @@ class RankingData:
 
 def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
     """Return the rank of each row of ``cells``: by row id, best first, its CELL with the metric defined."""
-    labelled = None if metric == "precision" else data.labels_by_task.get(label)
-    counts = {
-        name: counts_of_tasks(found, labelled)
-        for name in cells
-        if (found := data.counts_by_task.get(name, {}).get(label)) is not None
-        and (metric == "precision" or labelled)
-    }
+    labelled = data.labels_by_task.get(label)
+    counts = {}
+    for name in cells:
+        found = data.counts_by_task.get(name, {}).get(label)
+        if found is not None and metric == "precision":
+            counts[name] = found
+        elif found is not None and labelled:
+            # Under the policy `strict` a missing verdict is a no: FN = positives - TP, TN = negatives - FP.
+            counts[name] = np.concatenate([found, np.subtract(labelled, found)], axis=1)
     size = N_RESAMPLES if len(cells) <= TESTED_TOGETHER else RESAMPLES_OF_LARGE_BOARDS
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
     samples = dict(zip(counts, drawn, strict=True))

@@ -10,7 +10,8 @@ import typer
 from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
-from leaderboard.cli.labels import read_annotations
+from leaderboard.cli.labels import read_annotations, read_label_sets
+from leaderboard.cli.score import metric_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,7 +98,11 @@ def ceiling(
 
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    label_sets = _label_sets(chosen, settings)
+    label_sets, missing = read_label_sets(chosen, settings)
+    if not label_sets:
+        stop("; ".join(f"labels of {reason}" for reason in missing), code=1)
+    for reason in missing:
+        typer.echo(f"left out: labels of {reason}", err=True)
     scores = second_annotator_scores(list(label_sets.values()))
     if not any(scores.values()):
         stop(f"no trajectory of {chosen.name} has two annotators, so there is no ceiling to show", code=1)
@@ -125,25 +130,6 @@ def ceiling(
         print_bands(bands, console)
 
 
-def _label_sets(suite: Suite, settings: Settings) -> dict[str, LabelSet]:
-    """The labels of each split that has some; what cannot be had is reported; stops where nothing can."""
-    from arb.core.vocabulary import SPLITS
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-
-    found, missing = {}, []
-    for split in SPLITS:
-        try:
-            found[split] = load_labels(suite, split, settings)
-        except (LabelsUnavailable, LabelsInvalid) as reason:
-            missing.append(f"labels of {split}: {reason}")
-    if not found:
-        stop("; ".join(missing), code=1)
-    for message in missing:
-        typer.echo(f"left out: {message}", err=True)
-    return found
-
-
 def _published_judges(suite: Suite) -> dict[str, dict[str, Any] | None]:
     """The success label of each published judge; none but for the official suite."""
     from arb.core.suite import OFFICIAL
@@ -158,23 +144,19 @@ def _published_judges(suite: Suite) -> dict[str, dict[str, Any] | None]:
 def _scored(
     files: list[Path], suite: Suite, split: str, label_sets: dict[str, LabelSet], settings: Settings
 ) -> dict[str, dict[str, Any] | None]:
-    """The success label of each file's report; stops with the errors of all files."""
-    from leaderboard.report import VerdictFileError, read_verdict_file, score_report
+    """Return the success label of each file's report; stops with the errors of all files."""
+    from leaderboard.report import VerdictFileError, read_verdict_files, score_report
 
     if files and split not in label_sets:
         stop(f"no labels to score {split} with", code=1)
-    found, problems = {}, []
-    for file in files:
-        try:
-            verdicts = read_verdict_file(file, suite, split, settings.max_upload_bytes)
-        except VerdictFileError as problem:
-            problems.append(str(problem))
-        else:
-            report = score_report(verdicts, label_sets[split], n_resamples=0)
-            found[file.name] = report["labels"]["success"]
-    if problems:
-        stop("\n".join(problems), code=1)
-    return found
+    try:
+        found = read_verdict_files(
+            {file.name: file for file in files}, suite, split, settings.max_upload_bytes
+        )
+    except VerdictFileError as problems:
+        stop(str(problems), code=1)
+    reports = {name: score_report(each, label_sets[split], n_resamples=0) for name, each in found.items()}
+    return {name: report["labels"]["success"] for name, report in reports.items()}
 
 
 AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1", "95 %", "left out")
@@ -322,17 +304,7 @@ def print_ceiling(
 
 
 def _ceiling_cells(cell: dict[str, Any], rate: float | None) -> list[str]:
-    return [
-        f"{cell['n']:,}",
-        percent(rate),
-        percent(cell["precision"]),
-        interval(cell["precision_ci"]),
-        percent(cell["recall"]),
-        interval(cell["recall_ci"]),
-        percent(cell["f1"]),
-        coefficient(cell["kappa"]),
-        f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
-    ]
+    return [f"{cell['n']:,}", percent(rate), *metric_cells(cell)]
 
 
 def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:

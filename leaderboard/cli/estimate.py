@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from arb.core.predictions import Finding, ReadResult
     from leaderboard.success_rates.estimate import AgentEstimate
-    from leaderboard.success_rates.runs import AgentRuns, Stratum
+    from leaderboard.success_rates.runs import AgentRuns
 
 VerdictsOption = Annotated[
     list[Path],
@@ -124,14 +124,6 @@ def _stop_with(findings: Sequence[Finding]) -> NoReturn:
         if each.level == "error"
     ]
     stop("\n".join(["the files cannot be used:", *errors]), code=1)
-
-
-def write_draw(strata: Sequence[Stratum], seed: int, path: Path) -> None:
-    """Record a draw, whole or not at all: what `estimate --draw` reads."""
-    from arb.core.files import atomic_write
-    from leaderboard.success_rates.runs import draw_record
-
-    atomic_write(path, draw_record(strata, seed))
 
 
 def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:

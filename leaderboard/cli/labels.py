@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
+    from leaderboard.labels.labels import LabelSet
 
 FORMATS = "CSV as released, or Parquet."
 
@@ -36,19 +37,11 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
     By split and benchmark, never which; fetches the official labels where they are not here yet.
     """
-    from arb.core.vocabulary import SPLITS
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.quality import summarise
-    from leaderboard.labels.source import LabelsUnavailable
 
     settings = read_settings()
-    chosen = read_suite(suite, settings)
-    summaries, missing = [], []
-    for split in SPLITS:
-        try:
-            summaries.append(summarise(load_labels(chosen, split, settings)))
-        except (LabelsUnavailable, LabelsInvalid) as error:
-            missing.append(f"{split}: {error}")
+    found, missing = read_label_sets(read_suite(suite, settings), settings)
+    summaries = [summarise(label_set) for label_set in found.values()]
     if as_json:
         print_json({"splits": summaries, "missing": missing})
     else:
@@ -56,6 +49,21 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     for message in missing:
         typer.echo(f"error: labels of {message}", err=True)
     raise typer.Exit(1 if missing else 0)
+
+
+def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSet], list[str]]:
+    """Return the labels of each split that has some, and why the others have none."""
+    from arb.core.vocabulary import SPLITS
+    from leaderboard.labels.labels import LabelsInvalid, load_labels
+    from leaderboard.labels.source import LabelsUnavailable
+
+    found, missing = {}, []
+    for split in SPLITS:
+        try:
+            found[split] = load_labels(suite, split, settings)
+        except (LabelsUnavailable, LabelsInvalid) as reason:
+            missing.append(f"{split}: {reason}")
+    return found, missing
 
 
 def read_annotations(
@@ -165,12 +173,9 @@ def annotation_template(
 def _template_for_estimate(
     verdicts: list[Path], n_labels: int, seed: int, stratified: bool, out: Path
 ) -> None:
-    import csv
-    import io
-
-    from arb.core.files import atomic_write
-    from leaderboard.cli.estimate import read_runs, write_draw
-    from leaderboard.success_rates.runs import draw_runs
+    from arb.core.files import atomic_write, csv_text
+    from leaderboard.cli.estimate import read_runs
+    from leaderboard.success_rates.runs import draw_record, draw_runs
 
     record = out.with_suffix(".draw.json")
     if not verdicts:
@@ -181,13 +186,10 @@ def _template_for_estimate(
     runs = read_runs(verdicts)
     strata = draw_runs(runs, n_labels, seed, stratified)
     drawn = sorted(run for stratum in strata for run in stratum.drawn)
-    table = io.StringIO(newline="")
-    csv.writer(table, lineterminator="\n").writerows(
-        [("trajectory_id", "success"), *((run, "") for run in drawn)]
-    )
+    table = csv_text(("trajectory_id", "success"), [(run, "") for run in drawn])
     try:
-        write_draw(strata, seed, record)
-        atomic_write(out, table.getvalue())
+        atomic_write(record, draw_record(strata, seed))
+        atomic_write(out, table)
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")
     agents = len({stratum.agent for stratum in strata})

@@ -40,9 +40,10 @@ def tables(
     """
     from leaderboard.labels.labels import LabelsInvalid, load_labels
     from leaderboard.labels.source import LabelsUnavailable
-    from leaderboard.paper import TABLES, make_table
+    from leaderboard.paper import TABLES
     from leaderboard.paper.evidence import gather
     from leaderboard.paper.table import to_markdown
+    from leaderboard.report import read_verdict_files
 
     if unknown := [str(number) for number in table or () if number not in TABLES]:
         stop(f"no table of results is numbered {', '.join(unknown)}; there are {', '.join(map(str, TABLES))}")
@@ -54,30 +55,23 @@ def tables(
         typer.echo(f"without labels, tables 3 and 6 have no computed figures: {reason}", err=True)
         labels = None
     try:
-        records = gather(labels, _read_all(verdicts or [], suite, settings.max_upload_bytes))
+        paths = _paths_by_judge(verdicts or [])
+        records = gather(labels, read_verdict_files(paths, suite, "test", settings.max_upload_bytes))
     except ValueError as problem:
         stop(str(problem), code=1)
-    made = [make_table(number, records) for number in table or TABLES]
+    made = [TABLES[number](records) for number in table or TABLES]
     if as_json:
         print_json([asdict(each) for each in made])
         return
     typer.echo("\n".join(map(to_markdown, made)), nl=False)
 
 
-def _read_all(named: list[str], suite, max_bytes: int) -> dict:
-    """Every verdict file by its judge's name; stops with the errors of all of them."""
-    from leaderboard.report import VerdictFileError, read_verdict_file
-
-    found, problems = {}, []
+def _paths_by_judge(named: list[str]) -> dict[str, Path]:
+    """Return each file by its judge's name: ``NAME=FILE``, or a file that is named as the judge."""
+    found = {}
     for text in named:
         name, separator, path = text.rpartition("=")
-        path = Path(path if separator else text)
-        try:
-            found[name if separator else path.stem] = read_verdict_file(path, suite, "test", max_bytes)
-        except VerdictFileError as problem:
-            problems.append(str(problem))
-    if problems:
-        raise ValueError("\n".join(problems))
+        found[name if separator else Path(text).stem] = Path(path)
     return found
 
 
@@ -183,15 +177,9 @@ def audit_to_json(rows: Iterable[PublishedRow]) -> dict:
             "provenance": row.provenance,
             "label": label,
             "benchmark": benchmark,
-            **{
-                name: getattr(cell, name)
-                for name in ("n", "positives", "precision", "recall", "f1", "status")
-            },
+            **asdict(cell),
             "counts": cell.counts and cell.counts._asdict(),
-            "no_verdict": cell.no_verdict,
-            "fits": cell.fits,
             "bounds": cell.bounds and [bound._asdict() for bound in cell.bounds],
-            "note": cell.note,
         }
         for row, label, benchmark, cell in audit_cells(rows)
     ]

@@ -158,8 +158,12 @@ def print_report(report: dict[str, Any], file_name: str, console: Console) -> No
 
 
 def _cells(cell: dict[str, Any]) -> list[str]:
+    return [f"{cell['n']:,}", *metric_cells(cell), f"{cell['no_verdict']:,}"]
+
+
+def metric_cells(cell: dict[str, Any]) -> list[str]:
+    """Return precision, recall, F1, kappa and the counts of a cell of a score as texts."""
     return [
-        f"{cell['n']:,}",
         percent(cell["precision"]),
         interval(cell["precision_ci"]),
         percent(cell["recall"]),
@@ -167,5 +171,4 @@ def _cells(cell: dict[str, Any]) -> list[str]:
         percent(cell["f1"]),
         coefficient(cell["kappa"]),
         f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
-        f"{cell['no_verdict']:,}",
     ]

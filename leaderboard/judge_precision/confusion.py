@@ -1,6 +1,7 @@
 """Confusion counts of verdicts against labels, and the figures that follow from them."""
 
 from collections.abc import Mapping, Set
+from types import MappingProxyType
 from typing import NoReturn
 
 import numpy as np
@@ -65,19 +66,13 @@ def as_verdicts(values, name: str) -> np.ndarray:
 
 def _numbers(objects: np.ndarray, name: str) -> np.ndarray:
     """Python objects as floats, missing ones as NaN; text is refused, even where it reads as a number."""
-    kinds = set(map(type, objects))
-    if any(kind.__name__ == "NAType" for kind in kinds):
-        objects = np.fromiter((None if is_missing(v) else v for v in objects), object, len(objects))
-        kinds = set(map(type, objects))
-    if np.ndarray in kinds:  # datasets' numpy format gives a nullable bool column as arrays without a shape
-        bare = (v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects)
-        objects = np.fromiter(bare, dtype=object, count=len(objects))
-        kinds = set(map(type, objects))
-    readable = (int, float, bool, np.number, np.bool_, type(None))
-    if all(issubclass(kind, readable) for kind in kinds):
-        return objects.astype(float)
-    refused = {kind for kind in kinds if not issubclass(kind, readable)}
-    return _refuse(name, np.flatnonzero([type(value) in refused for value in objects]), objects)
+    # datasets' numpy format gives a nullable bool column as arrays without a shape
+    bare = [v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects]
+    missing = np.array([is_missing(value) for value in bare], dtype=bool)
+    readable = np.array([isinstance(v, int | float | np.number | np.bool_) for v in bare], dtype=bool)
+    if not (readable | missing).all():
+        _refuse(name, np.flatnonzero(~(readable | missing)), objects)
+    return np.array([np.nan if is_missing(value) else float(value) for value in bare])
 
 
 def _refuse(name: str, wrong: np.ndarray, values: np.ndarray) -> NoReturn:
@@ -115,22 +110,33 @@ def ratio(numerator: float, denominator: float) -> float | None:
     return float(numerator) / float(denominator) if denominator else None
 
 
-def f1_from_counts(tp: int, fp: int, fn: int) -> float | None:
-    """F1 = 2 TP / (2 TP + FP + FN): from counts, not from rounded precision and recall."""
-    return ratio(2 * tp, 2 * tp + fp + fn)
-
-
-def balanced_accuracy_from_counts(tp: int, fp: int, fn: int, tn: int) -> float | None:
-    """The mean of recall and TNR (Brodersen et al. 2010); None where one of the two classes has no rows."""
-    recall, tnr = ratio(tp, tp + fn), ratio(tn, tn + fp)
-    return None if recall is None or tnr is None else (recall + tnr) / 2
-
-
-def kappa_from_counts(tp: int, fp: int, fn: int, tn: int) -> float | None:
-    """Cohen's kappa = (p_o - p_e) / (1 - p_e); None when chance agreement p_e is 1 or there are no rows."""
+def _kappa(tp, fp, fn, tn):
+    """Return Cohen's kappa, (p_o - p_e) / (1 - p_e), with both multiplied by n**2."""
     n = tp + fp + fn + tn
-    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)  # n**2 p_e, in whole numbers like the rest
-    return ratio(n * (tp + tn) - by_chance, n * n - by_chance)
+    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
+    return (n * (tp + tn) - by_chance) / (n * n - by_chance)
+
+
+FORMULAS = MappingProxyType(
+    {
+        "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
+        "recall": lambda tp, fp, fn, tn: tp / (tp + fn),
+        "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
+        "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
+        "npv": lambda tp, fp, fn, tn: tn / (tn + fn),
+        "tnr": lambda tp, fp, fn, tn: tn / (tn + fp),
+        "fpr": lambda tp, fp, fn, tn: fp / (tn + fp),
+        "balanced_accuracy": lambda tp, fp, fn, tn: (tp / (tp + fn) + tn / (tn + fp)) / 2,
+        "kappa": _kappa,
+    }
+)
+"""The metrics, for arrays of counts in float64; NaN for 0 / 0."""
+
+
+def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Return a metric of counts, in their shape; NaN where it is undefined."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return FORMULAS[metric](tp, fp, fn, tn)
 
 
 def figures(tp: int, fp: int, fn: int, tn: int, no_verdict: int = 0, policy: str = "strict") -> dict:
@@ -151,13 +157,9 @@ def figures(tp: int, fp: int, fn: int, tn: int, no_verdict: int = 0, policy: str
         "tn": tn,
         "no_verdict": no_verdict,
         "coverage": ratio(labelled - no_verdict, labelled),
-        "precision": ratio(tp, tp + fp),
-        "recall": ratio(tp, tp + fn),
-        "f1": f1_from_counts(tp, fp, fn),
-        "accuracy": ratio(tp + tn, n),
-        "npv": ratio(tn, tn + fn),
-        "tnr": ratio(tn, tn + fp),
-        "fpr": ratio(fp, tn + fp),
-        "balanced_accuracy": balanced_accuracy_from_counts(tp, fp, fn, tn),
-        "kappa": kappa_from_counts(tp, fp, fn, tn),
+        **{metric: _defined(metric_values(metric, *np.float64((tp, fp, fn, tn)))) for metric in FORMULAS},
     }
+
+
+def _defined(value: np.float64) -> float | None:
+    return None if np.isnan(value) else float(value)

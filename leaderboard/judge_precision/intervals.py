@@ -7,9 +7,10 @@ same resamples, which is what makes the comparison paired.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from types import MappingProxyType
 
 import numpy as np
+
+from .confusion import metric_values
 
 CONFIDENCE = 0.95
 N_RESAMPLES = 10_000
@@ -57,49 +58,17 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
     return np.concatenate(blocks).astype(np.float64)
 
 
-def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    n = tp + fp + fn + tn
-    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
-    return (n * (tp + tn) - by_chance) / (n * n - by_chance)
-
-
-FORMULAS = MappingProxyType(
-    {
-        "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
-        "recall": lambda tp, fp, fn, tn: tp / (tp + fn),
-        "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
-        "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
-        "npv": lambda tp, fp, fn, tn: tn / (tn + fn),
-        "tnr": lambda tp, fp, fn, tn: tn / (tn + fp),
-        "fpr": lambda tp, fp, fn, tn: fp / (tn + fp),
-        "balanced_accuracy": lambda tp, fp, fn, tn: (tp / (tp + fn) + tn / (tn + fp)) / 2,
-        "kappa": _kappa,
-    }
-)
-"""The formulas of `confusion.figures` for arrays of resampled counts, float64; NaN for 0 / 0."""
-
-
-def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """A metric of resampled counts, same shape; NaN where a resample leaves it undefined."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return FORMULAS[metric](tp, fp, fn, tn)
-
-
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     """The central 95 % of each column of ``samples`` (n_resamples, columns), as [low, high].
 
     Resamples in which the figure is undefined are left out; None where they are all undefined.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
-    ordered = np.sort(samples, axis=0)  # NaN sorts last
-    defined = np.count_nonzero(~np.isnan(samples), axis=0)
+    ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     found: list[list[float] | None] = []
-    for column, count in enumerate(defined):
-        if not count:
-            found.append(None)
-            continue
-        low, high = np.quantile(ordered[:count, column], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        found.append([float(low), float(high)])
+    for column in samples.T:
+        defined = column[~np.isnan(column)]
+        found.append(np.quantile(defined, ends).tolist() if len(defined) else None)
     return found
 
 

@@ -74,11 +74,11 @@ def load_labels(
     Raises LabelsUnavailable when the source cannot be had, LabelsInvalid when it cannot be read.
     """
     if split == "dev" and suite.dev_labels_path.is_file():
-        return _label_set(suite, split, "published", _published(suite))
+        return make_label_set(suite, split, _published(suite), "published")
     path = locate_labels(settings, fetch)
     source = settings.labels.partition(":")[0]
     rows = read_annotation_file(path, questions=suite.questions)
-    return _label_set(suite, split, source, rows, _first_row(path), version_key)
+    return make_label_set(suite, split, rows, source, _first_row(path), version_key)
 
 
 def load_annotations(
@@ -86,7 +86,6 @@ def load_annotations(
     settings: Settings,
     split: str | None = None,
     file: Path | None = None,
-    fetch: bool = True,
     is_strict: bool = False,
 ) -> tuple[Annotation, ...]:
     """Every annotation of a split, or of the whole suite, in the order of the file, by released ids.
@@ -101,19 +100,12 @@ def load_annotations(
     elif split == "dev" and suite.dev_labels_path.is_file():
         annotations, first_row = _published(suite), 1
     else:
-        path = locate_labels(settings, fetch)
+        path = locate_labels(settings)
         annotations = read_annotation_file(path, questions=suite.questions)
         first_row = _first_row(path)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
     found = _in_suite(suite, annotations, first_row, "labels" if file is None else file.name)
     return tuple(a for a in found if a.trajectory_id in wanted)
-
-
-def make_label_set(
-    suite: Suite, split: str, annotations: Sequence[Annotation], version_key: bytes | None = None
-) -> LabelSet:
-    """The labels of a split from annotations at hand; raises LabelsInvalid where none is of the split."""
-    return _label_set(suite, split, "annotations", annotations, version_key=version_key)
 
 
 def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: bytes | None = None) -> str:
@@ -215,14 +207,15 @@ def nothing_of(question: str) -> int:
     return NO_OPTIMALITY if question == "optimality" else NO_ANSWER
 
 
-def _label_set(
+def make_label_set(
     suite: Suite,
     split: str,
-    source: str,
     rows: Sequence[Annotation],
+    source: str = "annotations",
     first_row: int = 1,
     version_key: bytes | None = None,
 ) -> LabelSet:
+    """Make the labels of a split from annotations; raises LabelsInvalid if none is of the split."""
     trajectories = suite.split(split)
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):

@@ -81,25 +81,22 @@ def ceiling_row(
     counted = {labels.split: int(labels.annotated_twice.sum()) for labels in label_sets}
     total = sum(counted.values())
     parts = ", ".join(f"{count} {split}" for split, count in counted.items() if count)
+    on_board = {"by_agent": {}, "rank": None, "best": False, "intervals": "tasks", "note": ""}
     return BoardRow(
         id=SECOND_ANNOTATOR, judge="Second annotator", kind="Human", authors=authors, link=link,
         date=date, provenance="reference", source=f"the annotations of {label_sets[0].suite}",
         note=f"A second annotator evaluated against the first on the {total} trajectories ({parts}) that two "
         "annotated; where one was unsure the trajectory is left out",
-        labels={label: _on_board(found) for label, found in scores.items()},
+        labels={label: found and {**found, **on_board} for label, found in scores.items()},
     )  # fmt: skip
-
-
-def _on_board(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {**found, "by_agent": {}, "rank": None, "best": False, "intervals": "tasks", "note": ""}
 
 
 def summarise(labels: LabelSet) -> dict[str, Any]:
     """Trajectories, tasks, positives of each label by benchmark, and the agreement of second annotators."""
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
+    agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
+    fields = ("pairs", "percent", "kappa", "kappa_ci", "alpha", "alpha_ci", "ac1", "ac1_ci")
     return {
         "suite": labels.suite,
         "split": labels.split,
@@ -110,7 +107,7 @@ def summarise(labels: LabelSet) -> dict[str, Any]:
         "by_benchmark": {
             name: _counts(labels, benchmarks == name) for name in sorted(set(benchmarks.tolist()))
         },
-        "agreement": {label: _second_annotators(labels, label) for label in LABELS},
+        "agreement": {label: {name: found[name] for name in fields} for label, found in agreement.items()},
     }
 
 
@@ -137,12 +134,6 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     by_question = {question: np.concatenate(codes)}
     doubles = Doubles(np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
     return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
-
-
-def _second_annotators(labels: LabelSet, label: str) -> dict[str, Any]:
-    agreement = annotator_agreement(labels, label)
-    names = ("pairs", "percent", "kappa", "kappa_ci", "alpha", "alpha_ci", "ac1", "ac1_ci")
-    return {name: getattr(agreement, name) for name in names}
 
 
 FEWEST_DOUBLES: Final = 30
@@ -257,9 +248,7 @@ def precision_under_noise(
     return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), low, high)
 
 
-def noise_band(
-    found: Mapping[str, Any] | None, rates: DisagreementRates, n_draws: int = N_DRAWS, seed: int = 0
-) -> NoiseBand | None:
+def noise_band(found: Mapping[str, Any] | None, rates: DisagreementRates) -> NoiseBand | None:
     """The band of one label of a score report or a board row: ``{"overall": CELL, "by_benchmark": {…}}``.
 
     By benchmark where the cells hold all of the overall counts, else overall. None where counts or rates
@@ -275,4 +264,4 @@ def noise_band(
         cells = [(None, found["overall"])]
     tp, fp = (np.array([cell[count] or 0 for _, cell in cells], dtype=np.int64) for count in ("tp", "fp"))
     of_yes, of_no = ([rates.of(name, answer) for name, _ in cells] for answer in (1, 0))
-    return precision_under_noise(tp, fp, of_yes, of_no, n_draws, seed)
+    return precision_under_noise(tp, fp, of_yes, of_no)

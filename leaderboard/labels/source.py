@@ -81,8 +81,7 @@ def _installed_annotations() -> Path | None:
     if package is None or package.origin is None:
         return None
     path = Path(package.origin).parent / "data" / "annotations.csv"
-    is_released = path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == ANNOTATIONS_SHA256
-    return path if is_released else None
+    return path if path.is_file() and _sha256(path) == ANNOTATIONS_SHA256 else None
 
 
 def _cached_wheel(cache: Path, fetch: bool) -> Path:

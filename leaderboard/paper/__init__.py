@@ -1,14 +1,11 @@
-"""Every table of the paper by its number."""
+"""Every table of the paper by its number: a function of the records that makes it."""
 
-from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from leaderboard.paper.evidence import Records
 from leaderboard.paper.judge_tables import TABLE_OF_AGENT, table_1, table_2, table_7, table_8, table_of_agent
 from leaderboard.paper.rate_tables import table_3, table_6
-from leaderboard.paper.table import PaperTable
 
 TABLES: Final = MappingProxyType(
     {
@@ -22,9 +19,3 @@ TABLES: Final = MappingProxyType(
     }
 )
 """Tables 4 and 5 of the paper are no results: visited sites, and settings of the agents."""
-
-
-def make_table(number: int, records: Records) -> PaperTable:
-    """A table by its number in the paper; raises KeyError for one that holds no results."""
-    maker: Callable[[Records], PaperTable] = TABLES[number]
-    return maker(records)

@@ -18,9 +18,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Final, Literal, NamedTuple
 
-Printed = Decimal | str | int | float | None
-"""A percentage as printed, with at most one decimal (``68.8``); None or "" when the figure is not given."""
-
 
 class Counts(NamedTuple):
     """Verdicts against labels."""
@@ -52,26 +49,12 @@ class Figures:
     recall: int | None
     f1: int | None
 
-    @classmethod
-    def printed(cls, precision: Printed, recall: Printed, f1: Printed) -> "Figures":
-        """Read percentages as printed; raises ValueError naming every figure that is not one."""
-        tenths: dict[str, int | None] = {}
-        problems = []
-        for name, value in {"precision": precision, "recall": recall, "f1": f1}.items():
-            try:
-                tenths[name] = read_tenths(value)
-            except ValueError as error:
-                problems.append(f"{name}: {error}")
-        if problems:
-            raise ValueError("; ".join(problems))
-        return cls(**tenths)
-
     def __bool__(self) -> bool:
         return any(figure is not None for figure in (self.precision, self.recall, self.f1))
 
 
-def read_tenths(value: Printed) -> int | None:
-    """Return a percentage as printed in tenths of a percent, or None if it is empty."""
+def read_tenths(value: str | float | None) -> int | None:
+    """Return a percentage as printed (``68.8``) in tenths of a percent, or None if it is empty."""
     if value is None or value == "":
         return None
     try:
@@ -167,20 +150,13 @@ class AuditResult:
         )
 
 
-def audit_cell(
-    precision: Printed, recall: Printed, f1: Printed, positives: int, n: int, *, missing: int | None = None
-) -> AuditResult:
-    """Every set of whole numbers (TP, FP, FN, TN) that is printed as these percentages.
+def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None = None) -> AuditResult:
+    """Find every set of whole numbers (TP, FP, FN, TN) that is printed as these figures.
 
     ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` fixes how many judgments
     are left out; None looks for the fewest, up to `MOST_MISSING`, when nothing fits without. Raises
-    ValueError for figures that are no percentages with one decimal, or counts that are no counts.
+    ValueError for counts that are no counts.
     """
-    return audit_figures(Figures.printed(precision, recall, f1), positives, n, missing=missing)
-
-
-def audit_figures(figures: Figures, positives: int, n: int, *, missing: int | None = None) -> AuditResult:
-    """`audit_cell` for figures that are read already."""
     if not 0 <= positives <= n:
         raise ValueError(f"positives must be between 0 and n, got {positives} of {n}")
     if missing is not None and not 0 <= missing <= n:
@@ -341,9 +317,9 @@ def audit_label(
 
 def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditResult:
     """With the known number of judgments missing where that fits, otherwise as if none were known."""
-    result = audit_figures(figures, marginal.positives, marginal.n, missing=missing)
+    result = audit_cell(figures, marginal.positives, marginal.n, missing=missing)
     if missing and not result.possible:
-        return audit_figures(figures, marginal.positives, marginal.n)
+        return audit_cell(figures, marginal.positives, marginal.n)
     return result
 
 

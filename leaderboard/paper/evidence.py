@@ -7,12 +7,13 @@ from typing import Final
 
 import numpy as np
 
+from arb.core.predictions.table import Predictions
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.audit import OVERALL, Counts
 from leaderboard.paper.published import PublishedRow, load_published_rows
 from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS
-from leaderboard.report import Verdicts, verdicts_of
+from leaderboard.report import verdicts_of
 
 POLICY: Final = "published"
 """As the released scorer: a trajectory without a verdict is left out."""
@@ -22,8 +23,8 @@ POLICY: Final = "published"
 class Evidence:
     """Counts of one label in one cell, what they come from, and what is to be said of them."""
 
-    counts: Counts | None
-    basis: str
+    counts: Counts | None = None
+    basis: str = ""
     note: str = ""
     no_verdict: int = 0
 
@@ -34,44 +35,32 @@ class Records:
 
     published: Mapping[str, PublishedRow]
     labels: LabelSet | None = None
-    verdicts: Mapping[str, Verdicts] = field(default_factory=lambda: MappingProxyType({}))
+    verdicts: Mapping[str, Predictions] = field(default_factory=lambda: MappingProxyType({}))
 
     def evidence(self, row_id: str, label: str, cell: str, agent: str | None = None) -> Evidence:
         """The counts of a judge on a label, overall or on a benchmark, of all agents or of one."""
         if self.labels is not None and row_id in self.verdicts:
             return self._from_verdicts(row_id, label, cell, agent)
         if agent is not None:
-            return Evidence(None, "", "there is no verdict file of this judge here")
+            return Evidence(note="there is no verdict file of this judge here")
         found = self.published[row_id].labels.get(label)
-        printed = found and (found.overall if cell == OVERALL else found.by_benchmark.get(cell))
+        printed = found and found.cell(cell)
         if not printed:
-            return Evidence(None, "", "")
+            return Evidence()
         return Evidence(printed.counts, FROM_COUNTS, printed.note, printed.no_verdict)
 
     def _from_verdicts(self, row_id: str, label: str, cell: str, agent: str | None) -> Evidence:
         column = verdicts_of(self.verdicts[row_id], label)
         if column is None:
-            return Evidence(None, "", "")
-        rows = rows_of(self.labels, cell, agent)
-        counted = confusion_counts(
-            column[rows],
-            self.labels.primary[label][rows],
-            np.zeros(int(rows.sum()), dtype=np.int64),
-            1,
-            POLICY,
-        )[0]
+            return Evidence()
+        rows = [cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in self.labels.trajectories]
+        truth = self.labels.primary[label][rows]
+        one_group = np.zeros(len(truth), dtype=np.int64)
+        counted = confusion_counts(column[rows], truth, one_group, 1, POLICY)[0]
         return Evidence(Counts(*counted[:4].tolist()), FROM_VERDICTS, "", int(counted[4]))
 
 
-def rows_of(labels: LabelSet, cell: str, agent: str | None) -> np.ndarray:
-    """The rows of a benchmark (or ``overall``) and an agent (None for all); bool of shape (n,)."""
-    return np.array(
-        [cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in labels.trajectories],
-        dtype=bool,
-    )
-
-
-def gather(labels: LabelSet | None, verdicts: Mapping[str, Verdicts] | None = None) -> Records:
+def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None = None) -> Records:
     """The records from labels and from verdict files by judge name; see `row_named`.
 
     Raises ValueError naming every file whose judge the paper does not have.

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 
 from arb.core.vocabulary import (
@@ -15,9 +15,9 @@ from arb.core.vocabulary import (
 )
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
-from leaderboard.paper.audit import audit_cell
+from leaderboard.paper.audit import Figures, audit_cell, read_tenths
 from leaderboard.paper.evidence import OVERALL, POLICY, Evidence, Records
-from leaderboard.paper.published import PUBLISHED, PublishedCell, PublishedRow
+from leaderboard.paper.published import PUBLISHED, PublishedRow
 from leaderboard.paper.table import FROM_COUNTS, PaperCell, PaperTable, TableRow
 
 LETTERS: Final = ("P", "R", "F1")
@@ -52,52 +52,40 @@ def table_1(records: Records) -> PaperTable:
     )
 
 
-def table_2(records: Records, path: Path = PUBLISHED / "ablation.csv") -> PaperTable:
+def table_2(records: Records) -> PaperTable:
     """GPT-4o Mini shown the tree, the screenshot, both or neither; counts fitted to the printed figures."""
     marginals = {label: _marginal(records, label) for label in LABELS}
     printed: dict[tuple[str, str], list[PaperCell]] = {}
-    with path.open(encoding="utf-8", newline="") as file:
+    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             n, positives = marginals[line["label"]]
-            audit = audit_cell(line["precision"], line["recall"], line["f1"], positives, n)
+            audit = audit_cell(Figures(*(read_tenths(line[name]) for name in FIGURES)), positives, n)
             evidence = Evidence(audit.counts, FROM_COUNTS, audit.note, audit.missing)
             wanted = [float(line[figure]) / 100 for figure in FIGURES]
             seen = (line["tree"], line["screenshot"])
             printed.setdefault(seen, []).extend(_compare(evidence, wanted, n))
-    return PaperTable(
-        number=2,
-        title="GPT-4o Mini: what the judge is shown",
-        headings=("Tree", "Screenshot"),
-        groups=tuple((LABEL_TITLES[label], 3) for label in LABELS),
-        columns=LETTERS * len(LABELS),
-        rows=tuple(TableRow(seen, tuple(cells)) for seen, cells in printed.items()),
-    )
+    rows = [TableRow(seen, tuple(cells)) for seen, cells in printed.items()]
+    return _table_of_labels(2, "GPT-4o Mini: what the judge is shown", ("Tree", "Screenshot"), rows, ())
 
 
 def table_7(records: Records) -> PaperTable:
     """All three labels over all benchmarks."""
     rows = [
-        TableRow((paper_name(row),), _all_labels(records, row, OVERALL))
-        for row in sorted(_of_paper(records), key=lambda row: paper_name(row).lower())
+        TableRow((paper_name(row),), _all_labels(records, row, OVERALL)) for row in _by_paper_name(records)
     ]
-    return PaperTable(
-        7, "Judges on every label, all benchmarks together", ("Judge",), *_label_columns(), tuple(rows),
-        _missing_judgment(records),
-    )  # fmt: skip
+    title, remarks = "Judges on every label, all benchmarks together", _missing_judgment(records)
+    return _table_of_labels(7, title, ("Judge",), rows, remarks)
 
 
 def table_8(records: Records) -> PaperTable:
     """All three labels, benchmark by benchmark."""
-    judges = sorted(_of_paper(records), key=lambda row: paper_name(row).lower())
     rows = [
         TableRow((BENCHMARK_TITLES[benchmark], paper_name(row)), _all_labels(records, row, benchmark))
         for benchmark in BENCHMARKS
-        for row in judges
+        for row in _by_paper_name(records)
     ]
-    return PaperTable(
-        8, "Judges on every label, by benchmark", ("Benchmark", "Judge"), *_label_columns(), tuple(rows),
-        _missing_judgment(records),
-    )  # fmt: skip
+    title, remarks = "Judges on every label, by benchmark", _missing_judgment(records)
+    return _table_of_labels(8, title, ("Benchmark", "Judge"), rows, remarks)
 
 
 def table_of_agent(records: Records, number: int) -> PaperTable:
@@ -105,30 +93,24 @@ def table_of_agent(records: Records, number: int) -> PaperTable:
     agent = dict(TABLE_OF_AGENT)[number]
     judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
     ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
-    rows = [
-        TableRow(
-            (BENCHMARK_TITLES[benchmark], paper_name(row)),
-            tuple(
-                cell
-                for label in LABELS
-                for cell in _compare(records.evidence(row.row_id, label, benchmark, agent), [None] * 3, None)
-            ),
-        )
-        for benchmark in BENCHMARKS
-        if benchmark in ran
-        for row in judges
-    ]
-    return PaperTable(
-        number,
-        f"Judges on the trajectories of {AGENT_TITLES[agent]}, by benchmark",
-        ("Benchmark", "Judge"),
-        *_label_columns(),
-        tuple(rows),
-        (
-            "The paper's Tables 9 to 12 repeat its Table 8 number for number: nothing to compare with.",
-            *(() if rows else ("No verdict file of a judge is here; give some to compute this table.",)),
-        ),
-    )
+    rows = []
+    for benchmark in (name for name in BENCHMARKS if name in ran):
+        for row in judges:
+            found = [records.evidence(row.row_id, label, benchmark, agent) for label in LABELS]
+            cells = [cell for evidence in found for cell in _compare(evidence, [None] * 3, None)]
+            rows.append(TableRow((BENCHMARK_TITLES[benchmark], paper_name(row)), tuple(cells)))
+    title = f"Judges on the trajectories of {AGENT_TITLES[agent]}, by benchmark"
+    remarks = ["The paper's Tables 9 to 12 repeat its Table 8 number for number: nothing to compare with."]
+    if not rows:
+        remarks.append("No verdict file of a judge is here; give some to compute this table.")
+    return _table_of_labels(number, title, ("Benchmark", "Judge"), rows, tuple(remarks))
+
+
+def _table_of_labels(
+    number: int, title: str, headings: tuple[str, ...], rows: Sequence[TableRow], remarks: tuple[str, ...]
+) -> PaperTable:
+    groups = tuple((LABEL_TITLES[label], 3) for label in LABELS)
+    return PaperTable(number, title, headings, groups, LETTERS * len(LABELS), tuple(rows), remarks)
 
 
 def paper_name(row: PublishedRow) -> str:
@@ -141,8 +123,8 @@ def _of_paper(records: Records) -> list[PublishedRow]:
     return [row for row in records.published.values() if row.provenance == "published"]
 
 
-def _label_columns() -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
-    return tuple((LABEL_TITLES[label], 3) for label in LABELS), LETTERS * len(LABELS)
+def _by_paper_name(records: Records) -> list[PublishedRow]:
+    return sorted(_of_paper(records), key=lambda row: paper_name(row).lower())
 
 
 def _all_labels(records: Records, row: PublishedRow, cell: str) -> tuple[PaperCell, ...]:
@@ -151,16 +133,10 @@ def _all_labels(records: Records, row: PublishedRow, cell: str) -> tuple[PaperCe
 
 def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[PaperCell, ...]:
     """Precision, recall and F1 of one judge, printed and computed."""
-    found = _printed(row, label, cell)
+    on_label = row.labels.get(label)
+    found = on_label and on_label.cell(cell)
     printed = [None, None, None] if found is None else [found.precision, found.recall, found.f1]
     return _compare(records.evidence(row.row_id, label, cell), printed, found.n if found else None)
-
-
-def _printed(row: PublishedRow, label: str, cell: str) -> PublishedCell | None:
-    on_label = row.labels.get(label)
-    if on_label is None:
-        return None
-    return on_label.overall if cell == OVERALL else on_label.by_benchmark.get(cell)
 
 
 def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
@@ -173,9 +149,9 @@ def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None)
     for name, value in zip(FIGURES, printed, strict=True):
         cell = PaperCell(value, computed[name], evidence.basis, evidence.note, computed["n"])
         if cell.computed is None:
-            cell = PaperCell(value, None, evidence.basis, UNDEFINED, cell.n)
+            cell = replace(cell, note=UNDEFINED)
         elif cell.agrees is False and name == "f1":
-            cell = PaperCell(value, cell.computed, evidence.basis, ROUNDED_F1, cell.n)
+            cell = replace(cell, note=ROUNDED_F1)
         cells.append(cell)
     return tuple(cells)
 

@@ -6,14 +6,14 @@ the others nothing is known but what is printed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.vocabulary import BENCHMARKS, LABELS
 from leaderboard.board.ranks import DESIGN_EFFECTS
-from leaderboard.judge_precision.confusion import f1_from_counts, figures, ratio
+from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
 from leaderboard.paper.audit import (
     NOTHING_PRINTED,
@@ -67,76 +67,58 @@ def _labels(row: PublishedRow, files: PublishedFiles) -> dict[str, PublishedLabe
 
 
 def _constant(marginals: Mapping[str, Marginal], answer: bool) -> dict[str, Counts]:
-    """Counts on each benchmark of a judge that gives one answer to everything."""
+    """Return counts on each benchmark of a judge that gives one answer to everything."""
     counts = {}
     for benchmark in BENCHMARKS:
         n, positives = marginals[benchmark]
-        yes, no = (positives, n - positives), (0, 0)
-        counts[benchmark] = Counts(*yes, *no) if answer else Counts(*no, *yes)
+        negatives = n - positives
+        counts[benchmark] = (
+            Counts(positives, negatives, 0, 0) if answer else Counts(0, 0, positives, negatives)
+        )
     return counts
 
 
+def _label(
+    overall: PublishedCell, by_benchmark: Mapping[str, PublishedCell], findings: tuple[str, ...] = ()
+) -> PublishedLabel:
+    by_name = {benchmark: by_benchmark.get(benchmark) for benchmark in BENCHMARKS}
+    return PublishedLabel(overall, MappingProxyType(by_name), findings)
+
+
 def _reported_label(row: PublishedRow, figures: Mapping[str, Figures]) -> PublishedLabel:
-    """The figures as reported, and nothing that would follow from a split that they may not be of."""
-    cells = {
-        cell: PublishedCell(
-            n=row.n if cell == OVERALL else None,
-            positives=None,
-            **_fractions(figures.get(cell, NOTHING_PRINTED)),
-            counts=None,
-            status="reported",
-            no_verdict=None,
-            fits=0,
-            bounds=None,
-            note="",
-        )
-        for cell in (OVERALL, *(benchmark for benchmark in BENCHMARKS if benchmark in figures))
-    }
-    by_benchmark = MappingProxyType({benchmark: cells.get(benchmark) for benchmark in BENCHMARKS})
-    return PublishedLabel(cells[OVERALL], by_benchmark, ())
+    """Return the figures as reported, and nothing that would follow from a split that they may not be of."""
+    cells = {cell: PublishedCell(None, None, **_fractions(found)) for cell, found in figures.items()}
+    overall = PublishedCell(row.n, None, **_fractions(figures.get(OVERALL, NOTHING_PRINTED)))
+    return _label(overall, cells)
 
 
 def _audited_label(audit: LabelAudit, reading: Reading | None) -> PublishedLabel:
-    cells = {
-        cell: None if result.status == "not printed" else _audited_cell(result)
-        for cell, result in audit.cells.items()
-    }
-    by_benchmark = MappingProxyType({benchmark: cells[benchmark] for benchmark in BENCHMARKS})
-    overall = _audited_cell(audit.cells[OVERALL])
-    return PublishedLabel(
-        overall if reading is None else _read_cell(overall, reading), by_benchmark, audit.findings
-    )
+    cells = {cell: _audited_cell(result) for cell, result in audit.cells.items()}
+    overall = cells[OVERALL] if reading is None else _read_cell(cells[OVERALL], reading)
+    printed = {name: cell for name, cell in cells.items() if cell.status != "not printed"}
+    return _label(overall, printed, audit.findings)
 
 
 def _read_cell(cell: PublishedCell, reading: Reading) -> PublishedCell:
-    """A cell with the counts that were read in the judgments themselves.
+    """Return a cell with the counts that were read in the judgments themselves.
 
     The figures do not involve TN, so that the audit cannot see missing verdicts on negatives; a reading does.
     """
     counts = reading.counts
+    found = replace(cell, counts=counts, fits=1, bounds=(counts, counts))
     missing, lost = cell.n - counts.n, cell.positives - counts.positives
     if not missing:
-        return replace(cell, counts=counts, fits=1, bounds=(counts, counts))
+        return found
     tp, fp, fn, _ = counts
     note = (
         f"a reading of the released judgments ({reading.source}) counts {counts.n:,} verdicts, {missing} "
         f"unparseable, {lost or 'none'} of them positive: {tp} of {tp + fn} and {tp} of {tp + fp} fit exactly"
     )
-    return replace(
-        cell,
-        counts=counts,
-        fits=1,
-        bounds=(counts, counts),
-        no_verdict=missing,
-        note="; ".join(filter(None, (cell.note, note))),
-    )
+    return replace(found, no_verdict=missing, note="; ".join(filter(None, (cell.note, note))))
 
 
 def _fractions(figures: Figures) -> dict[str, float | None]:
-    return {
-        name: None if tenths is None else tenths / 1000
-        for name, tenths in (("precision", figures.precision), ("recall", figures.recall), ("f1", figures.f1))
-    }
+    return {name: None if value is None else value / 1000 for name, value in asdict(figures).items()}
 
 
 def _audited_cell(result: AuditResult) -> PublishedCell:
@@ -154,26 +136,16 @@ def _audited_cell(result: AuditResult) -> PublishedCell:
 
 
 def _exact_label(counts: Mapping[str, Counts]) -> PublishedLabel:
-    """A label whose counts are known for each benchmark; overall is their sum."""
+    """Return a label whose counts are known for each benchmark; overall is their sum."""
     overall = Counts(*map(sum, zip(*counts.values(), strict=True)))
-    by_benchmark = {b: _exact_cell(counts[b]) if b in counts else None for b in BENCHMARKS}
-    return PublishedLabel(_exact_cell(overall), MappingProxyType(by_benchmark), ())
+    return _label(_exact_cell(overall), {name: _exact_cell(found) for name, found in counts.items()})
 
 
 def _exact_cell(counts: Counts) -> PublishedCell:
-    tp, fp, fn, _ = counts
+    known = figures(*counts)
+    fractions = {name: known[name] for name in ("n", "positives", *FIGURES)}
     return PublishedCell(
-        n=counts.n,
-        positives=counts.positives,
-        precision=ratio(tp, tp + fp),
-        recall=ratio(tp, tp + fn),
-        f1=f1_from_counts(tp, fp, fn),
-        counts=counts,
-        status="exact",
-        no_verdict=0,
-        fits=1,
-        bounds=(counts, counts),
-        note="",
+        **fractions, counts=counts, status="exact", no_verdict=0, fits=1, bounds=(counts, counts)
     )
 
 

@@ -72,12 +72,12 @@ class PublishedCell:
     precision: float | None
     recall: float | None
     f1: float | None
-    counts: Counts | None
-    status: Status | Literal["exact", "reported"]
-    no_verdict: int | None
-    fits: int
-    bounds: tuple[Counts, Counts] | None
-    note: str
+    status: Status | Literal["exact", "reported"] = "reported"
+    counts: Counts | None = None
+    no_verdict: int | None = None
+    fits: int = 0
+    bounds: tuple[Counts, Counts] | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,11 @@ class PublishedLabel:
 
     overall: PublishedCell
     by_benchmark: Mapping[str, PublishedCell | None]
-    findings: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+
+    def cell(self, name: str) -> PublishedCell | None:
+        """Return the cell of `OVERALL` or of a benchmark."""
+        return self.overall if name == OVERALL else self.by_benchmark.get(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import csv
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
-from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
@@ -12,7 +12,6 @@ from leaderboard.paper.published import PUBLISHED
 from leaderboard.paper.table import (
     FROM_COUNTS,
     FROM_VERDICTS,
-    TOLERANCE,
     PaperCell,
     PaperTable,
     TableRow,
@@ -21,6 +20,8 @@ from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, ra
 
 LLM_JUDGE: Final = "paper/gpt-4o-tree"
 RULE_BASED: Final = "paper/rule-based"
+TITLES: Final = MappingProxyType({"expert": "Experts", "llm_judge": "GPT-4o (A)", "rule_based": "Rule-based"})
+"""Who evaluates, by the name of the column in the file of printed rates."""
 IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
 
 FRACTIONS: Final = (
@@ -43,14 +44,14 @@ class PrintedRates:
     rule_based: float
 
 
-def printed_rates(path: Path = PUBLISHED / "success_rates.csv") -> tuple[PrintedRates, ...]:
+def printed_rates() -> tuple[PrintedRates, ...]:
     """Table 6 as printed, from the file that holds it."""
-    with path.open(encoding="utf-8", newline="") as file:
+    with (PUBLISHED / "success_rates.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             PrintedRates(
                 line["benchmark"],
                 line["agent"],
-                *(float(line[name]) / 100 for name in ("expert", "llm_judge", "rule_based")),
+                *(float(line[name]) / 100 for name in TITLES),
             )
             for line in csv.DictReader(file)
         )
@@ -58,7 +59,7 @@ def printed_rates(path: Path = PUBLISHED / "success_rates.csv") -> tuple[Printed
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:
     """Who evaluates in Table 6, by the name of its column; None where nothing to compute from is here."""
-    found: dict[str, Evaluator | None] = dict.fromkeys(("expert", "llm_judge", "rule_based"))
+    found: dict[str, Evaluator | None] = dict.fromkeys(TITLES)
     if records.labels is None:
         return found
     trajectories = records.labels.trajectories
@@ -85,22 +86,14 @@ def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
 def table_6(records: Records) -> PaperTable:
     """Every benchmark and agent."""
     by_whom = evaluators(records)
-    rows = [
-        TableRow(
-            (_title(line.benchmark), AGENT_TITLES[line.agent]),
-            tuple(_cell(line, name, by_whom) for name in ("expert", "llm_judge", "rule_based")),
-        )
-        for line in printed_rates()
-    ]
-    return PaperTable(
-        6,
-        "Success rates of agents, by who evaluates them",
-        ("Benchmark", "Agent"),
-        (("", 3),),
-        ("Experts", "GPT-4o (A)", "Rule-based"),
-        tuple(rows),
-        _remarks(records, by_whom["expert"]),
-    )
+    titles = {OVERALL: "Overall", **BENCHMARK_TITLES}
+    rows = []
+    for line in printed_rates():
+        headings = (titles[line.benchmark], AGENT_TITLES[line.agent])
+        rows.append(TableRow(headings, tuple(_cell(line, name, by_whom) for name in TITLES)))
+    title, headings = "Success rates of agents, by who evaluates them", ("Benchmark", "Agent")
+    remarks = _remarks(records, by_whom["expert"])
+    return PaperTable(6, title, headings, (("", 3),), tuple(TITLES.values()), tuple(rows), remarks)
 
 
 def table_3(records: Records) -> PaperTable:
@@ -113,7 +106,7 @@ def table_3(records: Records) -> PaperTable:
             _cell(lines[benchmark, agent], name, by_whom)
             if (benchmark, agent) in lines
             else PaperCell(0.0, None, "", NO_TRAJECTORIES, 0)
-            for name in ("expert", "llm_judge", "rule_based")
+            for name in TITLES
             for benchmark in IN_TABLE_3
         ]
         rows.append(TableRow((AGENT_TITLES[agent],), tuple(cells)))
@@ -121,7 +114,7 @@ def table_3(records: Records) -> PaperTable:
         3,
         "Success rates of agents on three benchmarks",
         ("Agent",),
-        tuple((name, len(IN_TABLE_3)) for name in ("Experts", "GPT-4o (A)", "Rule-based")),
+        tuple((name, len(IN_TABLE_3)) for name in TITLES.values()),
         tuple(BENCHMARK_SHORT_TITLES[b] for b in IN_TABLE_3) * 3,
         tuple(rows),
         _remarks(records, by_whom["expert"]),
@@ -131,12 +124,7 @@ def table_3(records: Records) -> PaperTable:
 def count_behind(rate: float, n: int) -> int | None:
     """How many of ``n`` trajectories are printed as this rate, rounded once or twice; None: no number is."""
     k = round(rate * n)
-    return k if is_printed_as(k / n, rate) or is_rounded_twice(k / n, rate) else None
-
-
-def is_printed_as(value: float, printed: float) -> bool:
-    """Whether a fraction, to a tenth of a percent, is the printed one; half way may go either way."""
-    return abs(value - printed) <= 0.0005 + TOLERANCE
+    return k if PaperCell(rate, k / n).agrees or is_rounded_twice(k / n, rate) else None
 
 
 def is_rounded_twice(value: float, printed: float) -> bool:
@@ -154,7 +142,7 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
     cell = PaperCell(printed, rate.value, evaluator.basis, "", rate.n)
     if cell.agrees is not False:
         return cell
-    return PaperCell(printed, rate.value, evaluator.basis, _why(name, rate, printed), rate.n)
+    return replace(cell, note=_why(name, rate, printed))
 
 
 def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Evaluator | None) -> PaperCell:
@@ -181,13 +169,12 @@ def _why(name: str, rate: Rate, printed: float) -> str:
 def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     if experts is None:
         return (f"{NO_LABELS}, so nothing can be computed.",)
-    basis = "Test split, first annotator."
     found = [(b, *pair) for b in BENCHMARKS if (pair := _called_successful(records, experts, b))]
     agreeing = [f"{yes:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes == summed]
     contradicting = [
         f"{yes:,} against {summed:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes != summed
     ]
-    remarks = [basis]
+    remarks = ["Test split, first annotator."]
     if agreeing:
         remarks.append(
             "GPT-4o (A)'s rates by agent add up to the trajectories called successful behind its figures in "
@@ -209,7 +196,3 @@ def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> 
     if None in fits or cell is None or cell.counts is None:
         return None
     return cell.counts.tp + cell.counts.fp, sum(fits)
-
-
-def _title(benchmark: str) -> str:
-    return "Overall" if benchmark == OVERALL else BENCHMARK_TITLES[benchmark]

@@ -276,15 +276,15 @@ def _warnings_on_agent(
     return found
 
 
-def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = None, rate: float = 0.5) -> int:
+def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = None) -> int:
     """How many of ``n`` runs to label for an interval of ``half_width`` (a fraction) on both sides.
 
     From an estimate over a pilot's labels, whose interval shrinks with the square root of its labels; else
-    for labels only at a success rate of ``rate``. At most ``n``; the finite number of runs counts.
+    for labels only at a success rate of 50 %. At most ``n``; the finite number of runs counts.
     """
     if estimate is not None and estimate.width is not None and estimate.labelled < n:
         share = estimate.labelled / n
         variance = (estimate.width / 2) ** 2 * estimate.labelled / (1 - share)  # of one label
     else:
-        variance = NORMAL_QUANTILE**2 * rate * (1 - rate)
+        variance = NORMAL_QUANTILE**2 / 4
     return min(n, max(LEAST_LABELS, math.ceil(variance / (half_width**2 + variance / n))))

@@ -89,7 +89,7 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
         key, base = store.version_key("test"), store.base
         published = [each for version in versions for each in version.corrections]
         found = with_decisions(store.annotations(), corrections, published)
-        test = make_label_set(service.suite, "test", found.annotations, key)
+        test = make_label_set(service.suite, "test", found.annotations, version_key=key)
     except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
             f"the labels of {service.suite.name} cannot be read; the log of the Space has the reason"

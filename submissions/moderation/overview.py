@@ -23,8 +23,8 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from arb.core.predictions.table import Predictions
 from arb.core.suite import SuiteRules, Trajectory
-from leaderboard.report import Verdicts
 from submissions.intake.accounts import is_same_name
 from submissions.records.database import ScoreRow, Submission
 from submissions.records.event_log import (
@@ -196,7 +196,7 @@ def _reasons(each: ListedSubmission) -> str:
 
 
 def reasons_to_hold(
-    verdicts: Verdicts, trajectories: Sequence[Trajectory], rules: SuiteRules
+    verdicts: Predictions, trajectories: Sequence[Trajectory], rules: SuiteRules
 ) -> tuple[str, ...]:
     """Why a file waits for a maintainer, each reason a sentence; empty for most files.
 

@@ -47,7 +47,7 @@ from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
-from leaderboard.report import Verdicts, verdicts_of
+from leaderboard.report import verdicts_of
 from submissions.records.database import ScoreRow
 from submissions.records.event_log import DECLARED
 from submissions.records.queries import POLICY
@@ -78,7 +78,7 @@ def benchmark_cell(benchmark: str) -> str:
     return f"benchmark/{benchmark}"
 
 
-def digests_of(verdicts: Verdicts, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
+def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
     """The cells of every label that the file answers: plain dicts, ready for the records.
 
     ``trajectories`` are those of the split, in the order of the verdicts' columns. Raises ValueError where

@@ -25,6 +25,7 @@ from bench.flood import (
 )
 from bench.support.flood_requests import Answer, Connection, honest_file, junk, junk_files
 from bench.support.memory_limit import memory_group
+from tests.support.event_loop import in_event_loop
 
 CONFIG = json.dumps({"dependencies": [{"api_name": "check", "id": 1}, {"api_name": "board", "id": 2}]})
 
@@ -74,43 +75,39 @@ def test_a_fault_is_any_5xx_but_503():
     assert server_errors(Counter({200: 9, 429: 9, 503: 9, 500: 2, 502: 1, 0: 4})) == 3
 
 
-def test_thirty_connections_send_through_every_door_and_slow_ones_are_answered_early():
-    async def scene():
-        server, ended = Server(), asyncio.Event()
-        listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, limit=1 << 22)
-        port = listening.sockets[0].getsockname()[1]
-        sending = asyncio.create_task(send_junk(port, CONNECTIONS, ended))
-        doors = {
-            "/api/check", "/api/submissions", "/api/estimate", "/rates", "/mcp", "/gradio_api/upload",
-            "/gradio_api/queue/join",
-        }  # fmt: skip
-        async with asyncio.timeout(120):
-            while len(server.addresses) < CONNECTIONS or not doors <= server.paths.keys():
-                await asyncio.sleep(0.01)
-        ended.set()
-        answered = await asyncio.wait_for(sending, 120)
-        listening.close()
-        assert set(answered) == set(junk(port)) == {"REST", "upload", "call", "MCP", "estimate"}
-        assert all(statuses[429] > 0 for statuses in answered.values())
-        assert sum(statuses[408] for statuses in answered.values()) > 0
-
-    asyncio.run(scene())
+@in_event_loop
+async def test_thirty_connections_send_through_every_door_and_slow_ones_are_answered_early():
+    server, ended = Server(), asyncio.Event()
+    listening = await asyncio.start_server(server.answer, "127.0.0.1", 0, limit=1 << 22)
+    port = listening.sockets[0].getsockname()[1]
+    sending = asyncio.create_task(send_junk(port, CONNECTIONS, ended))
+    doors = {
+        "/api/check", "/api/submissions", "/api/estimate", "/rates", "/mcp", "/gradio_api/upload",
+        "/gradio_api/queue/join",
+    }  # fmt: skip
+    async with asyncio.timeout(120):
+        while len(server.addresses) < CONNECTIONS or not doors <= server.paths.keys():
+            await asyncio.sleep(0.01)
+    ended.set()
+    answered = await asyncio.wait_for(sending, 120)
+    listening.close()
+    assert set(answered) == set(junk(port)) == {"REST", "upload", "call", "MCP", "estimate"}
+    assert all(statuses[429] > 0 for statuses in answered.values())
+    assert sum(statuses[408] for statuses in answered.values()) > 0
 
 
-def test_a_chunked_answer_is_read_to_its_end():
-    async def scene():
-        async def answer(reader, writer):
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            writer.write(b"5\r\nevent\r\n3\r\n: x\r\n0\r\n\r\n")
-            await writer.drain()
+@in_event_loop
+async def test_a_chunked_answer_is_read_to_its_end():
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"5\r\nevent\r\n3\r\n: x\r\n0\r\n\r\n")
+        await writer.drain()
 
-        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port = listening.sockets[0].getsockname()[1]
-        assert await Connection(port, "127.0.0.1").ask(b"GET / HTTP/1.1\r\n\r\n") == Answer(200, b"event: x")
-        listening.close()
-
-    asyncio.run(scene())
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    assert await Connection(port, "127.0.0.1").ask(b"GET / HTTP/1.1\r\n\r\n") == Answer(200, b"event: x")
+    listening.close()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +129,8 @@ def test_the_junk_is_sent_by_a_process_of_low_priority_that_says_what_it_was_ans
     """Port 9 of this machine refuses connections, so that every answer is none."""
     with flooding(9, CONNECTIONS) as answered:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-        assert JUNK_NICENESS in [os.getpriority(os.PRIO_PROCESS, int(child)) for child in children]
+        niceness = min(19, os.getpriority(os.PRIO_PROCESS, 0) + JUNK_NICENESS)
+        assert niceness in [os.getpriority(os.PRIO_PROCESS, int(child)) for child in children]
     assert set(answered) == set(junk(9))
     assert {status for statuses in answered.values() for status in statuses} <= {0}
 

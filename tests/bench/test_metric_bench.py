@@ -1,31 +1,19 @@
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench import metric as bench
 
-REPOSITORY = Path(__file__).parents[2]
-
 
 @pytest.mark.slow
-def test_one_command_prints_the_ratio_and_the_seconds():
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.metric", "--quick"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "1,106 rows, 300 tasks, 10 cells, 500 resamples" in done.stdout
-    assert re.search(r"ratio +[\d,]+ x", done.stdout)
-    assert re.search(r"scikit-learn +[\d.]+ s +\(scaled up from 2 resamples", done.stdout)
-    assert "compute, 10,000 predictions" in done.stdout
-    assert re.search(r"evaluate's own way +[\d.]+ s", done.stdout)
+def test_one_command_prints_the_ratio_and_the_seconds(printed_by):
+    printed = printed_by("metric", "--quick")
+    assert "1,106 rows, 300 tasks, 10 cells, 500 resamples" in printed
+    assert re.search(r"ratio +[\d,]+ x", printed)
+    assert re.search(r"scikit-learn +[\d.]+ s +\(scaled up from 2 resamples", printed)
+    assert "compute, 10,000 predictions" in printed
+    assert re.search(r"evaluate's own way +[\d.]+ s", printed)
 
 
 def test_what_is_compared_gives_the_same_intervals():

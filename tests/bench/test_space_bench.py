@@ -1,10 +1,7 @@
 import asyncio
 import re
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,7 +11,6 @@ from bench.space import Measured, at_95th, first_load_holds, holds, report, requ
 from bench.support.readers import CONNECTIONS, FirstLoad, Load, Request, Target, read_at_once, record
 from tests.bench.tiny_server import TinyServer
 
-REPOSITORY = Path(__file__).parents[2]
 HERE = "http://127.0.0.1:1"
 PAGE = """<!doctype html><table></table><script>
 fetch("/rows").then((answer) => answer.text()).then((rows) => {
@@ -199,12 +195,8 @@ def test_the_bare_page_gets_the_boards_rows(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_one_command_measures_both_pages(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.space", "--quick", "--folder", str(tmp_path)],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def test_one_command_measures_both_pages(printed_by, tmp_path):
+    printed = printed_by("space", "--quick", "--folder", str(tmp_path))
     for line in (
         r"the leaderboard: \d+ kB in \d+ requests to the filled table, \d+ kB in \d+ until the page rests",
         r"8 readers over HTTP +median +[\d.]+ s +95th +[\d.]+ s   \(8 of them\)",
@@ -215,4 +207,4 @@ def test_one_command_measures_both_pages(tmp_path):
         r"largest paint after [\d.]+ s, of the bare page after [\d.]+ s: [\d.]+ .*; layout shift [\d.]+",
         r"GET /api/board.json with its ETag \(304\): [\d,]+ a second",
     ):
-        assert re.search(line, done.stdout), line
+        assert re.search(line, printed), line

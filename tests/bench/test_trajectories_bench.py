@@ -1,13 +1,8 @@
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from bench import trajectories as bench
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 def test_the_median_the_95th_and_the_longest_are_printed(capsys):
@@ -18,12 +13,8 @@ def test_the_median_the_95th_and_the_longest_are_printed(capsys):
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_one_command_opens_trajectories_beside_reading_the_whole_split(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.trajectories", "--quick", "--folder", str(tmp_path)],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def test_one_command_opens_trajectories_beside_reading_the_whole_split(printed_by, tmp_path):
+    printed = printed_by("trajectories", "--quick", "--folder", str(tmp_path))
     for line in (
         r"51 trajectories, \d+ MB",
         r"story and picture over HTTP +\d+ ms +\d+ ms",
@@ -32,5 +23,5 @@ def test_one_command_opens_trajectories_beside_reading_the_whole_split(tmp_path)
         r"the whole split with pandas +\d+ ms +\d+ MB",
         r"the whole split with datasets +\d+ ms +\d+ MB",
     ):
-        assert re.search(line, done.stdout), line
+        assert re.search(line, printed), line
     assert list(tmp_path.iterdir()) == []  # the dataset was removed

@@ -15,11 +15,7 @@ from leaderboard.board.board import ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.labels import LabelSet, load_labels
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
-
-RELEASED_HEADER = (
-    "annotator_name", "benchmark", "task_id", "model_name", "exp_name", "trajectory_success",
-    "trajectory_side_effect", "trajectory_optimality", "trajectory_looping",
-)  # fmt: skip
+from tests.support.submissions import RELEASED_HEADER
 
 
 @pytest.fixture

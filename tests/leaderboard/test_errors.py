@@ -67,12 +67,6 @@ def test_right_verdicts_missing_ones_and_unsure_labels_are_no_errors(public, lab
     assert error_queue(public, labels(), "success", column(1, 0, -1, 1)) == ()
 
 
-def test_one_kind_alone_can_be_asked_for(public, labels):
-    verdicts = column(0, 1, 0, 0)
-    (found,) = error_queue(public, labels(), "success", verdicts, kind="false positive")
-    assert (found.trajectory_id, found.priority, found.others) == (IDS[1], 0.0, 0)
-
-
 def test_among_equals_more_judges_then_the_id_decide(public, labels):
     others = [column(-1, 0, 0, 0), column(1, 0, 0, 0)]
     found = error_queue(public, labels(), "success", column(0, 1, 1, 1), others)

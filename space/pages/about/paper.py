@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.cache import ByteCache
 from arb.core.suite import OFFICIAL
-from leaderboard.paper import TABLES, make_table
+from leaderboard.paper import TABLES
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.table import DERIVED, PaperTable
 from space.services import Services
@@ -34,7 +34,7 @@ class PaperTables:
 
         def make() -> dict[int, PaperTable]:
             records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
-            return {known: make_table(known, records) for known in TABLES}
+            return {known: build(records) for known, build in TABLES.items()}
 
         return self._made.get(key, make)[number]
 

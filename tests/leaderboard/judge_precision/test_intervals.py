@@ -6,12 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.judge_precision import intervals
-from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import (
-    FORMULAS,
     approximate_interval,
     cluster_intervals,
-    metric_values,
     percentile_intervals,
     resampled_counts,
     resampling_weights,
@@ -112,14 +109,6 @@ def test_resamples_without_a_figure_are_left_out_of_its_interval():
     samples = np.array([[0.5, np.nan], [np.nan, np.nan], [0.7, np.nan], [0.6, np.nan]])
     # 0.5, 0.6, 0.7 remain: quantile 0.025 is 0.5 + 0.05 * 0.1, quantile 0.975 is 0.6 + 0.95 * 0.1
     assert percentile_intervals(samples) == [pytest.approx([0.505, 0.695]), None]
-
-
-@given(st.lists(st.integers(0, 30), min_size=4, max_size=4))
-def test_formulas_for_arrays_are_those_of_one_table(counts):
-    one = figures(*counts)
-    for name in FORMULAS:
-        value = metric_values(name, *np.array(counts, dtype=float)[:, None])[0]
-        assert (None if np.isnan(value) else pytest.approx(value)) == one[name], name
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():

@@ -10,7 +10,7 @@ import pytest
 
 from arb.core.suite import load_suite
 from leaderboard.labels.labels import load_labels
-from leaderboard.paper import TABLES, make_table
+from leaderboard.paper import TABLES
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.published import PUBLISHED
 from leaderboard.paper.rate_tables import count_behind, is_rounded_twice, printed_rates
@@ -53,7 +53,7 @@ def test_the_experts_column_of_table_6_comes_out_in_every_cell(labels):
 @pytest.mark.shared
 @pytest.mark.parametrize("number", TABLES)
 def test_every_figure_that_differs_or_is_absent_says_why(with_files, number):
-    table = make_table(number, with_files)
+    table = TABLES[number](with_files)
     for name, cell in table.cells():
         if cell.agrees is not True and cell.printed is not None:
             assert cell.note, name
@@ -68,7 +68,7 @@ def test_every_figure_that_differs_or_is_absent_says_why(with_files, number):
     [(1, 103, 104), (2, 23, 24), (3, 30, 33), (6, 60, 63), (7, 74, 75), (8, 418, 426)],
 )
 def test_nearly_every_computed_figure_is_the_printed_one(without_files, number, agreeing, computed):
-    known = [cell.agrees for _, cell in make_table(number, without_files).cells() if cell.agrees is not None]
+    known = [cell.agrees for _, cell in TABLES[number](without_files).cells() if cell.agrees is not None]
     assert (sum(known), len(known)) == (agreeing, computed)
 
 
@@ -76,10 +76,10 @@ def test_nearly_every_computed_figure_is_the_printed_one(without_files, number, 
 @pytest.mark.shared
 def test_verdict_files_give_the_same_figures_as_the_counts_behind_the_printed_ones(without_files, with_files):
     for number in (1, 8):
-        pairs = zip(make_table(number, without_files).rows, make_table(number, with_files).rows, strict=True)
+        pairs = zip(TABLES[number](without_files).rows, TABLES[number](with_files).rows, strict=True)
         for fitted, counted in pairs:
             assert [c.computed for c in fitted.cells] == [c.computed for c in counted.cells], fitted.headings
-        by_judge = {row.headings[-1]: row.basis for row in make_table(number, with_files).rows}
+        by_judge = {row.headings[-1]: row.basis for row in TABLES[number](with_files).rows}
         assert {name for name, basis in by_judge.items() if basis == FROM_VERDICTS} == {
             "AER-C", "NNetNav", "Rule-based",
         }  # fmt: skip
@@ -90,18 +90,18 @@ def test_verdict_files_give_the_same_figures_as_the_counts_behind_the_printed_on
 @pytest.mark.shared
 def test_the_summary_counts_figures_of_verdicts_and_of_derived_counts_apart(without_files, with_files):
     # 13 judges of 8 figures, 3 of them with verdicts
-    assert make_table(1, with_files).summary() == (
+    assert TABLES[1](with_files).summary() == (
         "79 of 80 figures computed from counts derived from the printed metrics are the printed ones; "
         "24 of 24 figures computed from verdicts are the printed ones"
     )
-    assert make_table(1, without_files).is_derived
-    assert DERIVED in to_markdown(make_table(1, without_files))
-    assert not make_table(12, with_files).is_derived
+    assert TABLES[1](without_files).is_derived
+    assert DERIVED in to_markdown(TABLES[1](without_files))
+    assert not TABLES[12](with_files).is_derived
 
 
 @pytest.mark.labels
 def test_the_missing_judgment_of_claude_is_a_remark(without_files):
-    remarks = " ".join(make_table(1, without_files).remarks)
+    remarks = " ".join(TABLES[1](without_files).remarks)
     assert "Claude 3.7 S. (A)" in remarks
     assert "294 positives of 1105: one judgment missing" in remarks
     assert "1,100 verdicts, 6 unparseable, 1 of them positive" in remarks
@@ -111,7 +111,7 @@ def test_the_missing_judgment_of_claude_is_a_remark(without_files):
 def test_gpt_4os_rates_by_agent_add_up_to_the_verdicts_behind_table_8(without_files):
     # P 70.2 R 89.1 of 119 on WebArena: TP 106, FP 45, so 151; rates 64.1, 50.0, 27.6, 52.6 of 78, 78, 76, 78
     # runs: 50 + 39 + 21 + 41 = 151
-    remarks = " ".join(make_table(6, without_files).remarks)
+    remarks = " ".join(TABLES[6](without_files).remarks)
     assert "151 on WebArena" in remarks
     assert "disagree" not in remarks
 
@@ -119,7 +119,7 @@ def test_gpt_4os_rates_by_agent_add_up_to_the_verdicts_behind_table_8(without_fi
 @pytest.mark.labels
 @pytest.mark.shared
 def test_tables_of_one_agent_are_counted_from_its_runs(labels, with_files):
-    table = make_table(12, with_files)  # GPT-4o
+    table = TABLES[12](with_files)  # GPT-4o
     row = next(row for row in table.rows if row.headings == ("WebArena", "Rule-based"))
     runs = np.array([t.benchmark == "webarena" and "gpt-4o" in t.agent for t in labels.trajectories])
     verdicts, truth = with_files.verdicts["paper/rule-based"].success[runs], labels.primary["success"][runs]
@@ -129,7 +129,7 @@ def test_tables_of_one_agent_are_counted_from_its_runs(labels, with_files):
 
 
 def test_without_labels_the_rates_are_printed_and_nothing_is_computed():
-    table = make_table(6, gather(None))
+    table = TABLES[6](gather(None))
     assert all(cell.computed is None and cell.note for _, cell in table.cells())
 
 
@@ -160,7 +160,7 @@ def test_a_judge_that_the_paper_does_not_have_is_named_with_the_names_in_use():
 
 @pytest.mark.parametrize("number", TABLES)
 def test_markdown_has_a_cell_for_every_column(number):
-    table = make_table(number, gather(None))
+    table = TABLES[number](gather(None))
     width = len(table.headings) + len(table.columns) + 1  # and what the row was computed from
     lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in lines} == {width + 1}
