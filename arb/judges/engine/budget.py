@@ -86,9 +86,10 @@ class Budget:
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
         self._change = asyncio.Event()
-        self._overrun: dict[_Place, float] = {}
-        self._replies: dict[_Place, int] = {}
-        self._longest: dict[_Place, int] = {}
+        # By the place of a model (`ModelSettings.place`):
+        self._overrun: dict[tuple, float] = {}
+        self._replies: dict[tuple, int] = {}
+        self._longest: dict[tuple, int] = {}
         self._refused = 0
 
     async def reserve(
@@ -128,7 +129,7 @@ class Budget:
                     raise self._refusal(full_usd)
                 output = max_output(model, max_tokens)
                 usd = self._most_usd(model, prompt, output)
-            is_unknown = _place(model) not in self._replies and self._is_under_way(model)
+            is_unknown = model.place not in self._replies and self._is_under_way(model)
             if not is_unknown and self.spent_usd + self._reserved_usd + usd <= self.max_usd:
                 break
             self._change.clear()
@@ -150,11 +151,11 @@ class Budget:
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
-        return price.most(prompt, output * self._overrun.get(_place(model), 1.0))
+        return price.most(prompt, output * self._overrun.get(model.place, 1.0))
 
     def _shorter_limit(self, model: ModelSettings, prompt: int, max_output_tokens: int) -> int | None:
         """Return the longest output limit that can still be paid, or None if replies may well exceed it."""
-        place, is_set = _place(model), any(name in model.extra for name in OUTPUT_LIMITS)
+        place, is_set = model.place, any(name in model.extra for name in OUTPUT_LIMITS)
         if is_set or self._replies.get(place, 0) < KNOWN_REPLIES:
             return None
         low, high = SHORTENED_TO * self._longest[place], max_output_tokens
@@ -170,7 +171,7 @@ class Budget:
         return self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens)) <= self.max_usd
 
     def _is_under_way(self, model: ModelSettings) -> bool:
-        return any(_place(each.model) == _place(model) for each in self._open)
+        return any(each.model.place == model.place for each in self._open)
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
         """Give a reservation back, less what the attempt cost.
@@ -210,7 +211,7 @@ class Budget:
 
         Some endpoints do not count hidden reasoning into the limit.
         """
-        place = _place(reservation.model)
+        place = reservation.model.place
         self._replies[place] = self._replies.get(place, 0) + 1
         self._longest[place] = max(self._longest.get(place, 1), usage.output_tokens or 1)
         if usage.output_tokens and reservation.output:
@@ -226,13 +227,6 @@ class Budget:
     @property
     def _reserved_usd(self) -> float:
         return sum(each.usd for each in self._open)
-
-
-_Place = tuple[str, str | None, str]
-
-
-def _place(model: ModelSettings) -> _Place:
-    return model.provider, model.base_url, model.model
 
 
 def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Final
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.answers import ANSWERS, AnswerStore
 from arb.judges.engine.storage import storing, write_at
-from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
+from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
 
 _BLOCK: Final = 65_536
 
@@ -198,6 +198,12 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
                 digest.update(f"\ntext {len(text)}\n".encode())  # its length, so that no text looks like two
                 digest.update(text)
     return digest.hexdigest()
+
+
+def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
+    """Return the key of a call to a model, or of another sample of it."""
+    max_output_tokens = call.max_output_tokens or model.max_output_tokens
+    return call_key(model, call.messages, max_output_tokens, call.sample if sample is None else sample)
 
 
 class CallCache:

@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from arb.judges.engine.errors import NoEndpointError, NoMoreCallsError
+from arb.judges.engine.errors import CallFailed, NoEndpointError, NoMoreCallsError
 from arb.judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
@@ -129,6 +129,14 @@ class Slot:
         if tokens is not None:
             self._limit._correct_tokens(tokens - self._tokens)
         self._learn(limits)
+
+    def failed(self, failure: CallFailed) -> None:
+        """The attempt failed. Only what says that there are too many calls changes the limit."""
+        if failure.kind == "rate_limit":
+            report = self.postponed if failure.is_overload else self.refused
+            report(failure.retry_after_s, failure.rate_limits)
+        elif failure.is_slow or failure.is_overload:
+            self.overloaded()
 
     def refused(self, retry_after_s: float | None = None, limits: RateLimits | None = None) -> None:
         """The endpoint says that it is one call too many, and wants none at all for ``retry_after_s``."""

@@ -137,14 +137,13 @@ class PriceTable:
     ):
         self._prices = _lowered(prices)
         self._beneath = None if beneath is None else _lowered(beneath)
-        self._found: dict[tuple[str, str, str | None], Price | None] = {}
+        self._found: dict[tuple[str, str | None, str], Price | None] = {}
 
     def of(self, model: ModelSettings) -> Price | None:
         """The price of a model where it is asked; None when it is unknown."""
-        key = (model.provider, model.model, model.base_url)
-        if key not in self._found:
-            self._found[key] = self._price_of_model(model)
-        return self._found[key]
+        if model.place not in self._found:
+            self._found[model.place] = self._price_of_model(model)
+        return self._found[model.place]
 
     def cost(self, model: ModelSettings, usage: Usage, *, is_batch: bool = False) -> float | None:
         """Dollars for a reply; None when the price or the tokens are unknown."""

@@ -18,9 +18,9 @@ from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
 from arb.judges.engine.budget import build_budget, limit_message, max_output
-from arb.judges.engine.cache import call_key
+from arb.judges.engine.cache import key_of
+from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
-from arb.judges.engine.retry import may_have_choices, with_choices
 from arb.judges.engine.tokens import token_ceiling
 from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from arb.judges.run.config import open_cache
@@ -140,7 +140,7 @@ class _Rounds:
         collector = self.collector
         model = self.job.config.models[call.role]
         max_tokens = call.max_output_tokens or model.max_output_tokens
-        key = call_key(model, call.messages, max_tokens, call.sample)
+        key = key_of(model, call)
         if (reply := collector.cache.get(key)) is not None:
             collector.progress.warnings.note(call.role, reply)
             return replace(reply, key=key)
@@ -152,19 +152,16 @@ class _Rounds:
         if (failed := collector.failed.get(key)) is not None:
             return replace(failed, used_shorter=is_shorter)
         if key not in files.keys:
-            samples = [] if is_shorter else self._samples_to_ask(call, model, max_tokens, files)
+            samples = [] if is_shorter else self._samples_to_ask(call, model, files)
             self._put(call.role, [key, *samples], messages, max_tokens, is_shorter, files)
         raise ReplyMissingError(_MISSING)
 
-    def _samples_to_ask(
-        self, call: Call, model: ModelSettings, max_tokens: int, files: BatchFiles
-    ) -> list[str]:
+    def _samples_to_ask(self, call: Call, model: ModelSettings, files: BatchFiles) -> list[str]:
         """The keys of the other samples that the same request asks for, as `CallExecutor` has them."""
         collector = self.collector
         if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
             return []
-        others = (number for number in call.together if number != call.sample)
-        keys = (call_key(model, call.messages, max_tokens, number) for number in others)
+        keys = (key_of(model, call, number) for number in call.together if number != call.sample)
         done = (files.keys, collector.failed, collector.log.too_long)
         return [
             key for key in keys if not any(key in each for each in done) and collector.cache.get(key) is None

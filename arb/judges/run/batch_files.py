@@ -21,9 +21,9 @@ from arb.core.files import atomic_write
 from arb.judges.endpoints.batch_client import BatchClient, BatchState
 from arb.judges.endpoints.openai_compatible import parse_reply
 from arb.judges.engine.cache import CallCache
+from arb.judges.engine.choices import shared_choices
 from arb.judges.engine.errors import CallFailed, classify_status, read_json
 from arb.judges.engine.prices import PriceTable
-from arb.judges.engine.retry import shared_choices
 from arb.judges.engine.storage import storing
 from arb.judges.run.folder import RunFolderError
 from arb.judges.run.progress import Progress

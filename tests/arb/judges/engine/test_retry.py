@@ -237,4 +237,4 @@ def test_tokens_a_minute_are_counted_from_the_prompt_and_the_longest_reply(tmp_p
     kit.ask(call("x" * 80))
     # 80 / 4 + 1 = 21 in, at most 100 out; in the end 30 + 4
     assert taken == [121, 34 - 121]
-    assert estimate_tokens(None, call("x" * 80).messages) == 21
+    assert estimate_tokens(call("x" * 80).messages) == 21
