@@ -119,6 +119,7 @@ class _Rounds:
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
         """Judge what can be judged, and put the calls that are missing for the rest into the files."""
         self.left_out_usd = None
+        self.collector.cache.refresh()
 
         async def ask(call: Call) -> Reply:
             if self.stop.is_set():
