@@ -22,7 +22,7 @@ from arb.judges.engine.cache import CallCache, key_of
 from arb.judges.engine.choices import may_have_choices, shared_choices, with_choices
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.errors import AccountError, CallFailed, classify
-from arb.judges.engine.retry import RetryPolicy, RetryState
+from arb.judges.engine.retry import RetryState
 from arb.judges.engine.storage import StorageError
 from arb.judges.types import Call, Image, Message, ModelSettings, Reply, Usage
 
@@ -75,7 +75,6 @@ class CallExecutor:
         budget: Budget,
         on_event: OnEvent = lambda kind, **facts: None,
         *,
-        retry_policy: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ):
@@ -85,7 +84,6 @@ class CallExecutor:
         self._limit = limit
         self._budget = budget
         self._on_event = on_event
-        self._retry_policy = retry_policy or RetryPolicy()
         self._sleep = sleep
         self._draw = draw
         self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
@@ -196,7 +194,7 @@ class CallExecutor:
         """
         model = self._models[call.role]
         never_taken = frozenset(omitted_params(model))
-        retries, failed_usd = RetryState(self._retry_policy, self._draw), 0.0
+        retries, failed_usd = RetryState(self._draw), 0.0
         messages, used_shorter = call.messages, False
         while True:
             unsupported = never_taken.union(self._unsupported[model.place])

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from arb.judges.engine.errors import CallFailed
+
+TRANSIENT_TRIES: Final = 8
+"""Tries for failures of servers and connections."""
+
+UNUSABLE_TRIES: Final = 3
+"""Tries for answers that are paid and cannot be used, and for calls that ran out of time."""
+
+FIRST_WAIT_S: Final = 0.5
+MAX_WAIT_S: Final = 60.0
+"""The wait doubles with every try of a kind, up to this."""
 
 MAX_RATE_LIMIT_WAIT_S: Final = 8.0
 MAX_OVERLOAD_WAIT_S: Final = 2.0
@@ -19,30 +28,14 @@ MAX_OVERLOAD_WAIT_S: Final = 2.0
 together. An overloaded server refuses calls at random, so that one of many calls meets dozens of refusals."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Bounds on the tries of one call.
+class RetryState:
+    """The failed tries of one call so far. ``draw`` gives numbers from 0 to 1.
 
-    Failures of servers and connections: ``transient`` tries. Answers that are paid and cannot be used, and
-    calls that ran out of time: ``unusable``. Refusals for too many calls, which cost nothing and pass:
-    ``rate_limited`` tries, and no wait for an endpoint that asks for more than ``max_retry_after_s``; without
-    a number they are bounded by the time that the run is without a reply (`AdaptiveLimit.check_timeout`).
-    With every try of a kind the wait doubles, from ``first_wait_s`` to ``max_wait_s``.
+    Refusals for too many calls cost nothing and pass, so their number has no bound; the time that the run is
+    without a reply has one (`AdaptiveLimit.check_timeout`).
     """
 
-    rate_limited: int | None = None
-    transient: int = 8
-    unusable: int = 3
-    first_wait_s: float = 0.5
-    max_wait_s: float = 60.0
-    max_retry_after_s: float = 900.0
-
-
-class RetryState:
-    """The failed tries of one call so far. ``draw`` gives numbers from 0 to 1."""
-
-    def __init__(self, policy: RetryPolicy, draw: Callable[[], float]):
-        self._policy = policy
+    def __init__(self, draw: Callable[[], float]):
         self._draw = draw
         self._failures: Counter[str] = Counter()
 
@@ -53,23 +46,19 @@ class RetryState:
         not come back together. If the endpoint says how long to wait, all calls do (`AdaptiveLimit`), and
         this one no longer than they.
         """
-        policy = self._policy
-        if failure.kind not in ("rate_limit", "transient"):
-            return None
-        longest = policy.max_wait_s
+        longest = MAX_WAIT_S
         if failure.kind == "rate_limit":
-            kind, most = "rate_limited", policy.rate_limited
-            if most is None:
-                longest = min(longest, MAX_OVERLOAD_WAIT_S if failure.is_overload else MAX_RATE_LIMIT_WAIT_S)
-            elif (failure.retry_after_s or 0) > policy.max_retry_after_s:
-                return None
-        else:
+            kind, most = "rate_limit", None
+            longest = MAX_OVERLOAD_WAIT_S if failure.is_overload else MAX_RATE_LIMIT_WAIT_S
+        elif failure.kind == "transient":
             is_unusable = failure.is_slow or failure.raw is not None
-            kind, most = ("unusable", policy.unusable) if is_unusable else ("transient", policy.transient)
+            kind, most = ("unusable", UNUSABLE_TRIES) if is_unusable else ("transient", TRANSIENT_TRIES)
+        else:
+            return None
         self._failures[kind] += 1
         if most is not None and self._failures[kind] >= most:
             return None
         if failure.retry_after_s or (failure.retry_after_s == 0 and not failure.is_overload):
             return 0.0
         exponent = min(self._failures[kind] - 1, 30)
-        return min(longest, policy.first_wait_s * 2**exponent) * (0.5 + self._draw() / 2)
+        return min(longest, FIRST_WAIT_S * 2**exponent) * (0.5 + self._draw() / 2)

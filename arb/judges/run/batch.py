@@ -64,7 +64,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     access = resolve_access(job.config.models)
     config = job.config
     build_budget(config.max_usd, config.prices, config.models)  # a limit needs every price
-    log = BatchLog(folder.folder)
+    log = BatchLog.open(folder.folder)
     cache = open_cache(config.cache, config.answers, config.not_before)
     stop = asyncio.Event()
     try:
@@ -198,20 +198,22 @@ class _Rounds:
             unsupported_params=unsupported,
             output_limit=self.access[role].output_limit,
         )
-        line = batch_line(keys[0], body)
-        dropped = omitted_params(model, unsupported)
-        most_usd = None if most_usd is None or math.isinf(most_usd) else most_usd
-        files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:], dropped=dropped)
+        entry = files.add(role, keys[0], batch_line(keys[0], body), keys[1:])
+        entry.dropped = list(omitted_params(model, unsupported))
+        if is_shorter:
+            entry.shorter.append(keys[0])
+        if most_usd is not None and not math.isinf(most_usd):
+            entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
         """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""
         log = self.collector.log
-        for entry in files.finished():
+        for entry in files.entries:
             if self.stop.is_set():
                 return
             client = self.collector.clients[entry.role]
             file_id = await client.upload(files.path(entry))
-            log.entries.append(entry)
+            log.batches.append(entry)
             log.save()
             state = await client.create_batch(file_id, entry.mark)
             entry.id, entry.status, entry.handed_in_at = state.id, "waiting", utc_now()
@@ -234,7 +236,7 @@ class _Rounds:
         """How the run ends when it cannot go on to another round."""
         collector = self.collector
         if self.stop.is_set():
-            return RunEnd("waiting" if collector.log.open else "interrupted", f"stopped{self._left()}")
+            return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")
         if collector.refused:
             refused = "\n".join(collector.refused)
             return RunEnd(
@@ -249,7 +251,7 @@ class _Rounds:
 
     def _left(self) -> str:
         """The end of a message: which batches are still open."""
-        if not (left := self.collector.log.open):
+        if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
         ids = ", ".join(entry.id or "being submitted" for entry in left)

@@ -8,7 +8,6 @@ from arb.judges.endpoints import batch_client
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
-from arb.judges.engine.retry import RetryPolicy
 from tests.support.llm_server.server import LLMServer
 
 
@@ -66,7 +65,7 @@ def test_the_key_is_in_no_message_although_the_endpoint_repeats_it():
     assert "[key]" in str(failure.value) and "secret" not in str(failure.value)
 
 
-def test_a_connection_that_is_refused_is_tried_five_times(monkeypatch):
+def test_a_connection_that_is_refused_is_tried_five_times():
     waits = []
 
     async def sleep(seconds):
@@ -79,8 +78,29 @@ def test_a_connection_that_is_refused_is_tried_five_times(monkeypatch):
         finally:
             await client.close()
 
-    monkeypatch.setattr(batch_client, "RETRY", RetryPolicy(transient=5, first_wait_s=8.0))
     with pytest.raises(CallFailed, match="no connection"):
         asyncio.run(step())
     # each wait is drawn between the half and the whole of 8, 16, 32 and 60 seconds
     assert all(low <= wait <= 2 * low for wait, low in zip(waits, (4, 8, 16, 30), strict=True))
+
+
+@pytest.mark.parametrize(("asked_s", "tries"), [(30.0, 5), (7200.0, 1)])
+def test_a_wait_that_the_endpoint_asks_for_is_kept_but_nobody_waits_for_hours(asked_s, tries):
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    async def refused():
+        raise CallFailed("rate_limit", "429", retry_after_s=asked_s)
+
+    async def step():
+        client = BatchClient(EndpointAccess("http://127.0.0.1:1/v1", None, "max_tokens"), sleep)
+        try:
+            await client._with_retry(refused)
+        finally:
+            await client.close()
+
+    with pytest.raises(CallFailed, match="429"):
+        asyncio.run(step())
+    assert waits == [asked_s] * (tries - 1)

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from arb.judges.__main__ import app
 from arb.judges.cli.options import RunOptions
-from arb.judges.engine.retry import RetryPolicy
 from arb.judges.run import batch_files
 from arb.judges.run.batch import run_batch
 from arb.judges.run.config import build_config
@@ -139,10 +138,10 @@ def test_large_batches_are_cut(tmp_path, monkeypatch):
 def test_files_are_cut_by_their_size_too_and_leave_nothing_behind(tmp_path):
     with batch_files.BatchFiles(tmp_path, most_bytes=25) as files:
         for number in range(5):
-            files.add("judge", str(number), b"0123456789", None, is_shorter=False)
-            files.add("judge", str(number), b"0123456789", None, is_shorter=False)  # the same call
-        assert [entry.keys for entry in files.finished()] == [["0", "1"], ["2", "3"], ["4"]]
-        assert [files.path(entry).stat().st_size for entry in files.finished()] == [20, 20, 10]
+            files.add("judge", str(number), b"0123456789")
+            files.add("judge", str(number), b"0123456789")  # the same call
+        assert [entry.keys for entry in files.entries] == [["0", "1"], ["2", "3"], ["4"]]
+        assert [files.path(entry).stat().st_size for entry in files.entries] == [20, 20, 10]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,7 +218,7 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(was_
 
 
 def test_a_batch_that_is_answered_with_a_server_error_is_not_made_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr("arb.judges.endpoints.batch_client.RETRY", RetryPolicy(first_wait_s=0.0))
+    monkeypatch.setattr("arb.judges.endpoints.batch_client.FIRST_WAIT_S", 0.0)
     with LLMServer("judges") as server:
         create = server.batches._create
 
