@@ -1,8 +1,7 @@
 """Classify what endpoints say when they give no reply, and read their rate limits.
 
-Structured fields decide first (a status, a code, Google's error details). The wording decides only where
-those say nothing; the patterns below are those of OpenAI, Azure, OpenRouter, Together, Mistral, Anthropic,
-Google, Groq, Bedrock and vLLM. Nothing here has a state; dates are compared with the clock.
+Structured fields decide first (a status, a code, Google's error details). The wording decides only if those
+say nothing; ``error_signs.toml`` has both. Nothing here has a state; dates are compared with the clock.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from arb.judges.types import Quota, RateLimits, Reply, Usage
@@ -50,76 +51,21 @@ OPTIONAL_PARAMS: Final = (
 """Parameters that a call can do without. Fields that the user adds and the reasoning effort are not among
 them, since the user asked for them."""
 
-NO_USAGE: Final = Usage()
-
+_NO_USAGE: Final = Usage()
 MAX_MESSAGE_CHARS: Final = 600
 
-_TOO_LONG_CODES: Final = ("context_length_exceeded", "string_above_max_length", "request_too_large")
-_REFUSED_CODES: Final = ("content_filter", "content_policy_violation", "moderation_blocked")
-_ACCOUNT_CODES: Final = (
-    "insufficient_quota",
-    "exceeded_current_quota_error",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "billing_error",
-    "invalid_api_key",
-    "api_key_invalid",
-    "authentication_error",
-    "unrecognizedclientexception",
-    "expiredtokenexception",
-    "invalidsignatureexception",
-)
 _ACCOUNT_STATUSES: Final = (401, 402)
-_UNSUPPORTED_CODES: Final = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-_RATE_LIMIT_CODES: Final = (
-    "rate_limit_exceeded",
-    "rate_limit_error",
-    "rate_limited",
-    "too_many_requests",
-    "throttlingexception",
-    "resource_exhausted",
-    "overloaded_error",
-    "slow_down",
-)
 _TRANSIENT_STATUSES: Final = (408, 409, 425)
 _OVERLOAD_STATUSES: Final = (503, 529)
 _MAYBE_PAID_STATUSES: Final = (502, 504, 524)
 
-_TOO_LONG: Final = re.compile(
-    r"context[ _-]?(length|window|size)|prompt is too long|reduce the length of|request(ed)? too large"
-    r"|(input|prompt|messages?)\b.{0,60}\b(too (long|large|many)|longer than|exceed)"
-    r"|input token count|too many (input|prompt) tokens|max_model_len|inputs. tokens \+ .max_new_tokens",
-    re.IGNORECASE | re.DOTALL,
-)
-_UNSUPPORTED: Final = re.compile(
-    r"unsupported|not supported|n.t support|unrecognized|unknown (name|field|param|argument)|not permitted"
-    r"|not allowed|extra_forbidden|unexpected keyword|deprecated|no longer (supported|accepted)"
-    r"|cannot be (set|used|specified)|may only be set",
-    re.IGNORECASE,
-)
-_ONE_CHOICE: Final = re.compile(
-    r"[`'\"]n[`'\"]|\bn (must be|should be|greater than|larger than|> ?1|!= ?1|is not)\b|\bn ?(>|!=|=) ?\d"
-    r"|(multiple|more than one|number of) (choice|completion|candidate)",
-    re.IGNORECASE,
-)
-"""A refusal of several answers at once (``n``), whose name is no word to search for."""
-
-_REFUSED: Final = re.compile(
-    r"content (management|policy|filter)|responsible ai|flagged|moderation|safety (system|filter)",
-    re.IGNORECASE,
-)
-_NO_MONEY: Final = re.compile(
-    r"exceeded your current quota|insufficient (credits|balance|funds|quota)|credit balance",
-    re.IGNORECASE,
-)
 _ACCOUNT_CHARS: Final = 300
 """How much of a message may say that the account is empty: some messages quote the prompt after that."""
 
-_RATE_LIMIT: Final = re.compile(
-    r"rate[ -]?limit(s|ed)?\b.{0,20}\b(reached|exceeded|hit)|exceeded.{0,60}\brate limit|too many requests"
-    r"|throttl|overloaded|slow down",
-    re.IGNORECASE | re.DOTALL,
-)
+_SIGNS: Final = tomllib.loads(Path(__file__).with_name("error_signs.toml").read_text(encoding="utf-8"))
+_WORDS: Final = {
+    name: re.compile("|".join(signs["words"]), re.IGNORECASE | re.DOTALL) for name, signs in _SIGNS.items()
+}
 
 
 class NoMoreCallsError(Exception):
@@ -149,6 +95,7 @@ class NoEndpointError(NoMoreCallsError):
     how = "failing"
 
 
+@dataclass(eq=False)
 class CallFailed(Exception):
     """A call without a usable reply.
 
@@ -157,6 +104,7 @@ class CallFailed(Exception):
             ``transient``: another try may succeed. ``too_long``: the prompt does not fit.
             ``unsupported_parameter``: it may succeed without ``parameter``. ``refused``: the endpoint rejects
             the prompt. ``account``: no call of this account is answered. ``final``: it will fail again.
+        message: What happened, in one line of bounded length.
         maybe_paid: The endpoint may have made a reply and charged for it. What it counted is in ``usage``,
             and what it answered in ``raw``.
         is_slow: No reply came in time.
@@ -164,32 +112,21 @@ class CallFailed(Exception):
         is_unreachable: No connection was made.
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        rate_limits: RateLimits | None = None,
-        parameter: str | None = None,
-        maybe_paid: bool = False,
-        is_slow: bool = False,
-        is_overload: bool = False,
-        is_unreachable: bool = False,
-        raw: str | None = None,
-        usage: Usage = NO_USAGE,
-    ):
-        self.kind = kind
-        self.message = " ".join(message.split())[:MAX_MESSAGE_CHARS]
-        self.retry_after_s = retry_after_s
-        self.rate_limits = rate_limits
-        self.parameter = parameter
-        self.maybe_paid = maybe_paid
-        self.is_slow = is_slow
-        self.is_overload = is_overload
-        self.is_unreachable = is_unreachable
-        self.raw = raw
-        self.usage = usage
+    kind: Kind
+    message: str
+    _: KW_ONLY
+    retry_after_s: float | None = None
+    rate_limits: RateLimits | None = None
+    parameter: str | None = None
+    maybe_paid: bool = False
+    is_slow: bool = False
+    is_overload: bool = False
+    is_unreachable: bool = False
+    raw: str | None = None
+    usage: Usage = _NO_USAGE
+
+    def __post_init__(self) -> None:
+        self.message = " ".join(self.message.split())[:MAX_MESSAGE_CHARS]
         super().__init__(self.message)
 
     def as_reply(self, key: str, cost_usd: float | None, *, used_shorter: bool = False) -> Reply:
@@ -244,11 +181,11 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
     is_overload = status in _OVERLOAD_STATUSES
     if _concerns_account(status, error, asked_s):
         return CallFailed("account", full)
-    is_limited = error.has(_RATE_LIMIT_CODES) or _RATE_LIMIT.search(message) is not None
+    is_limited = error.has_code("rate_limit") or error.has_words("rate_limit")
     if (
         status == 429
         or (is_overload and (is_limited or asked_s is not None))
-        or (status in (400, 403) and error.has(_RATE_LIMIT_CODES))
+        or (status in (400, 403) and error.has_code("rate_limit"))
     ):
         limits = read_rate_limits(headers)
         return CallFailed(
@@ -271,25 +208,26 @@ def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> 
     """
     if status >= 500:
         return False
-    if status in _ACCOUNT_STATUSES or error.has(_ACCOUNT_CODES) or error.is_daily_quota:
+    if status in _ACCOUNT_STATUSES or error.has_code("account") or error.is_daily_quota:
         return True
-    if asked_s is not None or error.has(_RATE_LIMIT_CODES):
+    if asked_s is not None or error.has_code("rate_limit"):
         return False
-    return status in (400, 403, 429) and _NO_MONEY.search(error.message[:_ACCOUNT_CHARS]) is not None
+    return status in (400, 403, 429) and error.has_words("account", _ACCOUNT_CHARS)
 
 
 def _classify_rejected_request(status: int, full: str, error: _ErrorBody) -> CallFailed:
     """Return what is wrong with a request that the endpoint would not carry out."""
-    message = error.message
-    if error.has(_REFUSED_CODES) or (status in (400, 403) and _REFUSED.search(message)):
+    if error.has_code("refused") or (status in (400, 403) and error.has_words("refused")):
         return CallFailed("refused", full)
-    if error.has(_UNSUPPORTED_CODES) or (not error.has(_TOO_LONG_CODES) and _UNSUPPORTED.search(message)):
-        named = _optional_param_in(error.parameter) or _optional_param_in(message)
+    if error.has_code("unsupported_parameter") or (
+        not error.has_code("too_long") and error.has_words("unsupported_parameter")
+    ):
+        named = _optional_param_in(error.parameter) or _optional_param_in(error.message)
         if named is not None:
             return CallFailed("unsupported_parameter", full, parameter=named)
-    if error.parameter == "n" or (not _TOO_LONG.search(message) and _ONE_CHOICE.search(message)):
+    if error.parameter == "n" or (not error.has_words("too_long") and error.has_words("one_choice")):
         return CallFailed("unsupported_parameter", full, parameter="n")
-    if status == 413 or error.has(_TOO_LONG_CODES) or _TOO_LONG.search(message):
+    if status == 413 or error.has_code("too_long") or error.has_words("too_long"):
         return CallFailed("too_long", full)
     return CallFailed("final", full)
 
@@ -313,8 +251,13 @@ class _ErrorBody:
     delay: str | None = None
     is_daily_quota: bool = False
 
-    def has(self, codes: Collection[str]) -> bool:
-        return not self.codes.isdisjoint(codes)
+    def has_code(self, sign: str) -> bool:
+        """Return whether a code is among those of a sign."""
+        return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
+
+    def has_words(self, sign: str, within: int | None = None) -> bool:
+        """Return whether the message, or its beginning, has words of a sign."""
+        return _WORDS[sign].search(self.message[:within]) is not None
 
 
 def _read_error(body: str) -> _ErrorBody:
