@@ -28,7 +28,7 @@ class RecordingBudget(Budget):
         super().__init__()
         self.open, self.settled, self.most = 0, [], most
 
-    async def reserve(self, model, messages, max_output_tokens, unsupported_params=(), *, may_shorten=False):
+    async def reserve(self, model, messages, max_output_tokens, unsupported_params=()):
         if self.most is not None and len(self.settled) >= self.most:
             raise BudgetReached("no more money")
         self.open += 1

@@ -98,8 +98,6 @@ class Budget:
         messages: tuple[Message, ...],
         max_output_tokens: int,
         unsupported_params: Collection[str] = (),
-        *,
-        may_shorten: bool = False,
     ) -> Reservation:
         """Set money aside for one attempt; wait while calls under way may leave enough.
 
@@ -109,9 +107,8 @@ class Budget:
         Args:
             model: The model to ask.
             messages: The prompt.
-            max_output_tokens: The longest reply.
+            max_output_tokens: The longest reply. The reservation may have a shorter limit to send.
             unsupported_params: What is not sent; without an output limit the whole window is set aside.
-            may_shorten: Whether the caller sends the reservation's ``max_tokens``.
         """
         if self.max_usd is None:
             return Reservation(0.0, model)
@@ -124,7 +121,7 @@ class Budget:
                 usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self.max_usd:
                 full_usd = usd
-                max_tokens = self._shorter_limit(model, prompt, max_output_tokens) if may_shorten else None
+                max_tokens = self._shorter_limit(model, prompt, max_output_tokens)
                 if max_tokens is None:
                     raise self._refusal(full_usd)
                 output = max_output(model, max_tokens)

@@ -256,7 +256,7 @@ class CallExecutor:
         is_counted = limit.counts_tokens(model.place)
         tokens = estimate_tokens(messages) + wanted * max_tokens if is_counted else 0
         async with limit.slot(tokens, model.place) as slot:
-            reservation = await budget.reserve(model, messages, max_tokens, unsupported, may_shorten=True)
+            reservation = await budget.reserve(model, messages, max_tokens, unsupported)
             limited_to = reservation.max_tokens or max_tokens
             try:
                 reply = await self._endpoints[call.role].attempt(

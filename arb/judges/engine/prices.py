@@ -6,14 +6,14 @@ A model in none of them has no price: unknown, never nothing.
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from arb.judges.types import ModelSettings, OptionsError, Usage
 
@@ -23,8 +23,36 @@ if TYPE_CHECKING:
 ANY_PROVIDER: Final = "*"
 """The provider of a price that holds wherever the model is asked."""
 
+COLUMNS: Final = (
+    "provider",
+    "model",
+    "input",
+    "output",
+    "cached_input",
+    "batch_share",
+    "long_from",
+    "long_input",
+    "long_output",
+    "checked",
+    "source",
+    "cache_write",
+)
+_REQUIRED: Final = ("provider", "model", "input", "output", "checked", "source")
 _SHIPPED: Final = Path(__file__).parent / "prices.csv"
 
+_PROVIDERS_BY_HOST: Final = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "openrouter.ai": "openrouter",
+    "api.together.xyz": "together",
+    "api.together.ai": "together",
+    "generativelanguage.googleapis.com": "google",
+    "api.mistral.ai": "mistral",
+    "api.deepseek.com": "deepseek",
+    "api.x.ai": "x-ai",
+    "api.groq.com": "groq",
+    "api.fireworks.ai": "fireworks",
+}
 _SELLERS: Final = {"openai-responses": "openai", "gemini": "google", "bedrock": "aws"}
 """Who sells what providers of another name here are asked for."""
 
@@ -84,15 +112,10 @@ class Price:
         return price
 
     def scaled(self, share: float) -> "Price":
-        """A share of the price."""
-        return Price(
-            share * self.input,
-            share * self.output,
-            None if self.cached_input is None else share * self.cached_input,
-            None if self.cache_write is None else share * self.cache_write,
-            self.long_from,
-            None if self.long is None else self.long.scaled(share),
-        )
+        """Return a share of the price."""
+        names = ("input", "output", "cached_input", "cache_write")
+        figures = {name: share * figure for name in names if (figure := getattr(self, name))}
+        return replace(self, **figures, long=self.long and self.long.scaled(share))
 
 
 class PriceTable:
@@ -253,79 +276,24 @@ def _lowered(prices: Mapping[tuple[str, str], Price]) -> dict[tuple[str, str], P
 
 
 def _provider_of(model: ModelSettings) -> str:
-    """Return who is paid, by the name that genai-prices has for it; ``any`` if the address is unknown."""
-    if model.provider != "any" or not model.base_url:
-        return _SELLERS.get(model.provider, model.provider.lower())
-    from genai_prices.data_snapshot import get_snapshot
-
-    address = model.base_url.replace("//api.together.ai", "//api.together.xyz")  # two names of one place
-    try:
-        return get_snapshot().find_provider(None, None, address).id
-    except LookupError:
-        return "any"
-
-
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_FIGURES: Final = TypeAdapter(Annotated[list[Dollars], Field(min_length=2, max_length=3)])
+    if model.provider == "any" and model.base_url:
+        return _PROVIDERS_BY_HOST.get(urlsplit(model.base_url).hostname or "", "any")
+    return _SELLERS.get(model.provider, model.provider.lower())
 
 
 def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple[str, str], Price]:
     read: dict[tuple[str, str], Price] = {}
     for text in overrides:
         model, _, figures = text.rpartition("=")
-        try:
-            dollars = _FIGURES.validate_python(figures.split(","))
-        except ValidationError:
-            dollars = []
-        if model and dollars:
-            read[ANY_PROVIDER, model.strip()] = Price(*dollars, source="--price")
-        else:
+        dollars = [_dollars(figure) for figure in figures.split(",")]
+        if not model or len(dollars) not in (2, 3) or None in dollars:
             problems.append(
                 f"--price {text}: write MODEL=IN,OUT or MODEL=IN,OUT,CACHED, in dollars for a million "
                 "tokens, such as gpt-4o=2.50,10"
             )
+            continue
+        read[ANY_PROVIDER, model.strip()] = Price(*dollars, source="--price")
     return read
-
-
-class _Row(BaseModel):
-    """A row of a price table, as `prices.md` describes it."""
-
-    provider: str
-    model: str
-    input: Dollars
-    output: Dollars
-    cached_input: Dollars | None = None
-    batch_share: Annotated[float, Field(ge=0, le=1)] | None = None
-    long_from: Dollars | None = None
-    long_input: Dollars | None = None
-    long_output: Dollars | None = None
-    checked: date
-    source: str
-    cache_write: Dollars | None = None
-
-    def price(self) -> Price:
-        """Return the price that the row names."""
-        long = None
-        if self.long_from is not None:
-            long_input, long_output = self.long_input or self.input, self.long_output or self.output
-            # What is cached gets dearer with the input.
-            times = long_input / self.input if self.input else 1.0
-            cached, written = (each and each * times for each in (self.cached_input, self.cache_write))
-            long = Price(long_input, long_output, cached, written)
-        price = Price(
-            self.input,
-            self.output,
-            self.cached_input,
-            self.cache_write,
-            long_from=None if self.long_from is None else int(self.long_from),
-            long=long,
-            checked=self.checked,
-            source=self.source,
-        )
-        return price if self.batch_share is None else replace(price, batch=price.scaled(self.batch_share))
-
-
-COLUMNS: Final = tuple(_Row.model_fields)
 
 
 def _read_table(path: Path, problems: list[str]) -> dict[tuple[str, str], Price]:
@@ -336,27 +304,60 @@ def _read_table(path: Path, problems: list[str]) -> dict[tuple[str, str], Price]
         return {}
     rows = csv.DictReader(io.StringIO(text))
     header = rows.fieldnames or []
-    required = [name for name, column in _Row.model_fields.items() if column.is_required()]
-    if missing := [name for name in required if name not in header]:
+    if missing := [name for name in _REQUIRED if name not in header]:
         problems.append(f"the price table {path} has no column {', '.join(missing)}")
         return {}
     if unknown := [name for name in header if name not in COLUMNS]:
         problems.append(f"the price table {path} has columns it should not: {', '.join(unknown)}")
     prices: dict[tuple[str, str], Price] = {}
-    for cells in rows:
+    for row in rows:
         where = f"{path}, line {rows.line_num}"
-        row = {name: (text or "").strip() for name, text in cells.items() if name is not None}
-        if None in cells or not row["provider"] or not row["model"]:
-            problems.append(f"{where}: a row has provider, model and {len(COLUMNS)} fields at most")
-        try:
-            # An empty cell of a required column is not a number either.
-            given = {name: text for name, text in row.items() if text or name in required}
-            read = _Row.model_validate(given)
-        except ValidationError as mistakes:
-            for mistake in mistakes.errors():
-                name = str(mistake["loc"][0])
-                expected = "date such as 2026-11-20" if name == "checked" else "valid number"
-                problems.append(f"{where}, {name} {row[name]!r}: not a {expected}")
-        else:
-            prices[read.provider, read.model] = read.price()
+        before = len(problems)
+        price = _price_of(row, where, problems)
+        if len(problems) == before:
+            prices[row["provider"].strip(), row["model"].strip()] = price
     return prices
+
+
+def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[str]) -> Price:
+    def number(name: str, most: float = math.inf) -> float | None:
+        text = (row.get(name) or "").strip()
+        found = _dollars(text) if text else None
+        if (text and (found is None or found > most)) or (not text and name in _REQUIRED):
+            problems.append(f"{where}, {name} {text!r}: not a valid number")
+        return found
+
+    if None in row or not (row["provider"] or "").strip() or not (row["model"] or "").strip():
+        problems.append(f"{where}: a row has provider, model and {len(COLUMNS)} fields at most")
+    try:
+        checked = date.fromisoformat((row["checked"] or "").strip())
+    except ValueError:
+        problems.append(f"{where}, checked {row['checked']!r}: not a date such as 2026-11-20")
+        checked = None
+    per_input, per_output = number("input") or 0.0, number("output") or 0.0
+    cached, written = number("cached_input"), number("cache_write")
+    long_from, long_input, long_output = number("long_from"), number("long_input"), number("long_output")
+    share, beyond = number("batch_share", most=1.0), None
+    if long_from is not None:
+        long_input, long_output = long_input or per_input, long_output or per_output
+        times = long_input / per_input if per_input else 1.0  # what is cached gets dearer with the input
+        beyond = Price(long_input, long_output, *(each and each * times for each in (cached, written)))
+    price = Price(
+        per_input,
+        per_output,
+        cached,
+        written,
+        long_from=None if long_from is None else int(long_from),
+        long=beyond,
+        checked=checked,
+        source=(row["source"] or "").strip(),
+    )
+    return price if share is None else replace(price, batch=price.scaled(share))
+
+
+def _dollars(text: str) -> float | None:
+    try:
+        found = float(text.strip())
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None

@@ -14,24 +14,3 @@
 
 Other processes may ask a server in a thread too: give them ``server.base_url``.
 """
-
-from tests.support.llm_server.chat import Chat, Request, Scripted
-from tests.support.llm_server.counts import Counts
-from tests.support.llm_server.faults import FAULTS, FaultPlan
-from tests.support.llm_server.process import LLMProcess
-from tests.support.llm_server.rate_limits import RateLimitRule
-from tests.support.llm_server.server import LLMServer
-from tests.support.llm_server.tokens import TokenRule
-
-__all__ = [
-    "FAULTS",
-    "Chat",
-    "Counts",
-    "FaultPlan",
-    "LLMProcess",
-    "LLMServer",
-    "RateLimitRule",
-    "Request",
-    "Scripted",
-    "TokenRule",
-]

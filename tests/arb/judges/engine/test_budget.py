@@ -219,7 +219,7 @@ def test_no_schedule_passes_the_limit_and_at_most_a_tenth_is_left_while_there_ar
                 refused.append(most + 2 * longest)
                 return
             is_hostile = charged >= turns_hostile * limit
-            usage = Usage(most if is_hostile else tokens, round(made * longest))
+            usage = Usage(most if is_hostile else tokens, round(made * (reservation.max_tokens or longest)))
             if end != "refused":  # made and charged, whether or not it arrives
                 charged += usage.input_tokens + 2 * usage.output_tokens
             assert charged <= limit + 1e-6
