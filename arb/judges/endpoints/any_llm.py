@@ -31,8 +31,9 @@ from arb.judges.engine.errors import (
     classify,
     classify_status,
     read_rate_limits,
+    with_whole_characters,
 )
-from arb.judges.types import Image, Message, ModelSettings, OptionsError, Reply
+from arb.judges.types import Message, ModelSettings, OptionsError, Reply
 
 MAX_CONNECTIONS: Final = 64
 """Of Bedrock, whose client blocks a thread for every call."""
@@ -92,8 +93,8 @@ class AnyLLMEndpoint:
         unsupported_params: Set[str] = frozenset(),
     ) -> Reply:
         """One request without ``unsupported_params``. Raises CallFailed, and nothing else."""
-        body = request_body(
-            model, _with_whole_characters(messages), max_output_tokens, unsupported_params=unsupported_params
+        body = with_whole_characters(
+            request_body(model, messages, max_output_tokens, unsupported_params=unsupported_params)
         )
         _RESPONSE_HEADERS.set(None)
         begun = time.perf_counter()
@@ -155,23 +156,6 @@ def _open(access: EndpointAccess, timeout_s: float) -> Any:
     )
 
 
-def _with_whole_characters(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Halves of characters, which some pages have and these clients cannot encode, made U+FFFD."""
-
-    def whole(part: str | Image) -> str | Image:
-        if not isinstance(part, str):
-            return part
-        return part.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-    return tuple(
-        replace(
-            each,
-            content=whole(each.content) if isinstance(each.content, str) else tuple(map(whole, each.content)),
-        )
-        for each in messages
-    )
-
-
 async def _note_headers(response: Any) -> None:
     _RESPONSE_HEADERS.set({name.lower(): value for name, value in response.headers.items()})
 
@@ -210,33 +194,29 @@ def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, An
 
 def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer of OpenAI's Responses as a chat completion."""
-    parts = [
-        part
-        for item in answer.get("output") or ()
-        if item.get("type") == "message"
-        for part in item.get("content") or ()
-    ]
+    items = answer.get("output") or ()
+    kinds = {item.get("type") for item in items}
+    messages = [item for item in items if item.get("type") == "message"]
+    parts = [part for message in messages for part in message.get("content") or ()]
     texts = [part for part in parts if part.get("type") == "output_text"]
-    refused_texts = [part["refusal"] for part in parts if part.get("type") == "refusal"]
-    kinds = {item.get("type") for item in answer.get("output") or ()}
-    reason = (answer.get("incomplete_details") or {}).get("reason")
-    usage = answer.get("usage") or {}
+    refusals = [part["refusal"] for part in parts if part.get("type") == "refusal"]
     logprobs = [token for part in texts for token in part.get("logprobs") or ()]
+    reason = (answer.get("incomplete_details") or {}).get("reason") or "stop"
+    usage = answer.get("usage") or {}
+    choice = {
+        "message": {
+            "content": "".join(part["text"] for part in texts) or None,
+            "refusal": "\n".join(refusals) or None,
+            "reasoning": "reasoning" in kinds,
+            "tool_calls": "function_call" in kinds,
+        },
+        "finish_reason": "length" if reason == "max_output_tokens" else reason,
+        "logprobs": {"content": logprobs} if logprobs else None,
+    }
     return {
         "model": answer.get("model"),
         "error": answer.get("error"),
-        "choices": [
-            {
-                "message": {
-                    "content": "".join(part["text"] for part in texts) or None,
-                    "refusal": "\n".join(refused_texts) or None,
-                    "reasoning": "reasoning" in kinds,
-                    "tool_calls": "function_call" in kinds,
-                },
-                "finish_reason": {"max_output_tokens": "length"}.get(reason, reason) or "stop",
-                "logprobs": {"content": logprobs} if logprobs else None,
-            }
-        ],
+        "choices": [choice],
         "usage": {
             "prompt_tokens": usage.get("input_tokens"),
             "completion_tokens": usage.get("output_tokens"),

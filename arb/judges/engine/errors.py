@@ -35,6 +35,17 @@ def read_json(text: str) -> Any:
     return read
 
 
+def with_whole_characters(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body that UTF-8 can hold: U+FFFD stands for halves of characters, which some pages have."""
+    import msgspec
+
+    try:
+        msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return read_json(json.dumps(body))
+    return body
+
+
 Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "account", "final"]
 
 OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")

@@ -8,6 +8,7 @@ import csv
 import io
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -40,21 +41,7 @@ COLUMNS: Final = (
 _REQUIRED: Final = ("provider", "model", "input", "output", "checked", "source")
 _SHIPPED: Final = Path(__file__).parent / "prices.csv"
 
-_PROVIDERS_BY_HOST: Final = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "openrouter.ai": "openrouter",
-    "api.together.xyz": "together",
-    "api.together.ai": "together",
-    "generativelanguage.googleapis.com": "google",
-    "api.mistral.ai": "mistral",
-    "api.deepseek.com": "deepseek",
-    "api.x.ai": "x-ai",
-    "api.groq.com": "groq",
-    "api.fireworks.ai": "fireworks",
-}
-_SELLERS: Final = {"openai-responses": "openai", "gemini": "google", "bedrock": "aws"}
-"""Who sells what providers of another name here are asked for."""
+_SELLERS: Final = tomllib.loads(Path(__file__).with_name("sellers.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +168,12 @@ LIST_PRICE: Final = "the endpoint's own price is not known; --price gives it"
 SELF_HOSTED: Final = "vllm"
 """The provider that sends no bill."""
 
-_MAKERS: Final = (
-    ("openai", re.compile(r"gpt-(?!oss)|chatgpt-|o[134](-|$)")),
-    ("anthropic", re.compile(r"claude-")),
-    ("google", re.compile(r"gemini-")),
-)
-"""Who alone sells the models of these names, or sells them to those who resell."""
-
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """The maker of a model and the model's own name, by its name with or without its vendor's."""
+    """Return who alone sells a model, if that is so, and the model's name without its vendor's."""
     own = name.rpartition("/")[2]
-    return next(((maker, own) for maker, names in _MAKERS if names.match(own)), (None, own))
+    makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
+    return next(makers, None), own
 
 
 def _library_entry(provider: str, model: str) -> "tuple[Provider, ModelInfo] | None":
@@ -277,8 +258,8 @@ def _lowered(prices: Mapping[tuple[str, str], Price]) -> dict[tuple[str, str], P
 
 def _provider_of(model: ModelSettings) -> str:
     if model.provider == "any" and model.base_url:
-        return _PROVIDERS_BY_HOST.get(urlsplit(model.base_url).hostname or "", "any")
-    return _SELLERS.get(model.provider, model.provider.lower())
+        return _SELLERS["hosts"].get(urlsplit(model.base_url).hostname or "", "any")
+    return _SELLERS["providers"].get(model.provider, model.provider.lower())
 
 
 def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple[str, str], Price]:

@@ -23,7 +23,7 @@ from arb.judges.endpoints.batch_client import BatchClient, BatchState
 from arb.judges.endpoints.openai_compatible import parse_reply
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.choices import shared_choices
-from arb.judges.engine.errors import CallFailed, classify_status, read_json
+from arb.judges.engine.errors import CallFailed, classify_status, read_json, with_whole_characters
 from arb.judges.engine.prices import PriceTable
 from arb.judges.engine.storage import storing
 from arb.judges.run.folder import RunFolderError
@@ -31,22 +31,21 @@ from arb.judges.run.progress import Progress
 from arb.judges.types import ModelSettings, Reply
 
 
-class UnreadableLineError(ValueError):
-    """A line that names no call."""
-
-
-def result_of(line: str) -> tuple[str, Reply | CallFailed]:
-    """The key of a line's call, with its reply or with what went wrong. Raises UnreadableLineError."""
+def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
+    """Return the key of a line's call, with its reply or with what went wrong; None if it names no call."""
     try:
         parsed: Any = read_json(line)
-        key = parsed["custom_id"]
-        response, error = parsed.get("response"), parsed.get("error")
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableLineError(f"a line of the results names no call: {line[:200]}") from problem
+    except ValueError:
+        return None
+    key = parsed.get("custom_id") if isinstance(parsed, dict) else None
     if not isinstance(key, str):
-        raise UnreadableLineError(f"a line of the results names no call: {line[:200]}")
-    if not isinstance(response, dict):
-        return key, _not_run(error)
+        return None
+    response = parsed.get("response")
+    if not isinstance(response, dict):  # not carried out: the day was over, or the endpoint failed
+        error = parsed.get("error")
+        error = error if isinstance(error, dict) else {"message": str(error)}
+        message = f"{error.get('code') or 'no response'}: {error.get('message') or ''}"
+        return key, CallFailed("transient", message)
     body = response.get("body")
     raw = body if isinstance(body, str) else json.dumps(body)
     status = response.get("status_code")
@@ -56,12 +55,6 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed]:
         return key, parse_reply(raw)
     except CallFailed as failure:
         return key, failure
-
-
-def _not_run(error: Any) -> CallFailed:
-    """A call that was not carried out: the day was over, or the endpoint failed."""
-    parsed = error if isinstance(error, dict) else {"message": str(error)}
-    return CallFailed("transient", f"{parsed.get('code') or 'no response'}: {parsed.get('message') or ''}")
 
 
 BATCHES: Final = "batches.json"
@@ -141,18 +134,11 @@ ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """The line of a call, named by its key.
-
-    Halves of characters, which some pages have, are made U+FFFD: one line that is no UTF-8 would spoil
-    its whole batch.
-    """
+    """Return the line of a call, named by its key; one that is no UTF-8 would spoil its whole batch."""
     import msgspec
 
-    line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
-    try:
-        return msgspec.json.encode(line) + b"\n"
-    except UnicodeEncodeError:
-        return msgspec.json.encode(read_json(json.dumps(line))) + b"\n"
+    line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
+    return msgspec.json.encode(line) + b"\n"
 
 
 @dataclass
@@ -299,11 +285,10 @@ class BatchCollector:
         unreadable = answered = 0
         for file_id in state.files:
             async for line in self.clients[entry.role].lines(file_id):
-                try:
-                    key, result = result_of(line)
-                except UnreadableLineError:
+                if (found := result_of(line)) is None:
                     unreadable += 1
                     continue
+                key, result = found
                 if isinstance(result, CallFailed) and key in failures:
                     failures[key] = result
                 elif isinstance(result, Reply) and failures.pop(key, None) is not None:
