@@ -181,9 +181,7 @@ class Budget:
         """
         if self.max_usd is None:
             return
-        if reservation not in self._open:
-            raise ValueError("a reservation is settled once")
-        self._open.discard(reservation)
+        self._open.remove(reservation)
         if usage is not None:
             paid = self.cost_of(reservation.model, usage)
             self.spent_usd += reservation.usd if paid is None else paid

@@ -200,8 +200,6 @@ class AdaptiveLimit:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ):
-        if max_in_flight < 1:
-            raise ValueError("at least one call must be allowed in flight")
         self.max_in_flight = max_in_flight
         self.in_flight = 0
         self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))

@@ -86,17 +86,6 @@ def test_what_a_failed_attempt_counts(came, maybe_paid, spend, presumed):
     asyncio.run(run())
 
 
-def test_a_reservation_is_settled_once():
-    async def run():
-        kept = budget(10.0)
-        reservation = await kept.reserve(MODEL, QUESTION, 1)
-        kept.settle(reservation, None)
-        with pytest.raises(ValueError, match="once"):
-            kept.settle(reservation, None)
-
-    asyncio.run(run())
-
-
 def test_what_the_user_adds_to_the_request_counts_in_the_most_it_can_cost():
     async def run():
         longer = ModelSettings("m", extra={"max_completion_tokens": 5, "n": 2})

@@ -259,8 +259,3 @@ def test_a_call_that_is_stopped_leaves_its_place(where):
 
     asyncio.run(run())
     assert limit.in_flight == 0
-
-
-def test_a_limit_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="at least one call"):
-        AdaptiveLimit(0)
