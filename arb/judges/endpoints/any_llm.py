@@ -27,7 +27,6 @@ from arb.judges.engine.errors import (
     OPTIONAL_PARAMS,
     OUTPUT_LIMITS,
     CallFailed,
-    Kind,
     classify,
     classify_status,
     read_rate_limits,
@@ -55,19 +54,6 @@ _NEVER_SENT: Final = frozenset(
     }
 )
 """Exceptions of the providers' clients, by name: importing them all to compare would take seconds."""
-
-_KIND_BY_CLASS: Final[Mapping[str, Kind]] = {
-    "RateLimitError": "rate_limit",
-    "AuthenticationError": "account",
-    "MissingApiKeyError": "account",
-    "InsufficientFundsError": "account",
-    "ContextLengthExceededError": "too_long",
-    "ContentFilterError": "refused",
-}
-"""What any-llm's exceptions mean."""
-
-_OF_THE_STATUS: Final = (401, 402, 403, 429)
-"""Statuses from which any-llm takes the class. Of any other it guesses by words that may be the prompt's."""
 
 
 class AnyLLMEndpoint:
@@ -229,22 +215,19 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure behind an exception of the library.
 
-    What the provider answered decides, then the library's own class, then the kind of connection error.
+    What the provider answered decides, as it does for every other endpoint, then the kind of connection error.
     """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
         return original
-    names = {each.__name__ for each in type(original).__mro__}
-    kind = _KIND_BY_CLASS.get(type(problem).__name__)
     if (answer := _answer_of(original)) is not None:
         status, body, headers = answer
         if status < 400:
             return CallFailed(
                 "transient", f"the answer cannot be read: {original}", maybe_paid=True, raw=body
             )
-        failed = classify_status(status, body, headers)
-        is_known = failed.kind != "final" or kind is None or status not in _OF_THE_STATUS
-        return failed if is_known else CallFailed(kind, failed.message)
+        return classify_status(status, body, headers)
+    names = {each.__name__ for each in type(original).__mro__}
     if names & (_SLOW | _NO_CONNECTION):
         is_slow = bool(names & _SLOW)
         is_unsent = any(type(each).__name__ in _NEVER_SENT for each in _causes(original))
@@ -254,8 +237,6 @@ def classify_library_error(problem: BaseException) -> CallFailed:
         )
     if (parameter := _parameter_that_is_unknown(problem)) is not None:
         return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
-    if kind is not None:
-        return CallFailed(kind, str(problem))
     failed = classify(original)
     # cut off, or of another form
     if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):

@@ -12,6 +12,7 @@ import re
 import time
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -307,11 +308,8 @@ def _retry_after(headers: Mapping[str, str], error: _ErrorBody, body: str = "") 
     A header (a number or a date) goes before Google's ``retryDelay``, and that before the words.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) * unit
-        except (KeyError, ValueError):
-            continue
-        return seconds if 0 <= seconds < float("inf") else None
+        if (number := _number(headers.get(name, ""))) is not None:
+            return number * unit
     if "retry-after" in headers:
         return _seconds_until(headers["retry-after"], headers.get("date"))
     if error.delay is not None:
@@ -337,56 +335,48 @@ def _duration(text: str) -> float | None:
 
 
 def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
-    """Seconds until a date, of a header's form or ISO's, from the server's own clock where it says it."""
-    try:
-        date = _date(text)
-    except (ValueError, OverflowError):
+    """Return the seconds until a date, from the server's own clock if ``sent_at`` says it."""
+    date, now = _date(text), _date(sent_at or "")
+    if date is None:
         return None
-    try:
-        now = _date(sent_at or "")
-    except (ValueError, OverflowError):
-        now = time.time()
-    return max(0.0, date - now)
+    return max(0.0, date - (time.time() if now is None else now))
 
 
-def _date(text: str) -> float:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
-    except ValueError:
-        return datetime.fromisoformat(text).timestamp()
+def _date(text: str) -> float | None:
+    """Return a date of a header's form, or ISO's, in seconds since 1970; None for any other text."""
+    for read in (email.utils.parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(ValueError, OverflowError):
+            return read(text).timestamp()
+    return None
 
 
-_QUOTA_HEADERS: Final = {
-    "requests": (
-        "x-ratelimit-{}-requests",
-        "anthropic-ratelimit-requests-{}",
-        "x-ratelimit-{}",
-        "ratelimit-{}",
-    ),
-    "tokens": ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}"),
-}
-_QUOTA_NAMES: Final = {
-    kind: tuple(tuple(form.format(part) for part in ("remaining", "limit", "reset")) for form in forms)
-    for kind, forms in _QUOTA_HEADERS.items()
-}
+_REQUEST_QUOTAS: Final = (
+    "x-ratelimit-{}-requests",
+    "anthropic-ratelimit-requests-{}",
+    "x-ratelimit-{}",
+    "ratelimit-{}",
+)
+_TOKEN_QUOTAS: Final = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}")
+"""Forms of headers, for what is ``remaining``, the ``limit``, and its ``reset``."""
+
 _EPOCH_FROM: Final = 1e9
 """A reset from here on is a point in time, in seconds or milliseconds since 1970, as routers give it."""
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """What an answer's headers say of requests and tokens that are left; None when they say nothing."""
-    requests, tokens = (_quota(headers, names) for names in _QUOTA_NAMES.values())
+    """Return what an answer's headers say of requests and tokens that are left, or None for nothing."""
+    requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
     return None if requests is None and tokens is None else RateLimits(requests, tokens)
 
 
-def _quota(headers: Mapping[str, str], names: tuple[tuple[str, str, str], ...]) -> Quota | None:
-    for remaining_name, limit_name, reset_name in names:
-        if (text := headers.get(remaining_name)) is None:
-            continue
-        if (remaining := _number(text)) is None:
-            return None
-        limit = _number(headers.get(limit_name, ""))
-        return Quota(remaining, limit or None, _reset(headers.get(reset_name, ""), headers.get("date")))
+def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
+    """Return the quota of the first form whose header is there, or None if it is no number."""
+    for form in forms:
+        if (text := headers.get(form.format("remaining"))) is not None:
+            limit = _number(headers.get(form.format("limit"), "")) or None
+            reset_s = _reset(headers.get(form.format("reset"), ""), headers.get("date"))
+            remaining = _number(text)
+            return None if remaining is None else Quota(remaining, limit, reset_s)
     return None
 
 
