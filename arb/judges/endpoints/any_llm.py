@@ -215,7 +215,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure behind an exception of the library.
 
-    What the provider answered decides, as it does for every other endpoint, then the kind of connection error.
+    What the provider answered decides, as for every other endpoint, then the kind of connection error.
     """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):

@@ -24,14 +24,14 @@ from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.errors import AccountError, CallFailed, classify
 from arb.judges.engine.retry import RetryState
 from arb.judges.engine.storage import StorageError
-from arb.judges.types import Call, Image, Message, ModelSettings, Reply, Usage
+from arb.judges.engine.tokens import token_ceiling
+from arb.judges.types import Call, Message, ModelSettings, Reply, Usage
 
 CLAIM_POLL_S: Final = 0.25
 """How often it is checked whether another process has finished a call."""
 
-CHARACTERS_PER_TOKEN: Final = 4
-TOKENS_PER_IMAGE: Final = 1_000
-"""About what calls take, for the tokens-a-minute limit; replies correct it."""
+BYTES_PER_TOKEN: Final = 4
+"""About what a prompt takes, for the tokens-a-minute limit; replies correct it."""
 
 
 class Endpoint(Protocol):
@@ -253,8 +253,9 @@ class CallExecutor:
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)
         max_tokens = call.max_output_tokens or model.max_output_tokens
-        is_counted = limit.counts_tokens(model.place)
-        tokens = estimate_tokens(messages) + wanted * max_tokens if is_counted else 0
+        tokens = 0
+        if limit.counts_tokens(model.place):
+            tokens = token_ceiling(model, messages) // BYTES_PER_TOKEN + wanted * max_tokens
         async with limit.slot(tokens, model.place) as slot:
             reservation = await budget.reserve(model, messages, max_tokens, unsupported)
             limited_to = reservation.max_tokens or max_tokens
@@ -313,15 +314,6 @@ def _total_tokens(usage: Usage) -> int | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     return usage.input_tokens + usage.output_tokens
-
-
-def estimate_tokens(messages: tuple[Message, ...]) -> int:
-    """Return about what a prompt takes: a token for four characters, a thousand for a picture."""
-    return sum(
-        TOKENS_PER_IMAGE if isinstance(part, Image) else len(part) // CHARACTERS_PER_TOKEN + 1
-        for message in messages
-        for part in message.parts
-    )
 
 
 @asynccontextmanager

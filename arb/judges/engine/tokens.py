@@ -148,10 +148,9 @@ _PIECE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextCounter:
-    """Counts the tokens of a text. ``is_exact`` where it is the model's own tokenizer."""
+    """Counts the tokens of a text."""
 
     name: str
-    is_exact: bool
     count: Callable[[str], int]
 
 
@@ -160,7 +159,7 @@ def estimate(text: str) -> int:
     return sum(1 for _ in _PIECE.finditer(text))
 
 
-ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was found)", False, estimate)
+ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was found)", estimate)
 
 
 class TokenCounters:
@@ -258,18 +257,14 @@ def _from_path(path: Path) -> TextCounter | None:
         except Exception:  # the library raises bare exceptions for a file that it cannot read
             return None
         return TextCounter(
-            f"the tokenizer {file}",
-            True,
-            lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids),
+            f"the tokenizer {file}", lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
         )
     if (path / "tokenizer_config.json").is_file():  # one that transformers has to convert
         from transformers import AutoTokenizer
 
         slow = AutoTokenizer.from_pretrained(path, local_files_only=True)
         return TextCounter(
-            f"the tokenizer in {path}",
-            True,
-            lambda text: len(slow(text, add_special_tokens=False)["input_ids"]),
+            f"the tokenizer in {path}", lambda text: len(slow(text, add_special_tokens=False)["input_ids"])
         )
     return None
 
@@ -298,5 +293,5 @@ def _from_tiktoken(name: str) -> TextCounter | None:
     except Exception:  # its vocabulary could not be fetched (requests' errors, which are not ours to import)
         return None
     return TextCounter(
-        f"tiktoken {encoding.name}", True, lambda text: len(encoding.encode(text, disallowed_special=()))
+        f"tiktoken {encoding.name}", lambda text: len(encoding.encode(text, disallowed_special=()))
     )
