@@ -131,14 +131,11 @@ class EndpointAccess:
     """
 
     base_url: str
-    key: str | None
+    key: str | None = field(repr=False)
     output_limit: OutputLimit
     headers: tuple[tuple[str, str], ...] = ()
     library: str | None = None
-    own_headers: tuple[tuple[str, str], ...] = ()
-
-    def __repr__(self) -> str:
-        return f"EndpointAccess({self.base_url!r}, key {'given' if self.key else 'none'})"
+    own_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def resolve_access(

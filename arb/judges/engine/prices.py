@@ -24,21 +24,9 @@ if TYPE_CHECKING:
 ANY_PROVIDER: Final = "*"
 """The provider of a price that holds wherever the model is asked."""
 
-COLUMNS: Final = (
-    "provider",
-    "model",
-    "input",
-    "output",
-    "cached_input",
-    "batch_share",
-    "long_from",
-    "long_input",
-    "long_output",
-    "checked",
-    "source",
-    "cache_write",
-)
 _REQUIRED: Final = ("provider", "model", "input", "output", "checked", "source")
+_OPTIONAL: Final = ("cached_input", "cache_write", "batch_share", "long_from", "long_input", "long_output")
+COLUMNS: Final = (*_REQUIRED, *_OPTIONAL)
 _SHIPPED: Final = Path(__file__).parent / "prices.csv"
 
 _SELLERS: Final = tomllib.loads(Path(__file__).with_name("sellers.toml").read_text(encoding="utf-8"))
