@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from arb.judges.contract import open_session
-from arb.judges.engine.cache import key_of
+from arb.judges.engine.cache import call_key
 from arb.judges.engine.prompt_store import prompt_of
 from arb.judges.registry import full_name, is_same_model
 from arb.judges.types import Call, Judge, ModelSettings, Reply, is_reward_judge
@@ -151,7 +151,9 @@ def _differs(
                 there = recorded.get((stage, call.role, call.purpose, call.sample, number))
                 if there is None or call.role not in models:
                     return False  # other calls follow from replies that the record does not have whole
-                is_same = key_of(models[call.role], call) == there["key"]
+                model = models[call.role]
+                limit = call.max_output_tokens or model.max_output_tokens
+                is_same = call_key(model, call.messages, limit, call.sample) == there["key"]
                 if not is_same and _texts_differ(call, there, open_prompts):
                     return True
                 replies.append(_reply_of(there["reply"]))
