@@ -185,14 +185,14 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
     messages = [item for item in items if item.get("type") == "message"]
     parts = [part for message in messages for part in message.get("content") or ()]
     texts = [part for part in parts if part.get("type") == "output_text"]
-    refusals = [part["refusal"] for part in parts if part.get("type") == "refusal"]
+    refused_texts = [part["refusal"] for part in parts if part.get("type") == "refusal"]
     logprobs = [token for part in texts for token in part.get("logprobs") or ()]
     reason = (answer.get("incomplete_details") or {}).get("reason") or "stop"
     usage = answer.get("usage") or {}
     choice = {
         "message": {
             "content": "".join(part["text"] for part in texts) or None,
-            "refusal": "\n".join(refusals) or None,
+            "refusal": "\n".join(refused_texts) or None,
             "reasoning": "reasoning" in kinds,
             "tool_calls": "function_call" in kinds,
         },

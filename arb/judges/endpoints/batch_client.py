@@ -32,7 +32,7 @@ MARK: Final = "judges_mark"
 
 TIMEOUT_S: Final = 600.0
 READ_BYTES: Final = 1 << 16
-MAX_TRIES: Final = 5
+MAX_ATTEMPTS: Final = 5
 FIRST_WAIT_S: Final = 8.0
 MAX_WAIT_S: Final = 60.0
 MAX_RETRY_AFTER_S: Final = 900.0
@@ -170,7 +170,7 @@ class BatchClient:
 
         retrying = tenacity.AsyncRetrying(
             sleep=self._sleep,
-            stop=tenacity.stop_after_attempt(MAX_TRIES),
+            stop=tenacity.stop_after_attempt(MAX_ATTEMPTS),
             retry=tenacity.retry_if_exception(_may_pass),
             wait=_wait_s,
             reraise=True,

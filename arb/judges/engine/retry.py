@@ -12,11 +12,11 @@ from typing import Final
 
 from arb.judges.engine.errors import CallFailed
 
-TRANSIENT_TRIES: Final = 8
-"""Tries for failures of servers and connections."""
+TRANSIENT_ATTEMPTS: Final = 8
+"""Attempts for failures of servers and connections."""
 
-UNUSABLE_TRIES: Final = 3
-"""Tries for answers that are paid and cannot be used, and for calls that ran out of time."""
+UNUSABLE_ATTEMPTS: Final = 3
+"""Attempts for answers that are paid and cannot be used, and for calls that ran out of time."""
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 60.0
@@ -52,7 +52,7 @@ class RetryState:
             longest = MAX_OVERLOAD_WAIT_S if failure.is_overload else MAX_RATE_LIMIT_WAIT_S
         elif failure.kind == "transient":
             is_unusable = failure.is_slow or failure.raw is not None
-            kind, most = ("unusable", UNUSABLE_TRIES) if is_unusable else ("transient", TRANSIENT_TRIES)
+            kind, most = ("unusable", UNUSABLE_ATTEMPTS) if is_unusable else ("transient", TRANSIENT_ATTEMPTS)
         else:
             return None
         self._failures[kind] += 1

@@ -119,11 +119,11 @@ def _image_rules() -> list[tuple[str, ImageRule]]:
     """Return patterns of models' names with their rules; the first that matches decides."""
     rules = []
     table = Path(__file__).with_name("image_rules.toml").read_text(encoding="utf-8")
-    for given in tomllib.loads(table)["rules"]:
-        count, *first = given["expected"]
+    for entry in tomllib.loads(table)["rules"]:
+        count, *first = entry["expected"]
         expected = partial(_COUNTS[count], *first)
-        count, *first = given.get("at_most", given["expected"])
-        rules.append((given["models"], ImageRule(given["name"], expected, partial(_COUNTS[count], *first))))
+        count, *first = entry.get("at_most", entry["expected"])
+        rules.append((entry["models"], ImageRule(entry["name"], expected, partial(_COUNTS[count], *first))))
     return rules
 
 
