@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.arb.judges.hostile.runs import HELD_OUT, run, states
+from tests.support.judge_runs import HELD_OUT, run, states
 from tests.support.llm_server.http import Answer
 from tests.support.llm_server.server import LLMServer
 from tests.support.provider_server import ProviderServer, as_json, require_clients

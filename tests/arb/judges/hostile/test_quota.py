@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.arb.judges.hostile.runs import run, states
 from tests.support import provider_server as wire
+from tests.support.judge_runs import run, states
 from tests.support.provider_server import ProviderServer, as_json, require_clients
 
 VERDICT = "<success>Successful</success>"

@@ -21,6 +21,7 @@ from arb.judges.engine.errors import CallFailed
 from arb.judges.run.config import build_judge, build_models
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.types import Message, ModelSettings, OptionsError
+from tests.support import judge_runs
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
 
@@ -45,12 +46,8 @@ def at(base_url, **more):
     return EndpointAccess(base_url, None, "max_tokens", **more)
 
 
-def run(server, folder, *arguments, judge="simplified-axtree", **environment):
-    command = ["run", judge, "--suite", "sample", "--split", "dev", "--model", "m", "--limit", 4]
-    command += ["--out", folder / "run", "--cache", folder / "cache", *arguments]
-    if "--base-url" not in arguments:
-        command += ["--base-url", server.base_url]
-    return CliRunner().invoke(app, [str(each) for each in command], env=environment)
+def run(server, folder, *arguments):
+    return judge_runs.run(server.base_url, folder, "--limit", 4, *arguments, split="dev")
 
 
 def test_a_gateway_that_only_streams_is_found_out_once_and_says_what_it_cost(tmp_path):

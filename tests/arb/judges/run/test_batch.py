@@ -25,6 +25,7 @@ from arb.judges.run.config import build_config
 from arb.judges.run.folder import RunFolderError, read_judgments, read_run
 from arb.judges.run.runner import Outcome, run_judge, run_local
 from arb.judges.types import OptionsError
+from tests.support.judge_runs import predictions
 from tests.support.judges import assert_prompts_are_there
 from tests.support.llm_server.chat import Request, Scripted
 from tests.support.llm_server.errors import error_answer
@@ -45,10 +46,6 @@ def run(server, folder: Path, judge: str = "AER-C", *, out: str = "run", **more)
     return run_judge(
         build_config(options(server, folder, judge, **more)), folder / out, partial(run_batch, poll_s=0.01)
     )
-
-
-def predictions(folder: Path, out: str = "run") -> list[dict]:
-    return [json.loads(line) for line in (folder / out / "predictions.jsonl").read_text().splitlines()]
 
 
 def batches(folder: Path) -> list[dict]:
