@@ -306,6 +306,11 @@ class ModelSettings:
     header: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def place(self) -> tuple[str, str | None, str]:
+        """Provider, address and name: what has a price, quotas and unsupported parameters of its own."""
+        return self.provider, self.base_url, self.model
+
 
 def failed(replies: Sequence[Reply]) -> Answer | None:
     """Return the answer of a judge whose call failed, in the state of the first failed reply, or None."""

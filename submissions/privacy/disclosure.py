@@ -40,6 +40,7 @@ from typing import Any, Final, Literal, TypedDict
 import numpy as np
 
 from arb.core.judge_info import JudgeInfo
+from arb.core.predictions.table import Predictions
 from arb.core.suite import Suite, SuiteRules, Trajectory
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import ScoredRecord

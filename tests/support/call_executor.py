@@ -7,12 +7,14 @@ from arb.judges.engine.budget import Budget, BudgetReached
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor
-from arb.judges.engine.retry import RetryPolicy
 from arb.judges.run.runner import open_endpoints
 from arb.judges.types import Call, Message, ModelSettings, Reply
 from tests.support.clocks import PatientLoop
 
-SOON = RetryPolicy(first_wait_s=0.001)
+
+async def soon(seconds):
+    """Sleep for a small part of the time, so that a test does not wait between attempts."""
+    await asyncio.sleep(seconds / 500)
 
 
 def call(text="Status: ?", **rest):
@@ -26,7 +28,7 @@ class RecordingBudget(Budget):
         super().__init__()
         self.open, self.settled, self.most = 0, [], most
 
-    async def reserve(self, model, messages, max_output_tokens, unsupported_params=(), *, may_shorten=False):
+    async def reserve(self, model, messages, max_output_tokens, unsupported_params=()):
         if self.most is not None and len(self.settled) >= self.most:
             raise BudgetReached("no more money")
         self.open += 1
@@ -49,7 +51,7 @@ class Kit:
         base_url = server.base_url if server else "http://127.0.0.1:1/v1"
         self.models = {"judge": ModelSettings("m", provider="any", base_url=base_url, **settings)}
         self.environment: dict[str, str] = {}
-        self.events, self.how = [], {"retry_policy": SOON, "draw": lambda: 1.0}
+        self.events, self.how = [], {"sleep": soon, "draw": lambda: 1.0}
 
     def on_event(self, kind, **facts):
         self.events.append((kind, facts))

@@ -7,15 +7,26 @@ request to one of them.
 """
 
 import asyncio
+import importlib
 import json
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.conftest import _absent
 from tests.support.llm_server.http import Answer, Connection, HttpRequest
 
 USAGE = {"input": 120, "cached": 100, "output": 9, "reasoning": 4}
 """Tokens of every answer: of 120 of the input 100 came from the cache, of 9 of the output 4 are thoughts."""
+
+
+def require_clients(*modules: str) -> None:
+    """Skip the test, or fail it in CI, if any-llm or a provider's client is not installed."""
+    for module in ("any_llm", *modules):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            _absent(f"{module} is not installed (the extra `providers`); tests of its providers are left out")
 
 
 class ProviderServer:

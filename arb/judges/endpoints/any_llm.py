@@ -27,12 +27,12 @@ from arb.judges.engine.errors import (
     OPTIONAL_PARAMS,
     OUTPUT_LIMITS,
     CallFailed,
-    Kind,
     classify,
     classify_status,
     read_rate_limits,
+    with_whole_characters,
 )
-from arb.judges.types import Image, Message, ModelSettings, OptionsError, Reply
+from arb.judges.types import Message, ModelSettings, OptionsError, Reply
 
 MAX_CONNECTIONS: Final = 64
 """Of Bedrock, whose client blocks a thread for every call."""
@@ -54,19 +54,6 @@ _NEVER_SENT: Final = frozenset(
     }
 )
 """Exceptions of the providers' clients, by name: importing them all to compare would take seconds."""
-
-_KIND_BY_CLASS: Final[Mapping[str, Kind]] = {
-    "RateLimitError": "rate_limit",
-    "AuthenticationError": "account",
-    "MissingApiKeyError": "account",
-    "InsufficientFundsError": "account",
-    "ContextLengthExceededError": "too_long",
-    "ContentFilterError": "refused",
-}
-"""What any-llm's exceptions mean."""
-
-_OF_THE_STATUS: Final = (401, 402, 403, 429)
-"""Statuses from which any-llm takes the class. Of any other it guesses by words that may be the prompt's."""
 
 
 class AnyLLMEndpoint:
@@ -92,8 +79,8 @@ class AnyLLMEndpoint:
         unsupported_params: Set[str] = frozenset(),
     ) -> Reply:
         """One request without ``unsupported_params``. Raises CallFailed, and nothing else."""
-        body = request_body(
-            model, _with_whole_characters(messages), max_output_tokens, unsupported_params=unsupported_params
+        body = with_whole_characters(
+            request_body(model, messages, max_output_tokens, unsupported_params=unsupported_params)
         )
         _RESPONSE_HEADERS.set(None)
         begun = time.perf_counter()
@@ -155,23 +142,6 @@ def _open(access: EndpointAccess, timeout_s: float) -> Any:
     )
 
 
-def _with_whole_characters(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Halves of characters, which some pages have and these clients cannot encode, made U+FFFD."""
-
-    def whole(part: str | Image) -> str | Image:
-        if not isinstance(part, str):
-            return part
-        return part.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-    return tuple(
-        replace(
-            each,
-            content=whole(each.content) if isinstance(each.content, str) else tuple(map(whole, each.content)),
-        )
-        for each in messages
-    )
-
-
 async def _note_headers(response: Any) -> None:
     _RESPONSE_HEADERS.set({name.lower(): value for name, value in response.headers.items()})
 
@@ -210,33 +180,29 @@ def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, An
 
 def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer of OpenAI's Responses as a chat completion."""
-    parts = [
-        part
-        for item in answer.get("output") or ()
-        if item.get("type") == "message"
-        for part in item.get("content") or ()
-    ]
+    items = answer.get("output") or ()
+    kinds = {item.get("type") for item in items}
+    messages = [item for item in items if item.get("type") == "message"]
+    parts = [part for message in messages for part in message.get("content") or ()]
     texts = [part for part in parts if part.get("type") == "output_text"]
     refused_texts = [part["refusal"] for part in parts if part.get("type") == "refusal"]
-    kinds = {item.get("type") for item in answer.get("output") or ()}
-    reason = (answer.get("incomplete_details") or {}).get("reason")
-    usage = answer.get("usage") or {}
     logprobs = [token for part in texts for token in part.get("logprobs") or ()]
+    reason = (answer.get("incomplete_details") or {}).get("reason") or "stop"
+    usage = answer.get("usage") or {}
+    choice = {
+        "message": {
+            "content": "".join(part["text"] for part in texts) or None,
+            "refusal": "\n".join(refused_texts) or None,
+            "reasoning": "reasoning" in kinds,
+            "tool_calls": "function_call" in kinds,
+        },
+        "finish_reason": "length" if reason == "max_output_tokens" else reason,
+        "logprobs": {"content": logprobs} if logprobs else None,
+    }
     return {
         "model": answer.get("model"),
         "error": answer.get("error"),
-        "choices": [
-            {
-                "message": {
-                    "content": "".join(part["text"] for part in texts) or None,
-                    "refusal": "\n".join(refused_texts) or None,
-                    "reasoning": "reasoning" in kinds,
-                    "tool_calls": "function_call" in kinds,
-                },
-                "finish_reason": {"max_output_tokens": "length"}.get(reason, reason) or "stop",
-                "logprobs": {"content": logprobs} if logprobs else None,
-            }
-        ],
+        "choices": [choice],
         "usage": {
             "prompt_tokens": usage.get("input_tokens"),
             "completion_tokens": usage.get("output_tokens"),
@@ -249,22 +215,19 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure behind an exception of the library.
 
-    What the provider answered decides, then the library's own class, then the kind of connection error.
+    What the provider answered decides, as for every other endpoint, then the kind of connection error.
     """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
         return original
-    names = {each.__name__ for each in type(original).__mro__}
-    kind = _KIND_BY_CLASS.get(type(problem).__name__)
     if (answer := _answer_of(original)) is not None:
         status, body, headers = answer
         if status < 400:
             return CallFailed(
                 "transient", f"the answer cannot be read: {original}", maybe_paid=True, raw=body
             )
-        failed = classify_status(status, body, headers)
-        is_known = failed.kind != "final" or kind is None or status not in _OF_THE_STATUS
-        return failed if is_known else CallFailed(kind, failed.message)
+        return classify_status(status, body, headers)
+    names = {each.__name__ for each in type(original).__mro__}
     if names & (_SLOW | _NO_CONNECTION):
         is_slow = bool(names & _SLOW)
         is_unsent = any(type(each).__name__ in _NEVER_SENT for each in _causes(original))
@@ -274,8 +237,6 @@ def classify_library_error(problem: BaseException) -> CallFailed:
         )
     if (parameter := _parameter_that_is_unknown(problem)) is not None:
         return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
-    if kind is not None:
-        return CallFailed(kind, str(problem))
     failed = classify(original)
     # cut off, or of another form
     if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import tenacity
+
 from arb.judges.endpoints.openai_compatible import (
     CONNECT_TIMEOUT_S,
     MAX_REPLY_BYTES,
@@ -21,7 +23,6 @@ from arb.judges.endpoints.openai_compatible import (
 )
 from arb.judges.endpoints.providers import EndpointAccess, endpoint_url
 from arb.judges.engine.errors import CallFailed, classify, classify_status, read_json
-from arb.judges.engine.retry import RetryPolicy, RetryState
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -31,7 +32,12 @@ MARK: Final = "judges_mark"
 
 TIMEOUT_S: Final = 600.0
 READ_BYTES: Final = 1 << 16
-RETRY: Final = RetryPolicy(rate_limited=5, transient=5, unusable=5, first_wait_s=8.0)
+MAX_ATTEMPTS: Final = 5
+FIRST_WAIT_S: Final = 8.0
+MAX_WAIT_S: Final = 60.0
+MAX_RETRY_AFTER_S: Final = 900.0
+"""Longer waits that an endpoint asks for are not waited for."""
+
 MAX_BATCHES_SEARCHED: Final = 1_000
 """How many of the latest batches are searched for a mark."""
 
@@ -156,15 +162,33 @@ class BatchClient:
         return None
 
     async def _with_retry(self, step: Callable[[], Awaitable[Got]]) -> Got:
-        retries = RetryState(RETRY, random.random)
-        while True:
+        async def once() -> Got:
             try:
                 return await step()
             except Exception as problem:
-                failure = without_key(classify(problem), self._access)
-                if (wait_s := retries.wait_s(failure)) is None:
-                    raise failure from problem
-                await self._sleep(failure.retry_after_s or wait_s)
+                raise without_key(classify(problem), self._access) from problem
+
+        retrying = tenacity.AsyncRetrying(
+            sleep=self._sleep,
+            stop=tenacity.stop_after_attempt(MAX_ATTEMPTS),
+            retry=tenacity.retry_if_exception(_may_pass),
+            wait=_wait_s,
+            reraise=True,
+        )
+        return await retrying(once)
+
+
+def _may_pass(failure: BaseException) -> bool:
+    if not isinstance(failure, CallFailed) or failure.kind not in ("rate_limit", "transient"):
+        return False
+    return (failure.retry_after_s or 0.0) <= MAX_RETRY_AFTER_S
+
+
+def _wait_s(state: tenacity.RetryCallState) -> float:
+    """Return the wait that the endpoint asks for; else it doubles, and is drawn from its second half."""
+    failure = state.outcome.exception()
+    longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** (state.attempt_number - 1))
+    return failure.retry_after_s or longest * random.uniform(0.5, 1.0)
 
 
 def _state_of(batch: Mapping[str, Any]) -> BatchState:

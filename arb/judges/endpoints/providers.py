@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from types import MappingProxyType
+from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -22,82 +23,38 @@ OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A kind of endpoint. ``base_url`` is None where the user must give one, or set one of the
-    ``address_variables``, whose value ``address_form`` makes an address of.
+    """A kind of endpoint.
 
-    ``output_limit``: which of its two names the longest reply is asked by at first. ``header_variables``:
-    headers, each with the variable that it is sent from where that is set. ``library``: the name that any-llm
-    has for it, and ``needs`` the module that any-llm needs beside itself; None where the wire is that of
-    OpenAI's chat completions. ``prompt_cache``: how a request says what to keep in the provider's prompt
-    cache; None where it keeps prompts by itself, or has no such cache. ``never_takes``: parameters of a run
-    that its protocol does not have.
+    Attributes:
+        base_url: The address. Without one the user must give it, or set one of the ``address_variables``.
+        key_variable: The variable that holds the key.
+        needs_key: Whether a call without a key is refused.
+        output_limit: Which of its two names the longest reply is asked by at first.
+        header_variables: Headers, each with the variable that it is sent from if that is set.
+        address_variables: Variables whose value ``address_form`` makes an address of.
+        address_form: The address with ``{}`` for that value.
+        library: The name that any-llm has for it; None if it speaks OpenAI's chat completions.
+        needs: The module that any-llm needs in addition.
+        prompt_cache: How a request says what to keep in the provider's prompt cache; None if it keeps prompts
+            by itself, or has no such cache.
+        never_takes: Parameters of a run that its protocol does not have.
     """
 
-    base_url: str | None
-    key_variable: str | None
+    base_url: str | None = None
+    key_variable: str | None = None
     needs_key: bool = True
     output_limit: OutputLimit = "max_tokens"
-    header_variables: tuple[tuple[str, str], ...] = ()
-    address_variables: tuple[str, ...] = ()
+    header_variables: Mapping[str, str] = field(default_factory=dict)
+    address_variables: Sequence[str] = ()
     address_form: str = "{}"
     library: str | None = None
     needs: str | None = None
     prompt_cache: Literal["cache_control", "prompt_cache_key"] | None = None
-    never_takes: tuple[str, ...] = ()
+    never_takes: Sequence[str] = ()
 
 
-_OPENAI: Final = Provider(
-    "https://api.openai.com/v1",
-    "OPENAI_API_KEY",
-    output_limit="max_completion_tokens",
-    header_variables=(("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")),
-    prompt_cache="prompt_cache_key",
-)
-
-PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
-    {
-        "openai": _OPENAI,
-        "openai-responses": replace(_OPENAI, library="openai", never_takes=("seed",)),
-        "azure": Provider(  # the v1 API; a dated one is named with --base-url …?api-version=…
-            None,
-            "AZURE_OPENAI_API_KEY",
-            output_limit="max_completion_tokens",
-            address_variables=("AZURE_OPENAI_ENDPOINT",),
-            address_form="{}/openai/v1",
-            prompt_cache="prompt_cache_key",
-        ),
-        "anthropic": Provider(
-            "https://api.anthropic.com",
-            "ANTHROPIC_API_KEY",
-            library="anthropic",
-            prompt_cache="cache_control",
-            never_takes=("seed", "logprobs"),
-        ),
-        "gemini": Provider(
-            "https://generativelanguage.googleapis.com",
-            "GEMINI_API_KEY",
-            library="gemini",
-            needs="google.genai",
-            never_takes=("logprobs",),
-        ),
-        "bedrock": Provider(  # without a key it is asked with the AWS credentials that boto3 finds
-            None,
-            "AWS_BEARER_TOKEN_BEDROCK",
-            needs_key=False,
-            address_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
-            address_form="https://bedrock-runtime.{}.amazonaws.com",
-            library="bedrock",
-            needs="boto3",
-            never_takes=("seed", "logprobs"),
-        ),
-        "openrouter": Provider(
-            "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", prompt_cache="cache_control"
-        ),
-        "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-        "vllm": Provider("http://localhost:8000/v1", "VLLM_API_KEY", needs_key=False),
-        "any": Provider(None, None, needs_key=False),
-    }
-)
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
+PROVIDERS: Final[Mapping[str, Provider]] = {name: Provider(**fields) for name, fields in _TABLE.items()}
 """The names that ``--provider`` takes."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -174,14 +131,11 @@ class EndpointAccess:
     """
 
     base_url: str
-    key: str | None
+    key: str | None = field(repr=False)
     output_limit: OutputLimit
     headers: tuple[tuple[str, str], ...] = ()
     library: str | None = None
-    own_headers: tuple[tuple[str, str], ...] = ()
-
-    def __repr__(self) -> str:
-        return f"EndpointAccess({self.base_url!r}, key {'given' if self.key else 'none'})"
+    own_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def resolve_access(
@@ -233,7 +187,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
         )
     if not all("!" <= letter <= "~" for letter in key):
         raise ValueError(f"{variable} contains a space or a character that no key has; check its value")
-    headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables)
+    headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables.items())
     own_headers = model.header
     if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
         own_headers = (("api-key", key), *own_headers)  # dated API versions take the key in this header only

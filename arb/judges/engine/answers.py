@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 ANSWERS: Final = "answers"
 """The folder in a reply cache that holds shared answers, if no other place is named."""
 
-ROW_GROUP: Final = 1_000
-"""How many answers are read together to get one of them."""
-
-ROW_GROUPS_IN_MEMORY: Final = 16
+FILES_IN_MEMORY: Final = 16
+"""How many files of a partition are kept in memory, of those that were read last."""
 
 
 class AnswerStore:
@@ -38,8 +36,8 @@ class AnswerStore:
 
     def __init__(self, url: str):
         self.url = url
-        self._indexed: dict[int, dict[bytes, tuple[str, int]]] = {}
-        self._lines = lru_cache(ROW_GROUPS_IN_MEMORY)(self._row_group)
+        self._paths: dict[int, dict[bytes, str]] = {}
+        self._answers = lru_cache(FILES_IN_MEMORY)(self._read_table)
 
     @property
     def is_local(self) -> bool:
@@ -101,18 +99,12 @@ class AnswerStore:
     def line(self, key: bytes) -> bytes | None:
         """Return the line of one answer, or None. Answers that are added later are not seen."""
         partition = key[0]
-        if partition not in self._indexed:
-            self._indexed[partition] = self._index(partition)
-        if key not in self._indexed[partition]:
-            return None
-        path, row = self._indexed[partition][key]
-        return self._lines(path, row // ROW_GROUP)[row % ROW_GROUP]
-
-    def _index(self, partition: int) -> dict[bytes, tuple[str, int]]:
-        index = {}
-        for path in self._files(partition):
-            index |= {key: (path, row) for row, key in enumerate(self._keys(path))}
-        return index
+        if partition not in self._paths:
+            self._paths[partition] = {
+                each: path for path in self._files(partition) for each in self._keys(path)
+            }
+        path = self._paths[partition].get(key)
+        return None if path is None else self._answers(path)[key]
 
     def _files(self, partition: int) -> list[str]:
         return [path for path in self.files(_folder(partition)) if path.endswith(".parquet")]
@@ -123,12 +115,12 @@ class AnswerStore:
         with storing(self.url), self._opened[0].open(path, "rb", block_size=65_536) as file:
             return pq.ParquetFile(file, pre_buffer=False).read(columns=["key"])["key"].to_pylist()
 
-    def _row_group(self, path: str, number: int) -> list[bytes]:
+    def _read_table(self, path: str) -> dict[bytes, bytes]:
         import pyarrow.parquet as pq
 
         with storing(self.url), self._opened[0].open(path, "rb") as file:
-            table = pq.ParquetFile(file, pre_buffer=False).read_row_group(number, columns=["line"])
-        return table["line"].to_pylist()
+            table = pq.ParquetFile(file, pre_buffer=False).read()
+        return dict(zip(table["key"].to_pylist(), table["line"].to_pylist(), strict=True))
 
     def _write_table(self, name: str, answers: dict[bytes, bytes]) -> None:
         import pyarrow as pa
@@ -136,7 +128,7 @@ class AnswerStore:
 
         key, line = pa.array(answers, pa.binary(32)), pa.array(answers.values(), pa.large_binary())
         table, sink = pa.table({"key": key, "line": line}), pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd", use_dictionary=False, row_group_size=ROW_GROUP)
+        pq.write_table(table, sink, compression="zstd", use_dictionary=False)
         content, (fs, root) = sink.getvalue().to_pybytes(), self._opened
         with storing(self.url):
             if self.is_local:

@@ -86,9 +86,10 @@ class Budget:
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
         self._change = asyncio.Event()
-        self._overrun: dict[_Place, float] = {}
-        self._replies: dict[_Place, int] = {}
-        self._longest: dict[_Place, int] = {}
+        # By the place of a model (`ModelSettings.place`):
+        self._overrun: dict[tuple, float] = {}
+        self._replies: dict[tuple, int] = {}
+        self._longest: dict[tuple, int] = {}
         self._refused = 0
 
     async def reserve(
@@ -97,8 +98,6 @@ class Budget:
         messages: tuple[Message, ...],
         max_output_tokens: int,
         unsupported_params: Collection[str] = (),
-        *,
-        may_shorten: bool = False,
     ) -> Reservation:
         """Set money aside for one attempt; wait while calls under way may leave enough.
 
@@ -108,9 +107,8 @@ class Budget:
         Args:
             model: The model to ask.
             messages: The prompt.
-            max_output_tokens: The longest reply.
+            max_output_tokens: The longest reply. The reservation may have a shorter limit to send.
             unsupported_params: What is not sent; without an output limit the whole window is set aside.
-            may_shorten: Whether the caller sends the reservation's ``max_tokens``.
         """
         if self.max_usd is None:
             return Reservation(0.0, model)
@@ -123,12 +121,12 @@ class Budget:
                 usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self.max_usd:
                 full_usd = usd
-                max_tokens = self._shorter_limit(model, prompt, max_output_tokens) if may_shorten else None
+                max_tokens = self._shorter_limit(model, prompt, max_output_tokens)
                 if max_tokens is None:
                     raise self._refusal(full_usd)
                 output = max_output(model, max_tokens)
                 usd = self._most_usd(model, prompt, output)
-            is_unknown = _place(model) not in self._replies and self._is_under_way(model)
+            is_unknown = model.place not in self._replies and self._is_under_way(model)
             if not is_unknown and self.spent_usd + self._reserved_usd + usd <= self.max_usd:
                 break
             self._change.clear()
@@ -150,11 +148,11 @@ class Budget:
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
-        return price.most(prompt, output * self._overrun.get(_place(model), 1.0))
+        return price.most(prompt, output * self._overrun.get(model.place, 1.0))
 
     def _shorter_limit(self, model: ModelSettings, prompt: int, max_output_tokens: int) -> int | None:
         """Return the longest output limit that can still be paid, or None if replies may well exceed it."""
-        place, is_set = _place(model), any(name in model.extra for name in OUTPUT_LIMITS)
+        place, is_set = model.place, any(name in model.extra for name in OUTPUT_LIMITS)
         if is_set or self._replies.get(place, 0) < KNOWN_REPLIES:
             return None
         low, high = SHORTENED_TO * self._longest[place], max_output_tokens
@@ -170,7 +168,7 @@ class Budget:
         return self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens)) <= self.max_usd
 
     def _is_under_way(self, model: ModelSettings) -> bool:
-        return any(_place(each.model) == _place(model) for each in self._open)
+        return any(each.model.place == model.place for each in self._open)
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
         """Give a reservation back, less what the attempt cost.
@@ -183,9 +181,7 @@ class Budget:
         """
         if self.max_usd is None:
             return
-        if reservation not in self._open:
-            raise ValueError("a reservation is settled once")
-        self._open.discard(reservation)
+        self._open.remove(reservation)
         if usage is not None:
             paid = self.cost_of(reservation.model, usage)
             self.spent_usd += reservation.usd if paid is None else paid
@@ -210,7 +206,7 @@ class Budget:
 
         Some endpoints do not count hidden reasoning into the limit.
         """
-        place = _place(reservation.model)
+        place = reservation.model.place
         self._replies[place] = self._replies.get(place, 0) + 1
         self._longest[place] = max(self._longest.get(place, 1), usage.output_tokens or 1)
         if usage.output_tokens and reservation.output:
@@ -226,13 +222,6 @@ class Budget:
     @property
     def _reserved_usd(self) -> float:
         return sum(each.usd for each in self._open)
-
-
-_Place = tuple[str, str | None, str]
-
-
-def _place(model: ModelSettings) -> _Place:
-    return model.provider, model.base_url, model.model
 
 
 def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:

@@ -1,13 +1,11 @@
 """Replies on disk, addressed by what was asked: no call is paid twice, by any judge, run or process.
 
-The folder holds segments, files of one JSON object a line that only grow. Each is written by one process at a
-time and read by all. A line is there once its end is, so that a process killed at any moment leaves a whole
-cache: a line without an end is not read, and cut off by the next process that continues the segment.
-Failures are lines too, but never answers. Pictures are in no line: the key, a hash of everything that the
-answer depends on, has theirs. Calls under way are claimed, so that no two processes make one at once.
+The folder holds segments, files of one JSON object per line that only grow (`LineFile`). Each is written by
+one process at a time and read by all. Failures are lines too, but never answers. Pictures are in no line: the
+key, a hash of everything that the answer depends on, has theirs. Calls in progress are claimed, so that no
+two processes make one at once.
 """
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -15,30 +13,18 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.answers import ANSWERS, AnswerStore
-from arb.judges.engine.storage import storing, write_at
-from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
-
-_BLOCK: Final = 65_536
+from arb.judges.engine.storage import LineFile, complete_lines, storing
+from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
 
 ANSWER: Final = b'{"answer":"'
 """How the line of an answer begins; its key follows. ``{"attempt":"`` begins that of a failure."""
-
-"""What stands between the key of an answer and its kind, where the line has one."""
-
-MAX_KNOWN: Final = 500
-"""Replies of a kind that are learned from, the last ones: their mean does not get much better with more."""
-
-REFRESH_AFTER_S: Final = 1.0
-"""What other processes have added is looked for no more often than this."""
-
-_KEY_LENGTH: Final = 64
 
 KEY_VERSION: Final = 2
 """Of what a key is made of. Keys of version 1 had no address, so the place that answered is not known: such
@@ -50,116 +36,33 @@ _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.na
 
 
 def is_segment(name: str) -> bool:
+    """Return whether a file of this name holds answers."""
     return name.startswith("segment-") and name.endswith(".jsonl")
 
 
-def complete_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
-    """The lines from an offset on that have their end, each with where it begins."""
-    file.seek(start)
-    for line in file:
-        if not line.endswith(b"\n"):
-            return
-        yield start, line
-        start += len(line)
+def _open_segment(folder: Path) -> LineFile:
+    """Continue a segment of this machine that no process writes, or begin another, under a lock.
 
-
-class Segment:
-    """The segment that this process writes, under a lock that ends with the process."""
-
-    def __init__(self, path: Path, descriptor: int):
-        self.path, self._descriptor, self.owner = path, descriptor, os.getpid()
-        self._end = truncate_partial_line(descriptor)
-
-    @classmethod
-    def open(cls, folder: Path) -> "Segment":
-        """Continue a segment of this machine that no process writes, or begin another."""
-        machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
-        for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
-            if (descriptor := _open_locked(path, os.O_RDWR)) is not None:
-                return cls(path, descriptor)
-        path = folder / f"segment-{machine}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-        descriptor = _open_locked(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        if descriptor is None:
-            raise OSError(f"{path}: cannot be locked")
-        return cls(path, descriptor)
-
-    def append(self, line: bytes) -> int:
-        """Write a line at the end, all of it or nothing, and return where it begins. Raises OSError."""
-        start = self._end
-        write_at(self._descriptor, line, start)
-        self._end += len(line)
-        return start
-
-    def sync(self) -> None:
-        os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Leave the segment to whoever locks it next."""
-        os.close(self._descriptor)
-
-
-def truncate_partial_line(descriptor: int) -> int:
-    """Cut off the line that a killed process left without its end; returns the new end of the file."""
-    end = size = os.fstat(descriptor).st_size
-    while end > 0:
-        start = max(0, end - _BLOCK)
-        place = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if place >= 0:
-            end = start + place + 1
-            break
-        end = start
-    if end < size:
-        os.ftruncate(descriptor, end)
-    return end
-
-
-def _open_locked(path: Path, flags: int) -> int | None:
-    """A descriptor that holds the file's lock until it is closed; None when another holds it."""
-    descriptor = os.open(path, flags, 0o666)
+    Where the disk knows no locks, every process begins a segment of its own.
+    """
+    machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+    for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+        else:
+            return LineFile(path, descriptor)
+    path = folder / f"segment-{machine}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as problem:
-        # Where the disk knows no locks, a segment of this process is safe without.
-        if not isinstance(problem, BlockingIOError) and flags & os.O_EXCL:
-            return descriptor
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-        return None
-    return descriptor
-
-
-class Claims:
-    """A lock for each call, on one byte of a file: the system gives it back when a process ends or is killed.
-
-    Locks keep processes apart, not the tasks of one; those share a call in flight in the executor.
-    """
-
-    def __init__(self, path: Path):
-        self._path = path
-        self._descriptor, self._owner = -1, -1
-
-    def take(self, key: str) -> bool:
-        """Take a call, named by its hash; False while another process has it."""
-        if self._owner != os.getpid():  # opened late, and again after a fork
-            self._descriptor, self._owner = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666), os.getpid()
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
-        except (BlockingIOError, PermissionError):
-            return False
-        except OSError:  # a disk without locks: better paid twice than not at all
-            return True
-        return True
-
-    def release(self, key: str) -> None:
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, _place(key))
-        except OSError:
-            return
-
-    def close(self) -> None:
-        if self._owner == os.getpid():
-            os.close(self._descriptor)
-            self._descriptor, self._owner = -1, -1
+    except BlockingIOError:  # another process took it for one that was left
+        raise
+    except OSError:  # a disk without locks: nobody else can take the lock either
+        pass
+    return LineFile(path, descriptor)
 
 
 def _place(key: str) -> int:
@@ -200,6 +103,12 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
     return digest.hexdigest()
 
 
+def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
+    """Return the key of a call to a model, or of another sample of it."""
+    max_output_tokens = call.max_output_tokens or model.max_output_tokens
+    return call_key(model, call.messages, max_output_tokens, call.sample if sample is None else sample)
+
+
 class CallCache:
     """The replies in a folder, which is created if needed.
 
@@ -208,135 +117,135 @@ class CallCache:
     In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time. What is not
     in the folder is looked for among the answers of a cluster, at ``answers`` or in the folder's own.
 
-    With ``fresh_since`` (seconds since 1970) replies that were stored before, or at an unknown time, are
+    With ``not_before`` (seconds since 1970) replies that were stored before, or at an unknown time, are
     ignored.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        now: Callable[[], float] = time.monotonic,
-        answers: str | None = None,
-        not_before: float | None = None,
-    ):
-        self.folder, self._fresh_since = folder, not_before
+    def __init__(self, folder: Path, answers: str | None = None, not_before: float | None = None):
+        self.folder, self._not_before = folder, not_before
         has_answers = answers is not None or (folder / ANSWERS).is_dir()
         # None where no cluster ever ran: what reads its answers takes 12 MB of memory
         self._answers = AnswerStore(answers or str(folder / ANSWERS)) if has_answers else None
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        self._now = now
-        self._claims = Claims(folder / "claims")
         self._places: dict[bytes, tuple[str, int, int]] = {}
         self._read_up_to: dict[str, int] = {}
-        self._writing: Segment | None = None
-        self._refreshed_at = float("-inf")
+        self._segment: LineFile | None = None
         self.refresh()
 
     def __len__(self) -> int:
         return len(self._places)
 
     def get(self, key: str) -> Reply | None:
-        """The reply to a call, marked as from the cache; None when there is none that can be read."""
-        place = self._places.get(bytes.fromhex(key))
-        if place is None and self._now() - self._refreshed_at >= REFRESH_AFTER_S:
-            self.refresh()
-            place = self._places.get(bytes.fromhex(key))
-        if place is not None:
-            return self._read(key, *place)
-        line = self._answers.line(bytes.fromhex(key)) if self._answers is not None else None
-        return None if line is None else reply_in(line, key, self._fresh_since)
+        """Return the reply to a call, marked as from the cache, or None if there is none that can be read."""
+        name = bytes.fromhex(key)
+        if name in self._places:
+            return self._read(key)
+        line = self._answers.line(name) if self._answers is not None else None
+        return None if line is None else reply_in(line, key, self._not_before)
 
     def put(self, key: str, reply: Reply) -> None:
         """Store a reply. When this returns it outlives the process; after `sync` also the machine."""
-        with storing(self.folder):
-            name, start, length = self._append(answer_line(key, reply))
-        self._places[bytes.fromhex(key)] = (name, start, length)
+        self._places[bytes.fromhex(key)] = self._append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
         """Note that a call failed, and how. It is no answer: `get` does not give it."""
         attempt = {"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()}
-        with storing(self.folder):
-            self._append(_line_of(attempt))
+        self._append(_line_of(attempt))
 
     def sync(self) -> None:
         """Return when everything put so far is on the disk. May be called from another thread."""
-        if (writing := self._writing) is not None:
+        if (segment := self._segment) is not None:
             with storing(self.folder):
-                writing.sync()
+                segment.sync()
 
     def claim(self, key: str) -> bool:
-        """Take a call for this process: False while another process has it under way.
+        """Take a call for this process: False while another process has it in progress.
 
         A caller that gets False waits, and then finds the answer with `get` after `refresh`, or takes the
-        call when the other process has given it up or died.
+        call when the other process has given it up or died. Claims keep processes apart, not the tasks of
+        one; those share a call in progress in the executor.
         """
         with storing(self.folder):
-            return self._claims.take(key)
+            claims = self._claims
+        try:
+            fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
+        except (BlockingIOError, PermissionError):
+            return False
+        except OSError:  # a disk without locks: better paid twice than not at all
+            pass
+        return True
 
     def release(self, key: str) -> None:
         """Give a claimed call up, answered or not."""
-        self._claims.release(key)
+        try:
+            fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, _place(key))
+        except OSError:  # a disk without locks
+            return
+
+    @cached_property
+    def _claims(self) -> int:
+        """The file whose bytes are locked, one per call in progress.
+
+        The system gives a lock back when its process ends or is killed.
+        """
+        return os.open(self.folder / "claims", os.O_RDWR | os.O_CREAT, 0o666)
 
     def refresh(self) -> None:
         """Read what other processes have added since."""
-        self._refreshed_at = self._now()
         with storing(self.folder):
-            self._read_new_lines()
-
-    def _read_new_lines(self) -> None:
-        with os.scandir(self.folder) as entries:
-            grown = [
-                entry.name
-                for entry in entries
-                if is_segment(entry.name) and entry.stat().st_size > self._read_up_to.get(entry.name, 0)
-            ]
-        for name in sorted(grown):
-            with (self.folder / name).open("rb") as file:
-                self._index(name, file)
+            with os.scandir(self.folder) as entries:
+                grown = [
+                    entry.name
+                    for entry in entries
+                    if is_segment(entry.name) and entry.stat().st_size > self._read_up_to.get(entry.name, 0)
+                ]
+            for name in sorted(grown):
+                for start, line in complete_lines(self.folder / name, self._read_up_to.get(name, 0)):
+                    self._read_up_to[name] = start + len(line)
+                    if (key := key_in(line)) is not None and not self._has_newer(key, name, line):
+                        self._places[key] = (name, start, len(line))
 
     def close(self) -> None:
-        """Everything on the disk, and the segment free for another process."""
+        """Put everything on the disk, and leave the segment to other processes."""
         try:
             self.sync()
         finally:
-            if self._writing is not None:
-                self._writing.close()
-                self._writing = None
-            self._claims.close()
-
-    def _index(self, name: str, file: BinaryIO) -> None:
-        for start, line in complete_lines(file, self._read_up_to.get(name, 0)):
-            self._read_up_to[name] = start + len(line)
-            if (key := key_in(line)) is not None and not self._has_newer(key, name, line):
-                self._places[key] = (name, start, len(line))
+            if self._segment is not None:
+                self._segment.close()
+                self._segment = None
+            if "_claims" in self.__dict__:
+                os.close(self.__dict__.pop("_claims"))
 
     def _has_newer(self, key: bytes, name: str, line: bytes) -> bool:
-        """Whether another segment has a newer reply; in one segment the last line is the newest."""
-        if (known := self._places.get(key)) is None or known[0] == name:
+        """Return whether another segment has a newer reply; in one segment the last line is the newest."""
+        if key not in self._places or self._places[key][0] == name:
             return False
-        with (self.folder / known[0]).open("rb") as file:
-            file.seek(known[1])
-            return _stored_at(file.read(known[2])) > _stored_at(line)
+        return _stored_at(self._line(key)) > _stored_at(line)
 
-    def _read(self, key: str, name: str, start: int, length: int) -> Reply | None:
-        """Return the reply at a place; None for a damaged or too old line, whose call is made again."""
+    def _line(self, key: bytes) -> bytes:
+        name, start, length = self._places[key]
+        with (self.folder / name).open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def _read(self, key: str) -> Reply | None:
+        """Return a reply that has a place; None for a damaged or too old line, whose call is made again."""
         try:
-            with (self.folder / name).open("rb") as file:
-                file.seek(start)
-                line = file.read(length)
-            if (reply := reply_in(line, key, self._fresh_since)) is not None:
-                return reply
+            reply = reply_in(self._line(bytes.fromhex(key)), key, self._not_before)
         except OSError:
-            pass
-        self._places.pop(bytes.fromhex(key), None)
-        return None
+            reply = None
+        if reply is None:
+            del self._places[bytes.fromhex(key)]
+        return reply
 
     def _append(self, line: bytes) -> tuple[str, int, int]:
-        if self._writing is None or self._writing.owner != os.getpid():  # after a fork: never two writers
-            self._writing = Segment.open(self.folder)
-            self.refresh()  # a continued segment has lines of others
-        name, start = self._writing.path.name, self._writing.append(line)
+        """Write a line at the end of this process's segment and return its place."""
+        with storing(self.folder):
+            if self._segment is None:
+                self._segment = _open_segment(self.folder)
+                self.refresh()  # a continued segment has lines of others
+            name, start = self._segment.path.name, self._segment.append(line)
         self._read_up_to[name] = start + len(line)
         return name, start, len(line)
 
@@ -352,7 +261,7 @@ def key_in(line: bytes) -> bytes | None:
     if not line.startswith(ANSWER):
         return None
     try:
-        return bytes.fromhex(line[len(ANSWER) : len(ANSWER) + _KEY_LENGTH].decode("ascii"))
+        return bytes.fromhex(line[len(ANSWER) : len(ANSWER) + 64].decode("ascii"))
     except ValueError:
         return None
 

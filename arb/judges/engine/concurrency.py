@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from arb.judges.engine.errors import NoEndpointError, NoMoreCallsError
+from arb.judges.engine.errors import CallFailed, NoEndpointError, NoMoreCallsError
 from arb.judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
@@ -100,6 +100,9 @@ class TokenBucket:
         self._at = now
 
 
+Buckets = tuple[tuple[TokenBucket | None, float], ...]
+
+
 @dataclass
 class _Pool:
     """The calls to one model of one endpoint, and what is left of its quotas as its last answer had it."""
@@ -112,41 +115,45 @@ class _Pool:
     learned_from: int = 0
     """The number of the call whose answer was learned from; those of earlier calls are out of date."""
 
+    def buckets(self, tokens: int) -> Buckets:
+        """Return the endpoint's token buckets, each with what a call takes out of it."""
+        return ((self.requests, 1), (self.tokens, tokens))
+
 
 class Slot:
-    """A call under way. Report its end with at most one of its methods.
-
-    ``limits`` is what the answer said of the endpoint's limits.
-    """
+    """A call under way. Report its end with at most one of its methods."""
 
     def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
         self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
         self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
 
     def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
-        """The endpoint answered; ``tokens`` is what the call took, where it is known."""
+        """The endpoint answered.
+
+        Args:
+            tokens: What the call took, if it is known.
+            limits: What the answer said of the endpoint's limits.
+        """
         self._limit._grow()
         if tokens is not None:
             self._limit._correct_tokens(tokens - self._tokens)
         self._learn(limits)
 
-    def refused(self, retry_after_s: float | None = None, limits: RateLimits | None = None) -> None:
-        """The endpoint says that it is one call too many, and wants none at all for ``retry_after_s``."""
-        self._limit._cut(self._cuts, is_refused=True)
-        self._limit._pause(retry_after_s)
-        self._learn(limits)
-
-    def overloaded(self) -> None:
-        """The endpoint seems to have too many calls: no answer came in time, or it was not available."""
-        self._limit._cut(self._cuts, is_refused=False)
-
-    def postponed(self, retry_after_s: float | None, limits: RateLimits | None = None) -> None:
-        """The endpoint is overloaded and asks to come back, after ``retry_after_s`` if it says so."""
-        self._limit._pause(retry_after_s)
-        if not retry_after_s:
-            self._limit._cut(self._cuts, is_refused=False)
-            self._limit._space_out()
-        self._learn(limits)
+    def failed(self, failure: CallFailed) -> None:
+        """The attempt failed. Only a sign of too many calls changes the limit."""
+        limit, wait_s = self._limit, failure.retry_after_s
+        is_refused = failure.kind == "rate_limit"
+        if is_refused and not failure.is_overload:
+            limit._cut(self._cuts, is_refused=True)
+            limit._pause(wait_s)
+        elif is_refused:
+            limit._pause(wait_s)
+            if not wait_s:
+                limit._cut(self._cuts, is_refused=False)
+                limit._space_out()
+        elif failure.is_slow or failure.is_overload:
+            limit._cut(self._cuts, is_refused=False)
+        self._learn(failure.rate_limits)
 
     def _learn(self, limits: RateLimits | None) -> None:
         pool = self._pool
@@ -193,8 +200,6 @@ class AdaptiveLimit:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ):
-        if max_in_flight < 1:
-            raise ValueError("at least one call must be allowed in flight")
         self.max_in_flight = max_in_flight
         self.in_flight = 0
         self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))
@@ -307,16 +312,11 @@ class AdaptiveLimit:
         if self.in_flight >= self.allowed:
             return None
         now = self._clock()
-        wait_s = max(self._paused_until, self._next_at) - now
-        if self._requests:
-            wait_s = max(wait_s, self._requests.wait_s(1))
-        if self._tokens:
-            wait_s = max(wait_s, self._tokens.wait_s(tokens))
-        if pool.requests or pool.tokens:
-            quota_s = max(
-                bucket.wait_s(n) for bucket, n in ((pool.requests, 1), (pool.tokens, tokens)) if bucket
-            )
-            wait_s = max(wait_s, min(quota_s, pool.sent_at + MAX_QUOTA_WAIT_S - now))
+        waits = [self._paused_until - now, self._next_at - now]
+        waits += [bucket.wait_s(amount) for bucket, amount in self._buckets(tokens) if bucket]
+        if quotas := [bucket.wait_s(amount) for bucket, amount in pool.buckets(tokens) if bucket]:
+            waits.append(min(max(quotas), pool.sent_at + MAX_QUOTA_WAIT_S - now))
+        wait_s = max(waits)
         return wait_s if wait_s > _NOTHING_S else 0.0
 
     def _take(self, tokens: int, pool: _Pool) -> None:
@@ -326,13 +326,13 @@ class AdaptiveLimit:
         pool.sent_requests += 1
         pool.sent_tokens += tokens
         pool.sent_at = now
-        if self._requests:
-            self._requests.take(1)
-        if pool.requests:
-            pool.requests.take(1)
-        if pool.tokens:
-            pool.tokens.take(tokens)
-        self._correct_tokens(tokens)
+        for bucket, amount in (*self._buckets(tokens), *pool.buckets(tokens)):
+            if bucket:
+                bucket.take(amount)
+
+    def _buckets(self, tokens: int) -> Buckets:
+        """Return the user's token buckets, each with what a call takes out of it."""
+        return ((self._requests, 1), (self._tokens, tokens))
 
     def _correct_tokens(self, more: int) -> None:
         if self._tokens:

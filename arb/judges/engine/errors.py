@@ -1,8 +1,7 @@
 """Classify what endpoints say when they give no reply, and read their rate limits.
 
-Structured fields decide first (a status, a code, Google's error details). The wording decides only where
-those say nothing; the patterns below are those of OpenAI, Azure, OpenRouter, Together, Mistral, Anthropic,
-Google, Groq, Bedrock and vLLM. Nothing here has a state; dates are compared with the clock.
+Structured fields decide first (a status, a code, Google's error details). The wording decides only if those
+say nothing; ``error_signs.toml`` has both. Nothing here has a state; dates are compared with the clock.
 """
 
 from __future__ import annotations
@@ -11,9 +10,12 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from arb.judges.types import Quota, RateLimits, Reply, Usage
@@ -34,6 +36,17 @@ def read_json(text: str) -> Any:
     return read
 
 
+def with_whole_characters(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body that UTF-8 can hold: U+FFFD stands for halves of characters, which some pages have."""
+    import msgspec
+
+    try:
+        msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return read_json(json.dumps(body))
+    return body
+
+
 Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "account", "final"]
 
 OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
@@ -50,76 +63,21 @@ OPTIONAL_PARAMS: Final = (
 """Parameters that a call can do without. Fields that the user adds and the reasoning effort are not among
 them, since the user asked for them."""
 
-NO_USAGE: Final = Usage()
-
+_NO_USAGE: Final = Usage()
 MAX_MESSAGE_CHARS: Final = 600
 
-_TOO_LONG_CODES: Final = ("context_length_exceeded", "string_above_max_length", "request_too_large")
-_REFUSED_CODES: Final = ("content_filter", "content_policy_violation", "moderation_blocked")
-_ACCOUNT_CODES: Final = (
-    "insufficient_quota",
-    "exceeded_current_quota_error",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "billing_error",
-    "invalid_api_key",
-    "api_key_invalid",
-    "authentication_error",
-    "unrecognizedclientexception",
-    "expiredtokenexception",
-    "invalidsignatureexception",
-)
 _ACCOUNT_STATUSES: Final = (401, 402)
-_UNSUPPORTED_CODES: Final = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-_RATE_LIMIT_CODES: Final = (
-    "rate_limit_exceeded",
-    "rate_limit_error",
-    "rate_limited",
-    "too_many_requests",
-    "throttlingexception",
-    "resource_exhausted",
-    "overloaded_error",
-    "slow_down",
-)
 _TRANSIENT_STATUSES: Final = (408, 409, 425)
 _OVERLOAD_STATUSES: Final = (503, 529)
 _MAYBE_PAID_STATUSES: Final = (502, 504, 524)
 
-_TOO_LONG: Final = re.compile(
-    r"context[ _-]?(length|window|size)|prompt is too long|reduce the length of|request(ed)? too large"
-    r"|(input|prompt|messages?)\b.{0,60}\b(too (long|large|many)|longer than|exceed)"
-    r"|input token count|too many (input|prompt) tokens|max_model_len|inputs. tokens \+ .max_new_tokens",
-    re.IGNORECASE | re.DOTALL,
-)
-_UNSUPPORTED: Final = re.compile(
-    r"unsupported|not supported|n.t support|unrecognized|unknown (name|field|param|argument)|not permitted"
-    r"|not allowed|extra_forbidden|unexpected keyword|deprecated|no longer (supported|accepted)"
-    r"|cannot be (set|used|specified)|may only be set",
-    re.IGNORECASE,
-)
-_ONE_CHOICE: Final = re.compile(
-    r"[`'\"]n[`'\"]|\bn (must be|should be|greater than|larger than|> ?1|!= ?1|is not)\b|\bn ?(>|!=|=) ?\d"
-    r"|(multiple|more than one|number of) (choice|completion|candidate)",
-    re.IGNORECASE,
-)
-"""A refusal of several answers at once (``n``), whose name is no word to search for."""
-
-_REFUSED: Final = re.compile(
-    r"content (management|policy|filter)|responsible ai|flagged|moderation|safety (system|filter)",
-    re.IGNORECASE,
-)
-_NO_MONEY: Final = re.compile(
-    r"exceeded your current quota|insufficient (credits|balance|funds|quota)|credit balance",
-    re.IGNORECASE,
-)
 _ACCOUNT_CHARS: Final = 300
 """How much of a message may say that the account is empty: some messages quote the prompt after that."""
 
-_RATE_LIMIT: Final = re.compile(
-    r"rate[ -]?limit(s|ed)?\b.{0,20}\b(reached|exceeded|hit)|exceeded.{0,60}\brate limit|too many requests"
-    r"|throttl|overloaded|slow down",
-    re.IGNORECASE | re.DOTALL,
-)
+_SIGNS: Final = tomllib.loads(Path(__file__).with_name("error_signs.toml").read_text(encoding="utf-8"))
+_WORDS: Final = {
+    name: re.compile("|".join(signs["words"]), re.IGNORECASE | re.DOTALL) for name, signs in _SIGNS.items()
+}
 
 
 class NoMoreCallsError(Exception):
@@ -149,6 +107,7 @@ class NoEndpointError(NoMoreCallsError):
     how = "failing"
 
 
+@dataclass(eq=False)
 class CallFailed(Exception):
     """A call without a usable reply.
 
@@ -157,6 +116,7 @@ class CallFailed(Exception):
             ``transient``: another try may succeed. ``too_long``: the prompt does not fit.
             ``unsupported_parameter``: it may succeed without ``parameter``. ``refused``: the endpoint rejects
             the prompt. ``account``: no call of this account is answered. ``final``: it will fail again.
+        message: What happened, in one line of bounded length.
         maybe_paid: The endpoint may have made a reply and charged for it. What it counted is in ``usage``,
             and what it answered in ``raw``.
         is_slow: No reply came in time.
@@ -164,32 +124,21 @@ class CallFailed(Exception):
         is_unreachable: No connection was made.
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        rate_limits: RateLimits | None = None,
-        parameter: str | None = None,
-        maybe_paid: bool = False,
-        is_slow: bool = False,
-        is_overload: bool = False,
-        is_unreachable: bool = False,
-        raw: str | None = None,
-        usage: Usage = NO_USAGE,
-    ):
-        self.kind = kind
-        self.message = " ".join(message.split())[:MAX_MESSAGE_CHARS]
-        self.retry_after_s = retry_after_s
-        self.rate_limits = rate_limits
-        self.parameter = parameter
-        self.maybe_paid = maybe_paid
-        self.is_slow = is_slow
-        self.is_overload = is_overload
-        self.is_unreachable = is_unreachable
-        self.raw = raw
-        self.usage = usage
+    kind: Kind
+    message: str
+    _: KW_ONLY
+    retry_after_s: float | None = None
+    rate_limits: RateLimits | None = None
+    parameter: str | None = None
+    maybe_paid: bool = False
+    is_slow: bool = False
+    is_overload: bool = False
+    is_unreachable: bool = False
+    raw: str | None = None
+    usage: Usage = _NO_USAGE
+
+    def __post_init__(self) -> None:
+        self.message = " ".join(self.message.split())[:MAX_MESSAGE_CHARS]
         super().__init__(self.message)
 
     def as_reply(self, key: str, cost_usd: float | None, *, used_shorter: bool = False) -> Reply:
@@ -244,11 +193,11 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
     is_overload = status in _OVERLOAD_STATUSES
     if _concerns_account(status, error, asked_s):
         return CallFailed("account", full)
-    is_limited = error.has(_RATE_LIMIT_CODES) or _RATE_LIMIT.search(message) is not None
+    is_limited = error.has_code("rate_limit") or error.has_words("rate_limit")
     if (
         status == 429
         or (is_overload and (is_limited or asked_s is not None))
-        or (status in (400, 403) and error.has(_RATE_LIMIT_CODES))
+        or (status in (400, 403) and error.has_code("rate_limit"))
     ):
         limits = read_rate_limits(headers)
         return CallFailed(
@@ -271,25 +220,26 @@ def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> 
     """
     if status >= 500:
         return False
-    if status in _ACCOUNT_STATUSES or error.has(_ACCOUNT_CODES) or error.is_daily_quota:
+    if status in _ACCOUNT_STATUSES or error.has_code("account") or error.is_daily_quota:
         return True
-    if asked_s is not None or error.has(_RATE_LIMIT_CODES):
+    if asked_s is not None or error.has_code("rate_limit"):
         return False
-    return status in (400, 403, 429) and _NO_MONEY.search(error.message[:_ACCOUNT_CHARS]) is not None
+    return status in (400, 403, 429) and error.has_words("account", _ACCOUNT_CHARS)
 
 
 def _classify_rejected_request(status: int, full: str, error: _ErrorBody) -> CallFailed:
     """Return what is wrong with a request that the endpoint would not carry out."""
-    message = error.message
-    if error.has(_REFUSED_CODES) or (status in (400, 403) and _REFUSED.search(message)):
+    if error.has_code("refused") or (status in (400, 403) and error.has_words("refused")):
         return CallFailed("refused", full)
-    if error.has(_UNSUPPORTED_CODES) or (not error.has(_TOO_LONG_CODES) and _UNSUPPORTED.search(message)):
-        named = _optional_param_in(error.parameter) or _optional_param_in(message)
+    if error.has_code("unsupported_parameter") or (
+        not error.has_code("too_long") and error.has_words("unsupported_parameter")
+    ):
+        named = _optional_param_in(error.parameter) or _optional_param_in(error.message)
         if named is not None:
             return CallFailed("unsupported_parameter", full, parameter=named)
-    if error.parameter == "n" or (not _TOO_LONG.search(message) and _ONE_CHOICE.search(message)):
+    if error.parameter == "n" or (not error.has_words("too_long") and error.has_words("one_choice")):
         return CallFailed("unsupported_parameter", full, parameter="n")
-    if status == 413 or error.has(_TOO_LONG_CODES) or _TOO_LONG.search(message):
+    if status == 413 or error.has_code("too_long") or error.has_words("too_long"):
         return CallFailed("too_long", full)
     return CallFailed("final", full)
 
@@ -313,8 +263,13 @@ class _ErrorBody:
     delay: str | None = None
     is_daily_quota: bool = False
 
-    def has(self, codes: Collection[str]) -> bool:
-        return not self.codes.isdisjoint(codes)
+    def has_code(self, sign: str) -> bool:
+        """Return whether a code is among those of a sign."""
+        return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
+
+    def has_words(self, sign: str, within: int | None = None) -> bool:
+        """Return whether the message, or its beginning, has words of a sign."""
+        return _WORDS[sign].search(self.message[:within]) is not None
 
 
 def _read_error(body: str) -> _ErrorBody:
@@ -353,11 +308,8 @@ def _retry_after(headers: Mapping[str, str], error: _ErrorBody, body: str = "") 
     A header (a number or a date) goes before Google's ``retryDelay``, and that before the words.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) * unit
-        except (KeyError, ValueError):
-            continue
-        return seconds if 0 <= seconds < float("inf") else None
+        if (number := _number(headers.get(name, ""))) is not None:
+            return number * unit
     if "retry-after" in headers:
         return _seconds_until(headers["retry-after"], headers.get("date"))
     if error.delay is not None:
@@ -383,56 +335,48 @@ def _duration(text: str) -> float | None:
 
 
 def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
-    """Seconds until a date, of a header's form or ISO's, from the server's own clock where it says it."""
-    try:
-        date = _date(text)
-    except (ValueError, OverflowError):
+    """Return the seconds until a date, from the server's own clock if ``sent_at`` says it."""
+    date, now = _date(text), _date(sent_at or "")
+    if date is None:
         return None
-    try:
-        now = _date(sent_at or "")
-    except (ValueError, OverflowError):
-        now = time.time()
-    return max(0.0, date - now)
+    return max(0.0, date - (time.time() if now is None else now))
 
 
-def _date(text: str) -> float:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
-    except ValueError:
-        return datetime.fromisoformat(text).timestamp()
+def _date(text: str) -> float | None:
+    """Return a date of a header's form, or ISO's, in seconds since 1970; None for any other text."""
+    for read in (email.utils.parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(ValueError, OverflowError):
+            return read(text).timestamp()
+    return None
 
 
-_QUOTA_HEADERS: Final = {
-    "requests": (
-        "x-ratelimit-{}-requests",
-        "anthropic-ratelimit-requests-{}",
-        "x-ratelimit-{}",
-        "ratelimit-{}",
-    ),
-    "tokens": ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}"),
-}
-_QUOTA_NAMES: Final = {
-    kind: tuple(tuple(form.format(part) for part in ("remaining", "limit", "reset")) for form in forms)
-    for kind, forms in _QUOTA_HEADERS.items()
-}
+_REQUEST_QUOTAS: Final = (
+    "x-ratelimit-{}-requests",
+    "anthropic-ratelimit-requests-{}",
+    "x-ratelimit-{}",
+    "ratelimit-{}",
+)
+_TOKEN_QUOTAS: Final = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}")
+"""Forms of headers, for what is ``remaining``, the ``limit``, and its ``reset``."""
+
 _EPOCH_FROM: Final = 1e9
 """A reset from here on is a point in time, in seconds or milliseconds since 1970, as routers give it."""
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """What an answer's headers say of requests and tokens that are left; None when they say nothing."""
-    requests, tokens = (_quota(headers, names) for names in _QUOTA_NAMES.values())
+    """Return what an answer's headers say of requests and tokens that are left, or None for nothing."""
+    requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
     return None if requests is None and tokens is None else RateLimits(requests, tokens)
 
 
-def _quota(headers: Mapping[str, str], names: tuple[tuple[str, str, str], ...]) -> Quota | None:
-    for remaining_name, limit_name, reset_name in names:
-        if (text := headers.get(remaining_name)) is None:
-            continue
-        if (remaining := _number(text)) is None:
-            return None
-        limit = _number(headers.get(limit_name, ""))
-        return Quota(remaining, limit or None, _reset(headers.get(reset_name, ""), headers.get("date")))
+def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
+    """Return the quota of the first form whose header is there, or None if it is no number."""
+    for form in forms:
+        if (text := headers.get(form.format("remaining"))) is not None:
+            limit = _number(headers.get(form.format("limit"), "")) or None
+            reset_s = _reset(headers.get(form.format("reset"), ""), headers.get("date"))
+            remaining = _number(text)
+            return None if remaining is None else Quota(remaining, limit, reset_s)
     return None
 
 

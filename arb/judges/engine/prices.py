@@ -8,6 +8,7 @@ import csv
 import io
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -23,38 +24,12 @@ if TYPE_CHECKING:
 ANY_PROVIDER: Final = "*"
 """The provider of a price that holds wherever the model is asked."""
 
-COLUMNS: Final = (
-    "provider",
-    "model",
-    "input",
-    "output",
-    "cached_input",
-    "batch_share",
-    "long_from",
-    "long_input",
-    "long_output",
-    "checked",
-    "source",
-    "cache_write",
-)
 _REQUIRED: Final = ("provider", "model", "input", "output", "checked", "source")
+_OPTIONAL: Final = ("cached_input", "cache_write", "batch_share", "long_from", "long_input", "long_output")
+COLUMNS: Final = (*_REQUIRED, *_OPTIONAL)
 _SHIPPED: Final = Path(__file__).parent / "prices.csv"
 
-_PROVIDERS_BY_HOST: Final = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "openrouter.ai": "openrouter",
-    "api.together.xyz": "together",
-    "api.together.ai": "together",
-    "generativelanguage.googleapis.com": "google",
-    "api.mistral.ai": "mistral",
-    "api.deepseek.com": "deepseek",
-    "api.x.ai": "x-ai",
-    "api.groq.com": "groq",
-    "api.fireworks.ai": "fireworks",
-}
-_SELLERS: Final = {"openai-responses": "openai", "gemini": "google", "bedrock": "aws"}
-"""Who sells what providers of another name here are asked for."""
+_SELLERS: Final = tomllib.loads(Path(__file__).with_name("sellers.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +87,10 @@ class Price:
         return price
 
     def scaled(self, share: float) -> "Price":
-        """A share of the price."""
-        return Price(
-            share * self.input,
-            share * self.output,
-            None if self.cached_input is None else share * self.cached_input,
-            None if self.cache_write is None else share * self.cache_write,
-            self.long_from,
-            None if self.long is None else self.long.scaled(share),
-        )
+        """Return a share of the price."""
+        names = ("input", "output", "cached_input", "cache_write")
+        figures = {name: share * figure for name in names if (figure := getattr(self, name))}
+        return replace(self, **figures, long=self.long and self.long.scaled(share))
 
 
 class PriceTable:
@@ -137,14 +107,13 @@ class PriceTable:
     ):
         self._prices = _lowered(prices)
         self._beneath = None if beneath is None else _lowered(beneath)
-        self._found: dict[tuple[str, str, str | None], Price | None] = {}
+        self._found: dict[tuple[str, str | None, str], Price | None] = {}
 
     def of(self, model: ModelSettings) -> Price | None:
         """The price of a model where it is asked; None when it is unknown."""
-        key = (model.provider, model.model, model.base_url)
-        if key not in self._found:
-            self._found[key] = self._price_of_model(model)
-        return self._found[key]
+        if model.place not in self._found:
+            self._found[model.place] = self._price_of_model(model)
+        return self._found[model.place]
 
     def cost(self, model: ModelSettings, usage: Usage, *, is_batch: bool = False) -> float | None:
         """Dollars for a reply; None when the price or the tokens are unknown."""
@@ -187,27 +156,21 @@ LIST_PRICE: Final = "the endpoint's own price is not known; --price gives it"
 SELF_HOSTED: Final = "vllm"
 """The provider that sends no bill."""
 
-_MAKERS: Final = (
-    ("openai", re.compile(r"gpt-(?!oss)|chatgpt-|o[134](-|$)")),
-    ("anthropic", re.compile(r"claude-")),
-    ("google", re.compile(r"gemini-")),
-)
-"""Who alone sells the models of these names, or sells them to those who resell."""
-
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """The maker of a model and the model's own name, by its name with or without its vendor's."""
+    """Return who alone sells a model, if that is so, and the model's name without its vendor's."""
     own = name.rpartition("/")[2]
-    return next(((maker, own) for maker, names in _MAKERS if names.match(own)), (None, own))
+    makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
+    return next(makers, None), own
 
 
 def _library_entry(provider: str, model: str) -> "tuple[Provider, ModelInfo] | None":
     """Return what the package genai-prices knows of a model; it fetches nothing by itself."""
-    try:
-        from genai_prices.data_snapshot import get_snapshot
+    from genai_prices.data_snapshot import get_snapshot
 
+    try:
         return get_snapshot().find_provider_model(model, None, provider, None)
-    except (ImportError, LookupError):  # not installed, or it does not know the provider or the model
+    except LookupError:
         return None
 
 
@@ -283,8 +246,8 @@ def _lowered(prices: Mapping[tuple[str, str], Price]) -> dict[tuple[str, str], P
 
 def _provider_of(model: ModelSettings) -> str:
     if model.provider == "any" and model.base_url:
-        return _PROVIDERS_BY_HOST.get(urlsplit(model.base_url).hostname or "", "any")
-    return _SELLERS.get(model.provider, model.provider.lower())
+        return _SELLERS["hosts"].get(urlsplit(model.base_url).hostname or "", "any")
+    return _SELLERS["providers"].get(model.provider, model.provider.lower())
 
 
 def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple[str, str], Price]:

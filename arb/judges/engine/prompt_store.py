@@ -14,15 +14,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
-from arb.judges.engine.cache import complete_lines, truncate_partial_line
-from arb.judges.engine.storage import write_at
+from arb.judges.engine.storage import LineFile, complete_lines
 from arb.judges.types import Image, Message
 
 Picture = dict[str, Any]
@@ -35,8 +33,6 @@ _LEVEL: Final = 1
 """Of zlib: its writer shares the machine with the calls."""
 
 _NAMED_LINE: Final = re.compile(rb'\{"(?:text|prompt)":"([0-9a-f]{64})"')
-_SHORT_NAME_BYTES: Final = 16
-"""What a writer remembers of a name, so that ten thousand prompts take two megabytes of memory."""
 
 
 class PromptStoreError(ValueError):
@@ -44,26 +40,45 @@ class PromptStoreError(ValueError):
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
-    """The messages without the bytes of their pictures."""
-    return [
-        (
-            each.role,
-            each.content
-            if isinstance(each.content, str)
-            else [_described(part) if isinstance(part, Image) else part for part in each.content],
-        )
-        for each in messages
-    ]
+    """Return the messages without the bytes of their pictures."""
+    prompt: Prompt = []
+    for each in messages:
+        if isinstance(each.content, str):
+            prompt.append((each.role, each.content))
+        else:
+            parts = [_described(part) if isinstance(part, Image) else part for part in each.content]
+            prompt.append((each.role, parts))
+    return prompt
 
 
 def _described(picture: Image) -> Picture:
-    return {
-        "sha256": picture.sha256,
-        "media_type": picture.media_type,
-        "width": picture.width,
-        "height": picture.height,
-        "detail": picture.detail,
-    }
+    names = ("sha256", "media_type", "width", "height", "detail")
+    return {name: getattr(picture, name) for name in names}
+
+
+def _map_texts(prompt: Prompt, function: Callable[[str], str]) -> Prompt:
+    """Return a prompt with the function's result in place of each text; pictures stay."""
+    mapped: Prompt = []
+    for role, content in prompt:
+        if isinstance(content, str):
+            mapped.append((role, function(content)))
+        else:
+            parts = [function(part) if isinstance(part, str) else part for part in content]
+            mapped.append((role, parts))
+    return mapped
+
+
+def _encoded(messages: Any) -> bytes:
+    return json.dumps(messages, separators=(",", ":")).encode("ascii")
+
+
+def _places(path: Path) -> dict[str, tuple[int, int]]:
+    """Return where each named line begins, and its length."""
+    places = {}
+    for start, line in complete_lines(path):
+        if (found := _NAMED_LINE.match(line)) is not None:
+            places[found[1].decode("ascii")] = (start, len(line))
+    return places
 
 
 class PromptWriter:
@@ -71,58 +86,42 @@ class PromptWriter:
 
     def __init__(self, path: Path):
         self._path = path
-        self._descriptor = -1
-        self._end = 0
-        self._known: set[bytes] = set()
+        self._file: LineFile | None = None
+        self._known: set[str] = set()
 
     def add(self, prompts: Iterable[Prompt]) -> list[str]:
-        """The names of the prompts; those that are new, and their new texts, are on the disk afterwards."""
+        """Return the names of prompts; new ones, and their new texts, are on the disk afterwards."""
         if not (waiting := list(prompts)):
             return []
-        if self._descriptor < 0:
-            self._open()
+        if self._file is None:
+            self._file = LineFile(self._path)
+            self._known = set(_places(self._path))
         lines: dict[str, bytes] = {}
         names = [self._add(prompt, lines) for prompt in waiting]
         if lines:
-            content = b"".join(lines.values())
-            write_at(self._descriptor, content, self._end)
-            os.fsync(self._descriptor)
-            self._end += len(content)
-            self._known.update(map(_short, lines))
+            self._file.append(b"".join(lines.values()))
+            self._file.sync()
+            self._known.update(lines)
         return names
 
     def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-
-    def _open(self) -> None:
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-        self._end = truncate_partial_line(self._descriptor)
-        with self._path.open("rb") as file:
-            self._known = {_short(name) for name, _, _ in _named_lines(file)}
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
 
     def _add(self, prompt: Prompt, lines: dict[str, bytes]) -> str:
-        """The name of the prompt; what the file has not of it is put into ``lines``, by name."""
-        messages = [
-            (role, [self._part(each, lines) for each in content])
-            if isinstance(content, list)
-            else (role, self._part(content, lines))
-            for role, content in prompt
-        ]
-        content = json.dumps(messages, separators=(",", ":")).encode("ascii")
+        """Return the name of a prompt; lines that the file lacks are put into ``lines``, by name."""
+        content = _encoded(_map_texts(prompt, lambda text: self._add_text(text, lines)))
         name = hashlib.sha256(content).hexdigest()
-        if name not in lines and _short(name) not in self._known:
+        if name not in self._known:
             lines[name] = b'{"prompt":"%b","messages":%b}\n' % (name.encode(), content)
         return name
 
-    def _part(self, part: str | Picture, lines: dict[str, bytes]) -> str | Picture:
-        """A text's name; of a picture what is said of it."""
-        if not isinstance(part, str):
-            return part
-        text = part.encode("utf-8", "surrogatepass")  # some pages have half a pair
-        name = hashlib.sha256(text).hexdigest()
-        if name not in lines and _short(name) not in self._known:
-            packed = base64.b64encode(zlib.compress(text, _LEVEL))
+    def _add_text(self, text: str, lines: dict[str, bytes]) -> str:
+        content = text.encode("utf-8", "surrogatepass")  # some pages have half a pair
+        name = hashlib.sha256(content).hexdigest()
+        if name not in lines and name not in self._known:
+            packed = base64.b64encode(zlib.compress(content, _LEVEL))
             lines[name] = b'{"text":"%b","zlib":"%b"}\n' % (name.encode(), packed)
         return name
 
@@ -131,26 +130,21 @@ class PromptReader:
     """Reads prompts by name, one at a time; in memory are their places. Raises OSError without the file."""
 
     def __init__(self, path: Path):
+        self._places = _places(path)
         self._file = path.open("rb")
-        self._places = {name: (start, length) for name, start, length in _named_lines(self._file)}
 
     def get(self, name: str) -> Prompt:
-        """The prompt, each of its texts checked by its name. Raises PromptStoreError."""
+        """Return a prompt, each of its texts checked by its name. Raises PromptStoreError."""
         messages = self._read(name).get("messages")
-        content = json.dumps(messages, separators=(",", ":")).encode("ascii")
-        if hashlib.sha256(content).hexdigest() != name:
+        if hashlib.sha256(_encoded(messages)).hexdigest() != name:
             raise PromptStoreError(f"the prompt {name} is damaged")
-        return [
-            (role, list(map(self._part, content)) if isinstance(content, list) else self._part(content))
-            for role, content in messages
-        ]
+        return _map_texts(messages, self._text)
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
-    def _part(self, name: str | Picture) -> str | Picture:
-        if not isinstance(name, str):
-            return name
+    def _text(self, name: str) -> str:
         try:
             text = zlib.decompress(base64.b64decode(self._read(name)["zlib"], validate=True))
         except (KeyError, TypeError, ValueError, zlib.error) as error:
@@ -168,14 +162,3 @@ class PromptReader:
             return json.loads(self._file.read(length))
         except ValueError as error:
             raise PromptStoreError(f"the line of {name} is damaged ({error})") from error
-
-
-def _named_lines(file: BinaryIO) -> Iterator[tuple[str, int, int]]:
-    """The name of every line, where it begins, and its length; lines without a name are passed over."""
-    for start, line in complete_lines(file, 0):
-        if (found := _NAMED_LINE.match(line)) is not None:
-            yield found[1].decode("ascii"), start, len(line)
-
-
-def _short(name: str) -> bytes:
-    return bytes.fromhex(name)[:_SHORT_NAME_BYTES]

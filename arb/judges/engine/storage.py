@@ -3,6 +3,7 @@
 A failed write says nothing about a trajectory, so it is an error of its own that ends the run.
 """
 
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,13 +28,64 @@ def storing(place: Path | str) -> Iterator[None]:
         ) from error
 
 
-def write_at(descriptor: int, content: bytes, start: int) -> None:
-    """Write ``content`` at ``start``, the end of the file, or leave the file as it was. Raises OSError."""
-    rest = memoryview(content)
-    try:
-        while rest:
-            rest = rest[os.pwrite(descriptor, rest, start + len(content) - len(rest)) :]
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, start)
-        raise
+class LineFile:
+    """A file of lines that only grows, written by one process at a time. Methods raise OSError.
+
+    A line counts once its end is written, so that a process killed at any moment leaves a whole file. Opening
+    the file cuts off a line that a killed process left without its end.
+    """
+
+    def __init__(self, path: Path, descriptor: int | None = None):
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666) if descriptor is None else descriptor
+        self._end = _truncate_partial_line(self._descriptor)
+
+    def append(self, lines: bytes) -> int:
+        """Write lines at the end, all of them or nothing, and return where they begin."""
+        start = end = self._end
+        rest = memoryview(lines)
+        try:
+            while rest:
+                written = os.pwrite(self._descriptor, rest, end)
+                end, rest = end + written, rest[written:]
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, start)
+            raise
+        self._end = end
+        return start
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return so many bytes from a place on."""
+        return os.pread(self._descriptor, length, start)
+
+    def sync(self) -> None:
+        """Return when everything that was appended is on the disk."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file, which also gives back a lock on it."""
+        os.close(self._descriptor)
+
+
+def _truncate_partial_line(descriptor: int) -> int:
+    """Cut off the line that a killed process left without its end; return the new end of the file."""
+    size = os.fstat(descriptor).st_size
+    if size == 0:
+        return 0
+    with mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) as content:
+        end = content.rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(descriptor, end)
+    return end
+
+
+def complete_lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines from an offset on that have their end, each with where it begins. Raises OSError."""
+    with path.open("rb") as file:
+        file.seek(start)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            yield start, line
+            start += len(line)

@@ -8,9 +8,10 @@ Qwen2-VL, Qwen2.5-VL (28), Qwen3-VL (32) and Llama 4 (tiles of 336) in transform
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import ceil, floor, sqrt
 from pathlib import Path
 from typing import Final
@@ -28,12 +29,6 @@ class ImageRule:
     name: str
     expected: Count
     at_most: Count
-
-
-def image_rule(model: str) -> ImageRule:
-    """The rule of a model, by its name with or without its vendor's; a guess for the others."""
-    name = model.lower().rpartition("/")[2].replace(".", "-")
-    return next((rule for pattern, rule in _RULES if re.match(pattern, name)), _UNKNOWN)
 
 
 def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> int:
@@ -106,53 +101,37 @@ def _guess_at_most(width: int, height: int, detail: str) -> int:
     return max(6_404, _squares(width, height, 14))
 
 
-def _same(name: str, count: Count) -> ImageRule:
-    return ImageRule(name, count, count)
+_COUNTS: Final = {
+    "tiles": tile_tokens,
+    "patches": patch_tokens,
+    "claude": claude_tokens,
+    "qwen": qwen_tokens,
+    "llama 4": llama4_tokens,
+    "guess at most": _guess_at_most,
+}
+"""The functions that ``image_rules.toml`` names."""
 
-
-def _tiles(base: int, tile: int) -> ImageRule:
-    return _same(f"OpenAI tiles of 512 px ({base} + {tile} each)", partial(tile_tokens, base, tile))
-
-
-def _patches(factor: float, at_most: float, most: int = 1_536, most_original: int = 1_536) -> ImageRule:
-    name = f"OpenAI patches of 32 px ({factor} each, at most {most:,})"
-    return ImageRule(name, partial(patch_tokens, factor, most), partial(patch_tokens, at_most, most_original))
-
-
-_CLAUDE = ImageRule(
-    "Claude patches of 28 px (at most 1,568)",
-    partial(claude_tokens, 1_568, 1_568),
-    partial(claude_tokens, 2_576, 4_784),
-)
-_CLAUDE_HIGH_RESOLUTION = _same(
-    "Claude patches of 28 px (at most 4,784)", partial(claude_tokens, 2_576, 4_784)
-)
 _UNKNOWN: Final = ImageRule("unknown model: a guess, one for each 28 px square", _guess, _guess_at_most)
 
-# The first pattern that the name begins with decides; points in names are dashes here.
-_RULES: Final[tuple[tuple[str, ImageRule], ...]] = (
-    (r"gpt-4o-mini", _tiles(2_833, 5_667)),
-    (r"gpt-4o|chatgpt-4o|gpt-4-turbo|gpt-4-5", _tiles(85, 170)),
-    (r"gpt-4-1-mini", _patches(1.62, 1.62)),
-    (r"gpt-4-1-nano", _patches(2.46, 2.46)),
-    (r"gpt-4-1", _tiles(85, 170)),
-    (r"o4-mini", _patches(1.72, 1.72)),
-    (r"o1|o3", _tiles(75, 150)),
-    (r"gpt-5-mini", _patches(1.2, 1.62)),
-    (r"gpt-5-nano", _patches(1.5, 2.46)),
-    (r"gpt-5-[23456]-(mini|nano|luna)", _patches(1.2, 2.46, 1_536, 10_000)),
-    (r"gpt-5-[23]", _patches(1.2, 2.46)),
-    (r"gpt-5-[456]", _patches(1.2, 2.46, 2_500, 10_000)),
-    (r"gpt-5", _tiles(70, 140)),
-    (r"claude-(3|opus-4-([0156]|2025)|opus-4$|sonnet-4|haiku-4)", _CLAUDE),
-    (r"claude", _CLAUDE_HIGH_RESOLUTION),
-    (
-        r"qwen2(-5)?-vl|qwen-2(-5)?-vl",
-        _same("Qwen-VL squares of 28 px", partial(qwen_tokens, 28, 3_136, 12_845_056)),
-    ),
-    (r"qwen3-vl", _same("Qwen3-VL squares of 32 px", partial(qwen_tokens, 32, 65_536, 16_777_216))),
-    (r"llama-4", ImageRule("Llama 4 tiles of 336 px", llama4_tokens, _guess_at_most)),
-)
+
+@cache
+def _image_rules() -> list[tuple[str, ImageRule]]:
+    """Return patterns of models' names with their rules; the first that matches decides."""
+    rules = []
+    table = Path(__file__).with_name("image_rules.toml").read_text(encoding="utf-8")
+    for entry in tomllib.loads(table)["rules"]:
+        count, *first = entry["expected"]
+        expected = partial(_COUNTS[count], *first)
+        count, *first = entry.get("at_most", entry["expected"])
+        rules.append((entry["models"], ImageRule(entry["name"], expected, partial(_COUNTS[count], *first))))
+    return rules
+
+
+def image_rule(model: str) -> ImageRule:
+    """Return the rule of a model, by its name with or without its vendor's; a guess for the others."""
+    name = model.lower().rpartition("/")[2].replace(".", "-")
+    return next((rule for pattern, rule in _image_rules() if re.match(pattern, name)), _UNKNOWN)
+
 
 PER_MESSAGE: Final = 4
 PER_CALL: Final = 3
@@ -169,10 +148,9 @@ _PIECE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextCounter:
-    """Counts the tokens of a text. ``is_exact`` where it is the model's own tokenizer."""
+    """Counts the tokens of a text."""
 
     name: str
-    is_exact: bool
     count: Callable[[str], int]
 
 
@@ -181,7 +159,7 @@ def estimate(text: str) -> int:
     return sum(1 for _ in _PIECE.finditer(text))
 
 
-ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was found)", False, estimate)
+ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was found)", estimate)
 
 
 class TokenCounters:
@@ -279,18 +257,14 @@ def _from_path(path: Path) -> TextCounter | None:
         except Exception:  # the library raises bare exceptions for a file that it cannot read
             return None
         return TextCounter(
-            f"the tokenizer {file}",
-            True,
-            lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids),
+            f"the tokenizer {file}", lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
         )
     if (path / "tokenizer_config.json").is_file():  # one that transformers has to convert
         from transformers import AutoTokenizer
 
         slow = AutoTokenizer.from_pretrained(path, local_files_only=True)
         return TextCounter(
-            f"the tokenizer in {path}",
-            True,
-            lambda text: len(slow(text, add_special_tokens=False)["input_ids"]),
+            f"the tokenizer in {path}", lambda text: len(slow(text, add_special_tokens=False)["input_ids"])
         )
     return None
 
@@ -319,5 +293,5 @@ def _from_tiktoken(name: str) -> TextCounter | None:
     except Exception:  # its vocabulary could not be fetched (requests' errors, which are not ours to import)
         return None
     return TextCounter(
-        f"tiktoken {encoding.name}", True, lambda text: len(encoding.encode(text, disallowed_special=()))
+        f"tiktoken {encoding.name}", lambda text: len(encoding.encode(text, disallowed_special=()))
     )

@@ -21,8 +21,8 @@ from typing import Any, Final
 from arb.core.files import install_command
 from arb.judges.contract import ask_reward_judge, open_session
 from arb.judges.engine.answers import ANSWERS, AnswerStore
-from arb.judges.engine.cache import complete_lines, is_segment, key_in
-from arb.judges.engine.storage import storing
+from arb.judges.engine.cache import is_segment, key_in
+from arb.judges.engine.storage import complete_lines, storing
 from arb.judges.run.config import RunConfig, build_judge, cache_folder
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import Progress, RunEnd
@@ -260,8 +260,8 @@ def share_answers(cache: Path, store: AnswerStore) -> None:
     """Copy the answers in a reply cache's folder to a place that other machines read."""
     for path in sorted(cache.iterdir()):
         if is_segment(path.name):
-            with storing(cache), path.open("rb") as file:
-                lines = (line for _, line in complete_lines(file, 0))
+            with storing(cache):
+                lines = (line for _, line in complete_lines(path))
                 store.add((key, line) for line in lines if (key := key_in(line)) is not None)
 
 

@@ -18,9 +18,9 @@ from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
 from arb.judges.engine.budget import build_budget, limit_message, max_output
-from arb.judges.engine.cache import call_key
+from arb.judges.engine.cache import key_of
+from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
-from arb.judges.engine.retry import may_have_choices, with_choices
 from arb.judges.engine.tokens import token_ceiling
 from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from arb.judges.run.config import open_cache
@@ -64,7 +64,7 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -
     access = resolve_access(job.config.models)
     config = job.config
     build_budget(config.max_usd, config.prices, config.models)  # a limit needs every price
-    log = BatchLog(folder.folder)
+    log = BatchLog.open(folder.folder)
     cache = open_cache(config.cache, config.answers, config.not_before)
     stop = asyncio.Event()
     try:
@@ -119,6 +119,7 @@ class _Rounds:
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
         """Judge what can be judged, and put the calls that are missing for the rest into the files."""
         self.left_out_usd = None
+        self.collector.cache.refresh()
 
         async def ask(call: Call) -> Reply:
             if self.stop.is_set():
@@ -140,7 +141,7 @@ class _Rounds:
         collector = self.collector
         model = self.job.config.models[call.role]
         max_tokens = call.max_output_tokens or model.max_output_tokens
-        key = call_key(model, call.messages, max_tokens, call.sample)
+        key = key_of(model, call)
         if (reply := collector.cache.get(key)) is not None:
             collector.progress.warnings.note(call.role, reply)
             return replace(reply, key=key)
@@ -152,19 +153,16 @@ class _Rounds:
         if (failed := collector.failed.get(key)) is not None:
             return replace(failed, used_shorter=is_shorter)
         if key not in files.keys:
-            samples = [] if is_shorter else self._samples_to_ask(call, model, max_tokens, files)
+            samples = [] if is_shorter else self._samples_to_ask(call, model, files)
             self._put(call.role, [key, *samples], messages, max_tokens, is_shorter, files)
         raise ReplyMissingError(_MISSING)
 
-    def _samples_to_ask(
-        self, call: Call, model: ModelSettings, max_tokens: int, files: BatchFiles
-    ) -> list[str]:
+    def _samples_to_ask(self, call: Call, model: ModelSettings, files: BatchFiles) -> list[str]:
         """The keys of the other samples that the same request asks for, as `CallExecutor` has them."""
         collector = self.collector
         if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
             return []
-        others = (number for number in call.together if number != call.sample)
-        keys = (call_key(model, call.messages, max_tokens, number) for number in others)
+        keys = (key_of(model, call, number) for number in call.together if number != call.sample)
         done = (files.keys, collector.failed, collector.log.too_long)
         return [
             key for key in keys if not any(key in each for each in done) and collector.cache.get(key) is None
@@ -200,20 +198,22 @@ class _Rounds:
             unsupported_params=unsupported,
             output_limit=self.access[role].output_limit,
         )
-        line = batch_line(keys[0], body)
-        dropped = omitted_params(model, unsupported)
-        most_usd = None if most_usd is None or math.isinf(most_usd) else most_usd
-        files.add(role, keys[0], line, most_usd, is_shorter=is_shorter, samples=keys[1:], dropped=dropped)
+        entry = files.add(role, keys[0], batch_line(keys[0], body), keys[1:])
+        entry.dropped = list(omitted_params(model, unsupported))
+        if is_shorter:
+            entry.shorter.append(keys[0])
+        if most_usd is not None and not math.isinf(most_usd):
+            entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
         """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""
         log = self.collector.log
-        for entry in files.finished():
+        for entry in files.entries:
             if self.stop.is_set():
                 return
             client = self.collector.clients[entry.role]
             file_id = await client.upload(files.path(entry))
-            log.entries.append(entry)
+            log.batches.append(entry)
             log.save()
             state = await client.create_batch(file_id, entry.mark)
             entry.id, entry.status, entry.handed_in_at = state.id, "waiting", utc_now()
@@ -236,7 +236,7 @@ class _Rounds:
         """How the run ends when it cannot go on to another round."""
         collector = self.collector
         if self.stop.is_set():
-            return RunEnd("waiting" if collector.log.open else "interrupted", f"stopped{self._left()}")
+            return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")
         if collector.refused:
             refused = "\n".join(collector.refused)
             return RunEnd(
@@ -251,7 +251,7 @@ class _Rounds:
 
     def _left(self) -> str:
         """The end of a message: which batches are still open."""
-        if not (left := self.collector.log.open):
+        if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
         ids = ", ".join(entry.id or "being submitted" for entry in left)

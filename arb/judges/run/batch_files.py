@@ -11,41 +11,41 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, Field
 
 from arb.core.files import atomic_write
 from arb.judges.endpoints.batch_client import BatchClient, BatchState
 from arb.judges.endpoints.openai_compatible import parse_reply
 from arb.judges.engine.cache import CallCache
-from arb.judges.engine.errors import CallFailed, classify_status, read_json
+from arb.judges.engine.choices import shared_choices
+from arb.judges.engine.errors import CallFailed, classify_status, read_json, with_whole_characters
 from arb.judges.engine.prices import PriceTable
-from arb.judges.engine.retry import shared_choices
 from arb.judges.engine.storage import storing
 from arb.judges.run.folder import RunFolderError
 from arb.judges.run.progress import Progress
 from arb.judges.types import ModelSettings, Reply
 
 
-class UnreadableLineError(ValueError):
-    """A line that names no call."""
-
-
-def result_of(line: str) -> tuple[str, Reply | CallFailed]:
-    """The key of a line's call, with its reply or with what went wrong. Raises UnreadableLineError."""
+def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
+    """Return the key of a line's call, with its reply or with what went wrong; None if it names no call."""
     try:
         parsed: Any = read_json(line)
-        key = parsed["custom_id"]
-        response, error = parsed.get("response"), parsed.get("error")
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UnreadableLineError(f"a line of the results names no call: {line[:200]}") from problem
+    except ValueError:
+        return None
+    key = parsed.get("custom_id") if isinstance(parsed, dict) else None
     if not isinstance(key, str):
-        raise UnreadableLineError(f"a line of the results names no call: {line[:200]}")
-    if not isinstance(response, dict):
-        return key, _not_run(error)
+        return None
+    response = parsed.get("response")
+    if not isinstance(response, dict):  # not carried out: the day was over, or the endpoint failed
+        error = parsed.get("error")
+        error = error if isinstance(error, dict) else {"message": str(error)}
+        message = f"{error.get('code') or 'no response'}: {error.get('message') or ''}"
+        return key, CallFailed("transient", message)
     body = response.get("body")
     raw = body if isinstance(body, str) else json.dumps(body)
     status = response.get("status_code")
@@ -57,20 +57,13 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed]:
         return key, failure
 
 
-def _not_run(error: Any) -> CallFailed:
-    """A call that was not carried out: the day was over, or the endpoint failed."""
-    parsed = error if isinstance(error, dict) else {"message": str(error)}
-    return CallFailed("transient", f"{parsed.get('code') or 'no response'}: {parsed.get('message') or ''}")
-
-
 BATCHES: Final = "batches.json"
 
 Status = Literal["handing in", "waiting", "collected", "failed"]
 """``handing in``: the endpoint may have the batch or not; it is looked for by its mark."""
 
 
-@dataclass
-class BatchEntry:
+class BatchEntry(BaseModel):
     """A batch. ``mark`` is what it is found by at the endpoint; ``id`` is None until that gave it one.
 
     ``keys`` are the keys of its calls, ``shorter`` those of them that were sent shorter, ``samples`` by key
@@ -81,65 +74,56 @@ class BatchEntry:
     mark: str
     role: str
     input_file: str
-    keys: list[str]
-    shorter: list[str] = field(default_factory=list)
-    samples: dict[str, list[str]] = field(default_factory=dict)
-    dropped: list[str] = field(default_factory=list)
+    keys: list[str] = []
+    shorter: list[str] = []
+    samples: dict[str, list[str]] = {}
+    dropped: list[str] = []
     most_usd: float | None = None
     id: str | None = None
     status: Status = "handing in"
     handed_in_at: str | None = None
 
 
-class BatchLog:
-    """The batches of a run folder. Every change is on the disk when `save` returns.
+class BatchLog(BaseModel):
+    """The batches of a run folder, as batches.json has them. Every change is on the disk after `save`."""
 
-    Raises RunFolderError for a file that cannot be read.
-    """
+    unsupported_params: dict[str, list[str]] = Field({}, alias="dropped")
+    """By role, the parameters that its endpoint does not know."""
+    too_long: list[str] = []
+    """The keys of calls whose prompts were too long, and are sent shorter."""
+    batches: list[BatchEntry] = []
+    _path: Path
 
-    def __init__(self, folder: Path):
-        self._path = folder / BATCHES
-        self.entries: list[BatchEntry] = []
-        self.unsupported_params: dict[str, list[str]] = {}
-        """By role, the parameters that its endpoint does not know."""
-        self.too_long: list[str] = []
-        """The keys of calls whose prompts were too long, and are sent shorter."""
-        if self._path.exists():
-            self._read()
+    @classmethod
+    def open(cls, folder: Path) -> BatchLog:
+        """Read the log of a run folder; it is empty at first. Raises RunFolderError."""
+        path = folder / BATCHES
+        try:
+            log = cls.model_validate_json(path.read_bytes()) if path.exists() else cls()
+        except (OSError, ValueError) as problem:
+            raise RunFolderError(
+                f"{path}: cannot be read ({problem}); remove it to continue without the "
+                "batches it lists; their calls are then paid again"
+            ) from problem
+        log._path = path
+        return log
 
     @property
-    def open(self) -> list[BatchEntry]:
-        return [entry for entry in self.entries if entry.status in ("handing in", "waiting")]
+    def uncollected(self) -> list[BatchEntry]:
+        """The batches whose results are still to come."""
+        return [entry for entry in self.batches if entry.status in ("handing in", "waiting")]
 
-    @property
-    def most_usd(self) -> float:
-        """More than the open batches can cost, where prices are known."""
-        return sum(entry.most_usd or 0.0 for entry in self.open)
+    def leave_out(self, role: str, parameter: str) -> None:
+        """Note that an endpoint does not know a parameter."""
+        unsupported_params = self.unsupported_params.setdefault(role, [])
+        if parameter not in unsupported_params:
+            unsupported_params.append(parameter)
 
     def save(self) -> None:
         """Replace the file."""
-        stored = {
-            "dropped": self.unsupported_params,
-            "too_long": self.too_long,
-            "batches": [asdict(entry) for entry in self.entries],
-        }
+        content = json.dumps(self.model_dump(by_alias=True), indent=1)
         with storing(self._path):
-            atomic_write(self._path, json.dumps(stored, indent=1).encode("ascii") + b"\n")
-
-    def _read(self) -> None:
-        try:
-            stored: Any = json.loads(self._path.read_bytes())
-            known = {each.name for each in fields(BatchEntry)}
-            self.entries = [
-                BatchEntry(**{k: v for k, v in each.items() if k in known}) for each in stored["batches"]
-            ]
-            self.unsupported_params = {role: list(names) for role, names in stored["dropped"].items()}
-            self.too_long = list(stored["too_long"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise RunFolderError(
-                f"{self._path}: cannot be read ({problem}); remove it to continue without the "
-                "batches it lists; their calls are then paid again"
-            ) from problem
+            atomic_write(self._path, content.encode("ascii") + b"\n")
 
 
 MAX_LINES: Final = 50_000
@@ -150,27 +134,11 @@ ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """The line of a call, named by its key.
-
-    Halves of characters, which some pages have, are made U+FFFD: one line that is no UTF-8 would spoil
-    its whole batch.
-    """
+    """Return the line of a call, named by its key; one that is no UTF-8 would spoil its whole batch."""
     import msgspec
 
-    line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
-    try:
-        return msgspec.json.encode(line) + b"\n"
-    except UnicodeEncodeError:
-        return msgspec.json.encode(read_json(json.dumps(line))) + b"\n"
-
-
-@dataclass
-class _Part:
-    """A batch that is being filled."""
-
-    entry: BatchEntry
-    file: BinaryIO
-    size: int = 0
+    line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
+    return msgspec.json.encode(line) + b"\n"
 
 
 @dataclass
@@ -184,9 +152,9 @@ class BatchFiles:
     folder: Path
     most_lines: int = MAX_LINES
     most_bytes: int = MAX_BYTES
-    parts: list[_Part] = field(default_factory=list)
+    entries: list[BatchEntry] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    _filling: dict[str, _Part] = field(default_factory=dict)
+    _filling: dict[str, BatchEntry] = field(default_factory=dict)
 
     def __enter__(self) -> BatchFiles:
         for left_over in self.folder.glob("batch-input-*.jsonl"):  # of a killed process
@@ -194,65 +162,40 @@ class BatchFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for part in self.parts:
-            with suppress(OSError):  # what is left in its buffer is not needed any more
-                part.file.close()
-            self.path(part.entry).unlink(missing_ok=True)
+        for entry in self.entries:
+            self.path(entry).unlink(missing_ok=True)
 
     def path(self, entry: BatchEntry) -> Path:
         return self.folder / entry.input_file
 
-    def add(
-        self,
-        role: str,
-        key: str,
-        line: bytes,
-        most_usd: float | None,
-        *,
-        is_shorter: bool,
-        samples: Sequence[str] = (),
-        dropped: Sequence[str] = (),
-    ) -> None:
-        """Add a call, once. ``most_usd``: more than it can cost. ``samples``: the keys of those it asks for
-        next to its own. ``dropped``: the parameters that are left out, the same for all calls of a role.
+    def add(self, role: str, key: str, line: bytes, samples: Sequence[str] = ()) -> BatchEntry:
+        """Add a call, once, and return the batch that it is in.
+
+        ``samples`` are the keys of the other samples that the call asks for.
         """
+        entry = self._filling.get(role)
         if key in self.keys:
-            return
+            return entry
+        if entry is None or len(entry.keys) >= self.most_lines or not self._has_room(entry, line):
+            mark = secrets.token_hex(16)
+            entry = BatchEntry(mark=mark, role=role, input_file=f"batch-input-{mark}.jsonl")
+            self._filling[role] = entry
+            self.entries.append(entry)
+        with storing(self.folder), self.path(entry).open("ab") as file:
+            file.write(line)
         self.keys.update((key, *samples))
-        part = self._filling.get(role)
-        if part is None or len(part.entry.keys) >= self.most_lines or part.size + len(line) > self.most_bytes:
-            part = self._filling[role] = self._new_part(role)
-        with storing(self.folder):
-            part.file.write(line)
-        part.size += len(line)
-        entry = part.entry
         entry.keys.append(key)
-        entry.shorter += [key] if is_shorter else []
-        entry.dropped = list(dropped)
         if samples:
             entry.samples[key] = list(samples)
-        if most_usd is not None:
-            entry.most_usd = (entry.most_usd or 0.0) + most_usd
+        return entry
+
+    def _has_room(self, entry: BatchEntry, line: bytes) -> bool:
+        return self.path(entry).stat().st_size + len(line) <= self.most_bytes
 
     @property
     def most_usd(self) -> float:
         """More than all of them can cost, where prices are known."""
-        return sum(part.entry.most_usd or 0.0 for part in self.parts)
-
-    def finished(self) -> list[BatchEntry]:
-        """The batches to submit, their files complete."""
-        with storing(self.folder):
-            for part in self.parts:
-                part.file.flush()
-        return [part.entry for part in self.parts]
-
-    def _new_part(self, role: str) -> _Part:
-        mark = secrets.token_hex(16)
-        entry = BatchEntry(mark, role, f"batch-input-{mark}.jsonl", [])
-        with storing(self.folder):
-            part = _Part(entry, (self.folder / entry.input_file).open("wb"))
-        self.parts.append(part)
-        return part
+        return sum(entry.most_usd or 0.0 for entry in self.entries)
 
 
 MAX_FAILURES: Final = 3
@@ -291,10 +234,10 @@ class BatchCollector:
         Raises CallFailed when the endpoint does not give the status of a batch; transient failures are waited
         out.
         """
-        while self.log.open and not stop.is_set():
-            states = [await self._poll_with_retry(entry) for entry in self.log.open]
+        while self.log.uncollected and not stop.is_set():
+            states = [await self._poll_with_retry(entry) for entry in self.log.uncollected]
             self._report([state for state in states if state is not None])
-            if self.log.open:
+            if self.log.uncollected:
                 try:
                     await asyncio.wait_for(stop.wait(), poll_s)
                 except TimeoutError:
@@ -319,7 +262,7 @@ class BatchCollector:
         if entry.id is None:
             state = await client.find(entry.mark)
             if state is None:
-                self.log.entries.remove(entry)
+                self.log.batches.remove(entry)
                 self.log.save()
                 return None
             entry.id, entry.status = state.id, "waiting"
@@ -342,11 +285,10 @@ class BatchCollector:
         unreadable = answered = 0
         for file_id in state.files:
             async for line in self.clients[entry.role].lines(file_id):
-                try:
-                    key, result = result_of(line)
-                except UnreadableLineError:
+                if (found := result_of(line)) is None:
                     unreadable += 1
                     continue
+                key, result = found
                 if isinstance(result, CallFailed) and key in failures:
                     failures[key] = result
                 elif isinstance(result, Reply) and failures.pop(key, None) is not None:
@@ -368,7 +310,7 @@ class BatchCollector:
             return
         model, samples = self.models[entry.role], entry.samples.get(key, [])
         if samples and not reply.others:  # ``n`` was not refused, but left unread
-            self._leave_out(entry.role, "n")
+            self.log.leave_out(entry.role, "n")
         choices = shared_choices(
             reply, partial(self.prices.cost, model, is_batch=True), self._spent_usd.get(key, 0.0)
         )
@@ -378,15 +320,11 @@ class BatchCollector:
             self.cache.put(of, kept)
             self.progress.spend.count(kept)
 
-    def _leave_out(self, role: str, parameter: str) -> None:
-        unsupported_params = self.log.unsupported_params.setdefault(role, [])
-        if parameter not in unsupported_params:
-            unsupported_params.append(parameter)
-
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
         """Find out what to do about a call that failed. ``counts``: as one of the failures it may have."""
         self.cache.note_attempt(key, failure.kind, failure.message)
-        if (cost_usd := self._cost(entry.role, failure)) is not None:
+        cost_usd = self.prices.cost(self.models[entry.role], failure.usage, is_batch=True)
+        if cost_usd is not None:
             self._spent_usd[key] = self._spent_usd.get(key, 0.0) + cost_usd
         if failure.kind == "too_long" and key not in entry.shorter:
             self.log.too_long.append(key)
@@ -395,14 +333,11 @@ class BatchCollector:
             self.account = failure.message
             return
         if failure.kind == "unsupported_parameter" and failure.parameter is not None:
-            self._leave_out(entry.role, failure.parameter)
+            self.log.leave_out(entry.role, failure.parameter)
         self._attempts[key] += counts
         is_passing = failure.kind in (*_PASSING, "unsupported_parameter")
         if not is_passing or self._attempts[key] >= MAX_FAILURES:
             self.fail(key, failure)
-
-    def _cost(self, role: str, made: Reply | CallFailed) -> float | None:
-        return self.prices.cost(self.models[role], made.usage, is_batch=True)
 
     def _report(self, states: list[BatchState]) -> None:
         """A line when a batch has moved on: into another status, or by a tenth of its calls."""

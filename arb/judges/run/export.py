@@ -14,6 +14,7 @@ from typing import Any
 from arb.core.files import atomic_write
 from arb.core.ids import TrajectoryId
 from arb.core.replies import read_reply
+from arb.core.vocabulary import TARGETS
 from arb.judges.engine.prompt_store import Picture, PromptReader
 from arb.judges.run.folder import JudgmentRecord, error_of, open_prompts, read_judgments, read_run
 from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
@@ -141,24 +142,23 @@ def folder_name(name: str) -> str:
 
 
 def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord | None:
-    """The first call of the last stage whose reply, read alone, gives the verdict; best if in every label."""
-    answer = record["answer"]
-    labels = tuple(answer.get(name) for name in ("success", "side_effect", "repetition", "optimality"))
-    matching: list[tuple[bool, JudgmentRecord]] = []
-    for call in _replies(record):
-        reply = call["reply"]
-        read = read_reply(judge, reply.get("text"), reply.get("finish_reason"), _refusal(reply))
-        if (read.state, read.success) == (record["state"], answer.get("success")):
-            others = (read.success, read.side_effect, read.repetition, read.optimality)
-            matching.append((others != labels, call))
-    return min(matching, key=lambda each: each[0])[1] if matching else None
+    """Return the first call of the last stage whose reply, read alone, gives the verdict.
 
-
-def _replies(record: JudgmentRecord) -> list[JudgmentRecord]:
-    """The calls of the last stage that have a reply, be it a refusal."""
+    One that gives every label goes before one that gives only the verdict.
+    """
+    answer, found = record["answer"], None
     last = max((call["stage"] for call in record["calls"]), default=0)
-    there = (call for call in record["calls"] if call["stage"] == last)
-    return [call for call in there if call["reply"]["state"] in ("ok", "refused")]
+    for call in record["calls"]:
+        reply = call["reply"]
+        if call["stage"] != last or reply["state"] not in ("ok", "refused"):
+            continue
+        read = read_reply(judge, reply.get("text"), reply.get("finish_reason"), _refusal(reply))
+        if (read.state, read.success) != (record["state"], answer.get("success")):
+            continue
+        if all(getattr(read, name) == answer.get(name) for name in TARGETS):
+            return call
+        found = found or call
+    return found
 
 
 def _refusal(reply: JudgmentRecord) -> str | None:

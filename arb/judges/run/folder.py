@@ -29,9 +29,8 @@ from typing import Any, Final
 from arb.core.files import atomic_write, atomic_writer
 from arb.core.predictions.write import write_predictions
 from arb.core.vocabulary import PREDICTION_COLUMNS
-from arb.judges.engine.cache import complete_lines, truncate_partial_line
 from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
-from arb.judges.engine.storage import StorageError, storing, write_at
+from arb.judges.engine.storage import LineFile, StorageError, complete_lines, storing
 from arb.judges.run.progress import Progress, was_generated
 from arb.judges.run.records import CallSums, prompts_changed
 from arb.judges.run.scheduler import Exchange, Judgment, RunSource
@@ -185,18 +184,16 @@ class RunFolder:
         try:
             self._take(configuration)
             with storing(folder):
-                self._judgments = os.open(folder / JUDGMENTS, os.O_RDWR | os.O_CREAT, 0o666)
+                self._judgments = LineFile(folder / JUDGMENTS)
         except BaseException:
             os.close(self._lock)
             raise
         self._prompts = PromptWriter(folder / PROMPTS)
-        self._end = truncate_partial_line(self._judgments)
         self._places: dict[str, tuple[int, int]] = {}
         self.states: dict[str, str] = {}
         """The state of every trajectory judged so far, by id."""
-        with (folder / JUDGMENTS).open("rb") as file:
-            for start, line in complete_lines(file, 0):
-                self._note(json.loads(line), start, len(line))
+        for start, line in complete_lines(folder / JUDGMENTS):
+            self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Add judged trajectories, which are on the disk when this returns. The last line of an id counts.
@@ -210,10 +207,8 @@ class RunFolder:
                 for call, name in zip(record["calls"], names, strict=False):
                     call["prompt"] = name
                 line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-                write_at(self._judgments, line, self._end)
-                self._note(record, self._end, len(line))
-                self._end += len(line)
-            os.fsync(self._judgments)
+                self._note(record, self._judgments.append(line), len(line))
+            self._judgments.sync()
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
         """Yield judged trajectories, one in memory at a time: those of ``ids`` in their order, or all."""
@@ -255,7 +250,7 @@ class RunFolder:
     def close(self) -> None:
         """Leave the folder to other processes."""
         self._prompts.close()
-        os.close(self._judgments)
+        self._judgments.close()
         os.close(self._lock)
 
     def __enter__(self) -> RunFolder:
@@ -287,8 +282,7 @@ class RunFolder:
         self.update_run({})
 
     def _line(self, trajectory_id: str) -> bytes:
-        start, length = self._places[trajectory_id]
-        return os.pread(self._judgments, length, start)
+        return self._judgments.read(*self._places[trajectory_id])
 
     def _note(self, record: JudgmentRecord, start: int, length: int) -> None:
         self._places[record["trajectory_id"]] = (start, length)
@@ -310,8 +304,10 @@ def read_run(folder: Path) -> dict[str, Any]:
 def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
     """Yield the last line of each id in judgments.jsonl, without taking the folder. Raises RunFolderError."""
     try:
+        last = {
+            json.loads(line)["trajectory_id"]: start for start, line in complete_lines(folder / JUDGMENTS)
+        }
         with (folder / JUDGMENTS).open("rb") as file:
-            last = {json.loads(line)["trajectory_id"]: start for start, line in complete_lines(file, 0)}
             for start in last.values():
                 file.seek(start)
                 yield json.loads(file.readline())

@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from arb.judges.contract import JudgeError
-from arb.judges.engine.cache import CallCache, call_key
+from arb.judges.engine.cache import CallCache, key_of
+from arb.judges.engine.choices import may_have_choices
 from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
-from arb.judges.engine.retry import may_have_choices
 from arb.judges.engine.tokens import TokenCounters, image_rule
 from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
@@ -176,7 +176,7 @@ class CallCounter:
         """Return the reply from the cache, else a dummy; a call is counted the first time."""
         model = self._config.models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
-        key = call_key(model, call.messages, room, call.sample)
+        key = key_of(model, call)
         if key in self._dummies:
             return self._dummies[key]
         is_new = key not in self._seen
@@ -193,14 +193,14 @@ class CallCounter:
         output_tokens = reply.output_tokens or 0
         if known is None and reasons(model):
             output_tokens = min(room, output_tokens + REASONING_TOKENS)
-        self._count(call, model, output_tokens, self._is_further_sample(call, model, room))
+        self._count(call, model, output_tokens, self._is_further_sample(call, model))
         return reply
 
-    def _is_further_sample(self, call: Call, model: ModelSettings, room: int) -> bool:
+    def _is_further_sample(self, call: Call, model: ModelSettings) -> bool:
         """Whether a call is a choice (``n``) of a request that is counted already."""
-        if not call.together or not may_have_choices(model, ()):
+        if not call.together or not may_have_choices(model):
             return False
-        question = call_key(model, call.messages, room, -1 - min(call.together))
+        question = key_of(model, call, -1 - min(call.together))
         is_further = question in self._seen
         self.has_samples |= is_further
         self._seen.add(question)

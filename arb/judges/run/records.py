@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from arb.judges.engine.cache import call_key
+from arb.judges.engine.cache import key_of
 from arb.judges.engine.prompt_store import prompt_of
 from arb.judges.registry import is_same_model
 from arb.judges.run.scheduler import drive_offline
@@ -126,10 +126,7 @@ def _compared_with(
         there = next(recorded, None)
         if there is None or any(getattr(call, name) != there[name] for name in ("role", "purpose", "sample")):
             return None  # other calls follow from replies that the record does not have whole
-        model = models[call.role]
-        limit = call.max_output_tokens or model.max_output_tokens
-        is_same = call_key(model, call.messages, limit, call.sample) == there["key"]
-        if not is_same and _texts_differ(call, there, open_prompts):
+        if key_of(models[call.role], call) != there["key"] and _texts_differ(call, there, open_prompts):
             raise _PromptChangedError
         return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in there["reply"].items()})
 

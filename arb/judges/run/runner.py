@@ -21,10 +21,9 @@ from arb.judges.endpoints.openai_compatible import TIMEOUT_S
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.budget import BudgetReached, build_budget
 from arb.judges.engine.concurrency import AdaptiveLimit
-from arb.judges.engine.engine import CallExecutor, open_endpoints
+from arb.judges.engine.engine import CallExecutor, OnEvent, open_endpoints
 from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.prices import price_facts
-from arb.judges.engine.retry import OnEvent
 from arb.judges.registry import full_name
 from arb.judges.run.config import (
     RunConfig,

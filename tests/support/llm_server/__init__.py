@@ -8,30 +8,9 @@
     LLMServer(script=lambda request: f"<success>Successful</success>")      # a function of the request
     LLMServer(latency_s=0.2, faults=FaultPlan({"rate_limit": 0.05, "cut_json": 0.05}, seed=1))
     LLMServer(faults=FaultPlan.each(0.05))             # every fault that there is on 5 % of the calls
-    LLMServer(rate_limits=RateLimitRule(requests=3, tokens=9_000, minute_s=1.0))   # a minute of one second
+    LLMServer(rate_limits=RateLimitRule(requests=3, tokens=9_000))
     LLMServer(unsupported={"max_tokens", "temperature"}, max_input_tokens=8_000)   # rules, not chance
     with LLMProcess(latency_s=0.2) as server: ...      # the same in a process of its own (benchmarks)
 
 Other processes may ask a server in a thread too: give them ``server.base_url``.
 """
-
-from tests.support.llm_server.chat import Chat, Request, Scripted
-from tests.support.llm_server.counts import Counts
-from tests.support.llm_server.faults import FAULTS, FaultPlan
-from tests.support.llm_server.process import LLMProcess
-from tests.support.llm_server.rate_limits import RateLimitRule
-from tests.support.llm_server.server import LLMServer
-from tests.support.llm_server.tokens import TokenRule
-
-__all__ = [
-    "FAULTS",
-    "Chat",
-    "Counts",
-    "FaultPlan",
-    "LLMProcess",
-    "LLMServer",
-    "RateLimitRule",
-    "Request",
-    "Scripted",
-    "TokenRule",
-]

@@ -6,12 +6,9 @@ It ends with its input.
 import json
 import sys
 
-from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.server import LLMServer
 
 if __name__ == "__main__":
-    options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    faults = FaultPlan(options.pop("rates", {}), options.pop("seed", 0))
-    with LLMServer(faults=faults, **options) as server:
+    with LLMServer(**json.loads(sys.argv[1])) as server:
         print(server.base_url, flush=True)
         sys.stdin.read()

@@ -7,7 +7,6 @@ line that fails there stands in the error file.
 
 import json
 import re
-import time
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from typing import Any, Literal
@@ -33,7 +32,6 @@ class Batch:
     output_file_id: str | None = None
     error_file_id: str | None = None
     problems: list[dict] | None = None
-    created_at: int = field(default_factory=lambda: int(time.time()))
 
     @property
     def done(self) -> int:
@@ -49,8 +47,7 @@ class Batches:
 
     chat: Chat
     mode: Literal["at_once", "by_hand"] = "at_once"
-    max_lines: int = 50_000
-    files: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
     batches: dict[str, Batch] = field(default_factory=dict)
 
     def advance(self, batch_id: str, lines: int | None = None) -> Batch:
@@ -87,15 +84,13 @@ class Batches:
         return batch if batch.status in ENDED else self._end(batch, "cancelled")
 
     def answer(self, request: HttpRequest) -> Answer | None:
-        """The answer to a request for files, batches or models; None when it is for neither."""
+        """The answer to a request for files or batches; None when it is for neither."""
         path, _, query = request.path.removeprefix("/v1/").partition("?")
         match request.method, *path.split("/"):
-            case "GET", "models":
-                return _json({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
             case "POST", "files":
-                return self._upload(request)
-            case "GET" | "DELETE" as method, "files", file_id, *rest if file_id in self.files:
-                return self._file(method, file_id, rest)
+                return _json({"id": self._keep(_multipart(request)["file"])})
+            case "GET", "files", file_id, "content" if file_id in self.files:
+                return Answer(body=self.files[file_id], content_type="application/octet-stream")
             case "POST", "batches":
                 return self._create(json.loads(request.body))
             case "GET", "batches":
@@ -104,29 +99,14 @@ class Batches:
                 return self._batch(batch_id, rest)
         return None
 
-    def _upload(self, request: HttpRequest) -> Answer:
-        parts = _multipart(request)
-        return _json(self._file_object(self._keep(parts["file"], parts["purpose"].decode())))
-
-    def _file(self, method: str, file_id: str, rest: list[str]) -> Answer:
-        if rest == ["content"]:
-            return Answer(body=self.files[file_id][1], content_type="application/octet-stream")
-        if method == "DELETE":
-            del self.files[file_id]
-            return _json({"id": file_id, "object": "file", "deleted": True})
-        return _json(self._file_object(file_id))
-
     def _create(self, asked: dict[str, Any]) -> Answer:
         file_id = asked["input_file_id"]
         if file_id not in self.files:
             return error_answer(400, f"No such File object: {file_id}", param="input_file_id")
-        lines = [json.loads(line) for line in self.files[file_id][1].splitlines() if line.strip()]
+        lines = [json.loads(line) for line in self.files[file_id].splitlines() if line.strip()]
         batch = Batch(f"batch_{len(self.batches) + 1}", file_id, lines, asked.get("metadata"))
         self.batches[batch.id] = batch
-        names = [line["custom_id"] for line in lines]
-        if len(lines) > self.max_lines:
-            self.fail(batch.id, f"The batch has more than {self.max_lines} requests.")
-        elif len(set(names)) < len(names):
+        if len({line["custom_id"] for line in lines}) < len(lines):
             self.fail(batch.id, "The custom_id of a line is not unique.")
         return _json(_batch_object(batch))
 
@@ -166,41 +146,25 @@ class Batches:
     def _end(self, batch: Batch, status: str) -> Batch:
         batch.status = status
         if batch.output:
-            batch.output_file_id = self._keep(_jsonl(batch.output), "batch_output")
+            batch.output_file_id = self._keep(_jsonl(batch.output))
         if batch.errors:
-            batch.error_file_id = self._keep(_jsonl(batch.errors), "batch_output")
+            batch.error_file_id = self._keep(_jsonl(batch.errors))
         return batch
 
-    def _keep(self, content: bytes, purpose: str) -> str:
+    def _keep(self, content: bytes) -> str:
         file_id = f"file-{len(self.files) + 1}"
-        self.files[file_id] = (purpose, content)
+        self.files[file_id] = content
         return file_id
-
-    def _file_object(self, file_id: str) -> dict[str, Any]:
-        purpose, content = self.files[file_id]
-        return {
-            "id": file_id,
-            "object": "file",
-            "bytes": len(content),
-            "created_at": int(time.time()),
-            "filename": "lines.jsonl",
-            "purpose": purpose,
-            "status": "processed",
-        }
 
 
 def _batch_object(batch: Batch) -> dict[str, Any]:
     return {
         "id": batch.id,
-        "object": "batch",
-        "endpoint": "/v1/chat/completions",
         "errors": {"object": "list", "data": batch.problems} if batch.problems else None,
         "input_file_id": batch.input_file_id,
-        "completion_window": "24h",
         "status": batch.status,
         "output_file_id": batch.output_file_id,
         "error_file_id": batch.error_file_id,
-        "created_at": batch.created_at,
         "metadata": batch.metadata,
         "request_counts": {
             "total": len(batch.lines),

@@ -57,7 +57,6 @@ class Request:
 class Scripted:
     """An answer of a script; a plain string stands for `Scripted(text)`.
 
-    ``logprobs``: (token, log-probability, rivals with theirs) for each token, where a test needs its own.
     ``fault`` makes the call fail in that way; ``latency_s`` replaces the server's. ``model`` is what the
     answer says that it was made by, instead of the model that was asked.
     """
@@ -65,7 +64,6 @@ class Scripted:
     text: str | None
     finish_reason: str = "stop"
     refusal: str | None = None
-    logprobs: list[tuple[str, float, list[tuple[str, float]]]] | None = None
     fault: str | None = None
     latency_s: float | None = None
     model: str | None = None
@@ -227,7 +225,7 @@ class Chat:
         return {
             "index": index,
             "message": {"role": "assistant", "content": text, "refusal": scripted.refusal},
-            "logprobs": logprobs_of(request.body, text, scripted.logprobs),
+            "logprobs": logprobs_of(request.body, text),
             "finish_reason": finish_reason,
         }
 

@@ -12,23 +12,17 @@ RIVALS = {
 }
 RIVALS |= {rival: word for word, rival in RIVALS.items()}
 
-Given = list[tuple[str, float, list[tuple[str, float]]]]
 
+def logprobs_of(body: dict[str, Any], text: str | None) -> dict[str, Any] | None:
+    """Return the ``logprobs`` of a choice, or None unless they were asked for.
 
-def logprobs_of(body: dict[str, Any], text: str | None, given: Given | None) -> dict[str, Any] | None:
-    """The ``logprobs`` of a choice: None unless they were asked for; as a script gives them, or by rule.
-
-    By rule a text falls into words, marks and spaces. A verdict's word has probability 0.9 and its opposite
+    A text falls into words, marks and spaces. A verdict's word has probability 0.9 and its opposite
     0.1; every other token has 1.
     """
     if not body.get("logprobs") or text is None:
         return None
     number = body.get("top_logprobs") or 0
-    return {"content": [_token(*token, number) for token in given or map(_by_rule, _tokens(text))]}
-
-
-def _tokens(text: str) -> list[str]:
-    return re.findall(r"\w+|\s+|[^\w\s]", text)
+    return {"content": [_token(*_by_rule(each), number) for each in re.findall(r"\w+|\s+|[^\w\s]", text)]}
 
 
 def _by_rule(token: str) -> tuple[str, float, list[tuple[str, float]]]:

@@ -14,18 +14,11 @@ REPOSITORY = Path(__file__).parents[3]
 class LLMProcess:
     """``with LLMProcess(latency_s=0.2) as server``: has ``base_url`` and ``counts`` as a LLMServer has.
 
-    The script is a name or ``module:function``; ``rates`` and ``seed`` make its fault plan.
+    The script is one of `scripts.NAMED`.
     """
 
-    def __init__(
-        self,
-        script: str = "judges",
-        *,
-        latency_s: float = 0.0,
-        rates: dict[str, float] | None = None,
-        seed: int = 0,
-    ):
-        self._options = {"script": script, "latency_s": latency_s, "rates": rates or {}, "seed": seed}
+    def __init__(self, script: str = "judges", *, latency_s: float = 0.0):
+        self._options = {"script": script, "latency_s": latency_s}
 
     def __enter__(self) -> "LLMProcess":
         command = [sys.executable, "-m", "tests.support.llm_server", json.dumps(self._options)]

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+MINUTE_S = 60.0
 Hints = Literal["headers", "retry-after", "words", "none"]
 
 
 @dataclass
 class RateLimitRule:
-    """No more than ``requests`` and ``tokens`` in any ``minute_s`` seconds.
+    """No more than ``requests`` and ``tokens`` in any minute.
 
     ``hints``: ``headers`` says in every answer what is left and when it is whole again, as OpenAI does, and
     in a refusal how long to wait; ``retry-after`` the last alone; ``words`` says it in the message; ``none``
@@ -21,7 +22,6 @@ class RateLimitRule:
 
     requests: int | None = None
     tokens: int | None = None
-    minute_s: float = 60.0
     hints: Hints = "headers"
     counts_refused: bool = False
     clock: Callable[[], float] = time.monotonic
@@ -32,7 +32,7 @@ class RateLimitRule:
     def take(self, tokens: int) -> tuple[str | None, dict[str, str]]:
         """Take a call: the message of its refusal, None when it is let through, and the answer's headers."""
         now = self.clock()
-        while self.taken and self.taken[0][0] <= now - self.minute_s:
+        while self.taken and self.taken[0][0] <= now - MINUTE_S:
             self.taken.popleft()
         wait_s = self._wait_s(now, tokens)
         if not wait_s:
@@ -53,7 +53,7 @@ class RateLimitRule:
         """Seconds until a call of so many tokens is let through."""
         left = deque(self.taken)
         while left and self._is_too_much(left, tokens):
-            freed_at = left.popleft()[0] + self.minute_s
+            freed_at = left.popleft()[0] + MINUTE_S
             if not self._is_too_much(left, tokens):
                 return freed_at - now
         return 0.0  # also a call that is larger than the limit alone
@@ -65,7 +65,7 @@ class RateLimitRule:
     def _headers(self, now: float) -> dict[str, str]:
         if self.hints != "headers":
             return {}
-        reset_s = self.taken[-1][0] + self.minute_s - now if self.taken else 0.0
+        reset_s = self.taken[-1][0] + MINUTE_S - now if self.taken else 0.0
         found = {}
         used = {"requests": len(self.taken), "tokens": sum(each for _, each in self.taken)}
         for kind, limit in (("requests", self.requests), ("tokens", self.tokens)):

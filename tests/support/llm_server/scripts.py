@@ -1,7 +1,6 @@
 """Named scripts. ``judges`` answers the prompts of every family of judges in the form they ask for."""
 
 import hashlib
-import importlib
 import re
 from collections.abc import Callable
 
@@ -79,25 +78,11 @@ def judges(request: Request) -> str:
     return description(request)
 
 
-NAMED: dict[str, Script] = {
-    "judges": judges,
-    "tags": tags,
-    "status": status,
-    "reward": reward,
-    "key_points": key_points,
-    "rating": rating,
-    "description": description,
-    "echo": lambda request: request.text,
-}
+NAMED: dict[str, Script] = {"judges": judges, "tags": tags}
 
 
 def script_of(script: str | Script) -> Script:
-    """A script by its name, by ``module:function``, or itself."""
+    """A script by its name, or itself."""
     if not isinstance(script, str):
         return script
-    if script in NAMED:
-        return NAMED[script]
-    module, colon, name = script.partition(":")
-    if not colon:
-        raise ValueError(f"no script {script!r}: one of {', '.join(NAMED)}, or module:function")
-    return getattr(importlib.import_module(module), name)
+    return NAMED[script]

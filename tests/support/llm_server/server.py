@@ -23,8 +23,8 @@ from tests.support.llm_server.tokens import InputCache, TokenRule
 class LLMServer:
     """A server for one test, in a thread of its own; see the package for how to use it.
 
-    ``script``: a name of `scripts.NAMED`, ``module:function``, or a function from Request to a text or a
-    Scripted. ``unsupported``: parameters that are always refused; ``max_input_tokens``: longer prompts are.
+    ``script``: a name of `scripts.NAMED`, or a function from Request to a text or a Scripted.
+    ``unsupported``: parameters that are always refused; ``max_input_tokens``: longer prompts are.
     ``rate_limits``: how many requests and tokens it takes a minute. ``input_cache``: what it keeps of
     prompts; ``reasoning_tokens``: how many of a call it hides; ``most_choices``: it gives no more for ``n``.
     ``streams``: whether it answers in streams. ``requests`` has the last requests as they came in.

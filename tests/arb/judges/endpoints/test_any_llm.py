@@ -13,12 +13,11 @@ from arb.judges.engine.errors import CallFailed
 from arb.judges.registry import find_judge
 from arb.judges.run.folder import read_judgments
 from arb.judges.types import Message, ModelSettings, OptionsError, RateLimits
-from tests.conftest import _absent
 from tests.support import provider_server as wire
 from tests.support.call_executor import Kit, call
 from tests.support.judges import image
 from tests.support.llm_server.http import Answer
-from tests.support.provider_server import ProviderServer, as_json
+from tests.support.provider_server import ProviderServer, as_json, require_clients
 
 MODELS = {
     "anthropic": "claude-x",
@@ -40,11 +39,7 @@ ALL = pytest.mark.parametrize("provider", MODELS)
 
 @pytest.fixture(scope="module", autouse=True)
 def _library():
-    for module in ("any_llm", "boto3", "google.genai"):
-        try:
-            __import__(module)
-        except ImportError:
-            _absent(f"{module} is not installed (the extra `providers`); tests of its providers are left out")
+    require_clients("boto3", "google.genai")
 
 
 @pytest.fixture(autouse=True)

@@ -8,13 +8,14 @@ from arb.judges.endpoints import batch_client
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
-from arb.judges.engine.retry import RetryPolicy
 from tests.support.llm_server.server import LLMServer
 
+NOWHERE = "http://127.0.0.1:1/v1"
 
-def with_client(server, step, key="sk-very-secret"):
+
+def with_client(base_url, step, sleep=asyncio.sleep):
     async def run():
-        client = BatchClient(EndpointAccess(server.base_url, key, "max_tokens"))
+        client = BatchClient(EndpointAccess(base_url, "sk-very-secret", "max_tokens"), sleep)
         try:
             return await step(client)
         finally:
@@ -34,13 +35,15 @@ def test_a_file_comes_back_line_by_line_however_long_its_lines_are(end, tmp_path
     long = "ä" * 3 * batch_client.READ_BYTES
     content = f"first\n\n{long}\nlast".encode() + end
     with LLMServer("judges") as server:
-        lines = with_client(server, lambda client: lines_of(client, content, tmp_path / "a.jsonl"))
+        lines = with_client(server.base_url, lambda client: lines_of(client, content, tmp_path / "a.jsonl"))
     assert lines == ["first", long, "last"]
 
 
 def test_bytes_that_are_not_utf_8_do_not_stop_the_other_lines(tmp_path):
     with LLMServer("judges") as server:
-        lines = with_client(server, lambda client: lines_of(client, b"a\xff\nb\n", tmp_path / "a.jsonl"))
+        lines = with_client(
+            server.base_url, lambda client: lines_of(client, b"a\xff\nb\n", tmp_path / "a.jsonl")
+        )
     assert lines == ["a\ufffd", "b"]
 
 
@@ -55,32 +58,39 @@ def test_a_batch_is_found_by_its_mark_beyond_the_first_page(tmp_path):
         return first.id, (await client.find("the-first")).id, await client.find("no-such-mark")
 
     with LLMServer("judges") as server:
-        made, found, absent = with_client(server, step)
+        made, found, absent = with_client(server.base_url, step)
     assert made == found == "batch_1"
     assert absent is None
 
 
 def test_the_key_is_in_no_message_although_the_endpoint_repeats_it():
     with LLMServer("judges") as server, pytest.raises(CallFailed) as failure:
-        with_client(server, lambda client: client.create_batch("sk-very-secret", "mark"))
+        with_client(server.base_url, lambda client: client.create_batch("sk-very-secret", "mark"))
     assert "[key]" in str(failure.value) and "secret" not in str(failure.value)
 
 
-def test_a_connection_that_is_refused_is_tried_five_times(monkeypatch):
+def test_a_connection_that_is_refused_is_tried_five_times():
     waits = []
 
     async def sleep(seconds):
         waits.append(seconds)
 
-    async def step():
-        client = BatchClient(EndpointAccess("http://127.0.0.1:1/v1", None, "max_tokens"), sleep)
-        try:
-            await client.find("mark")
-        finally:
-            await client.close()
-
-    monkeypatch.setattr(batch_client, "RETRY", RetryPolicy(transient=5, first_wait_s=8.0))
     with pytest.raises(CallFailed, match="no connection"):
-        asyncio.run(step())
+        with_client(NOWHERE, lambda client: client.find("mark"), sleep)
     # each wait is drawn between the half and the whole of 8, 16, 32 and 60 seconds
     assert all(low <= wait <= 2 * low for wait, low in zip(waits, (4, 8, 16, 30), strict=True))
+
+
+@pytest.mark.parametrize(("asked_s", "tries"), [(30.0, 5), (7200.0, 1)])
+def test_a_wait_that_the_endpoint_asks_for_is_kept_but_nobody_waits_for_hours(asked_s, tries):
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    async def refused():
+        raise CallFailed("rate_limit", "429", retry_after_s=asked_s)
+
+    with pytest.raises(CallFailed, match="429"):
+        with_client(NOWHERE, lambda client: client._with_retry(refused), sleep)
+    assert waits == [asked_s] * (tries - 1)

@@ -86,17 +86,6 @@ def test_what_a_failed_attempt_counts(came, maybe_paid, spend, presumed):
     asyncio.run(run())
 
 
-def test_a_reservation_is_settled_once():
-    async def run():
-        kept = budget(10.0)
-        reservation = await kept.reserve(MODEL, QUESTION, 1)
-        kept.settle(reservation, None)
-        with pytest.raises(ValueError, match="once"):
-            kept.settle(reservation, None)
-
-    asyncio.run(run())
-
-
 def test_what_the_user_adds_to_the_request_counts_in_the_most_it_can_cost():
     async def run():
         longer = ModelSettings("m", extra={"max_completion_tokens": 5, "n": 2})
@@ -219,7 +208,7 @@ def test_no_schedule_passes_the_limit_and_at_most_a_tenth_is_left_while_there_ar
                 refused.append(most + 2 * longest)
                 return
             is_hostile = charged >= turns_hostile * limit
-            usage = Usage(most if is_hostile else tokens, round(made * longest))
+            usage = Usage(most if is_hostile else tokens, round(made * (reservation.max_tokens or longest)))
             if end != "refused":  # made and charged, whether or not it arrives
                 charged += usage.input_tokens + 2 * usage.output_tokens
             assert charged <= limit + 1e-6

@@ -7,6 +7,10 @@ from itertools import pairwise
 import pytest
 
 from arb.judges.engine.concurrency import INITIAL_CONCURRENCY, AdaptiveLimit, TokenBucket
+from arb.judges.engine.errors import CallFailed
+
+REFUSED = CallFailed("rate_limit", "429")
+SLOW = CallFailed("transient", "no reply in time", is_slow=True)
 
 
 class Clock:
@@ -81,8 +85,8 @@ def test_never_more_under_way_than_allowed_and_first_come_is_first_served():
     assert (most, order, limit.in_flight) == (4, list(range(50)), 0)
 
 
-@pytest.mark.parametrize(("ends", "least"), [("refused", 1), ("overloaded", 4)])
-def test_a_burst_of_refusals_halves_once_and_the_next_burst_again(ends, least):
+@pytest.mark.parametrize(("failure", "least"), [(REFUSED, 1), (SLOW, 4)])
+def test_a_burst_of_refusals_halves_once_and_the_next_burst_again(failure, least):
     limit = limit_of(max_in_flight=32)
 
     async def burst(number):
@@ -91,7 +95,7 @@ def test_a_burst_of_refusals_halves_once_and_the_next_burst_again(ends, least):
         async def one():
             async with limit.slot() as slot:
                 await together.wait()
-                getattr(slot, ends)()
+                slot.failed(failure)
 
         await asyncio.gather(*(one() for _ in range(number)))
         return limit.allowed
@@ -109,10 +113,10 @@ def test_single_calls_refused_in_a_row_widen_the_gap_and_replies_narrow_it():
     begun = []
 
     async def run():
-        for ends in ("refused", "refused", "refused", "succeeded", "succeeded", "succeeded"):
+        for is_refused in (True, True, True, False, False, False):
             async with limit.slot() as slot:
                 begun.append(clock.now)
-                getattr(slot, ends)()
+                slot.failed(REFUSED) if is_refused else slot.succeeded()
 
     asyncio.run(run())
     # the first refusal may be chance; then 0.05 and 0.1 s; the first reply's gap is still 0.1 s, then 0.08
@@ -125,7 +129,7 @@ def test_a_cut_is_measured_from_what_was_under_way():
     async def run():
         async with AsyncExitStack() as stack:
             slots = [await stack.enter_async_context(limit.slot()) for _ in range(12)]
-            slots[0].overloaded()
+            slots[0].failed(SLOW)
 
     asyncio.run(run())
     assert limit.allowed == 6  # 12 were under way though 32 were allowed
@@ -136,7 +140,7 @@ def test_recovers_in_even_steps_after_a_cut():
 
     async def cut():
         async with limit.slot() as slot:
-            slot.refused()
+            slot.failed(REFUSED)
 
     asyncio.run(cut())
     assert limit.allowed == 4  # it may be chance
@@ -156,7 +160,7 @@ def test_retry_after_stops_everyone_until_then():
 
     async def refused():
         async with limit.slot() as slot:
-            slot.refused(retry_after_s=7.0)
+            slot.failed(CallFailed("rate_limit", "429", retry_after_s=7.0))
 
     async def one():
         async with limit.slot():
@@ -176,8 +180,8 @@ def test_of_two_pauses_the_longer_counts():
 
     async def run():
         async with limit.slot() as first, limit.slot() as second:
-            first.refused(retry_after_s=9.0)
-            second.refused(retry_after_s=2.0)
+            first.failed(CallFailed("rate_limit", "429", retry_after_s=9.0))
+            second.failed(CallFailed("rate_limit", "429", retry_after_s=2.0))
         async with limit.slot():
             return clock.now
 
@@ -255,8 +259,3 @@ def test_a_call_that_is_stopped_leaves_its_place(where):
 
     asyncio.run(run())
     assert limit.in_flight == 0
-
-
-def test_a_limit_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="at least one call"):
-        AdaptiveLimit(0)

@@ -138,7 +138,7 @@ def test_an_address_of_a_known_provider_has_its_prices():
 
 
 def test_overrides_go_over_tables_and_hold_wherever_the_model_is_asked(tmp_path):
-    own = table(tmp_path / "own.csv", "openai,gpt-4o,7,8,,,,,,2026-01-02,a contract")
+    own = table(tmp_path / "own.csv", "openai,gpt-4o,7,8,2026-01-02,a contract")
     model = ModelSettings("gpt-4o")
     assert read_prices(own).of(model).input == 7.0
     over = read_prices(own, ["gpt-4o=1,2,0.5", "org/a=b=0,0"])
@@ -150,10 +150,10 @@ def test_overrides_go_over_tables_and_hold_wherever_the_model_is_asked(tmp_path)
 def test_every_mistake_is_named_with_its_line_at_once(tmp_path):
     own = table(
         tmp_path / "own.csv",
-        "openai,a,cheap,8,,,,,,2026-01-02,x",
-        "openai,b,1,-8,,,,,,2026-01-02,x",
-        ",c,1,2,,,,,,2026-01-02,x",
-        "openai,d,1,2,,7,,,,soon,x",
+        "openai,a,cheap,8,2026-01-02,x",
+        "openai,b,1,-8,2026-01-02,x",
+        ",c,1,2,2026-01-02,x",
+        "openai,d,1,2,soon,x,,,7",
     )
     with pytest.raises(OptionsError) as caught:
         read_prices(own, ["gpt-4o", "x=1", "y=1,nan", "=1,2"])

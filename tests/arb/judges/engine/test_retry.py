@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from arb.judges.engine.concurrency import AdaptiveLimit
-from arb.judges.engine.engine import estimate_tokens
 from arb.judges.engine.errors import CallFailed
-from arb.judges.engine.retry import RetryPolicy, RetryState
+from arb.judges.engine.retry import RetryState
 from arb.judges.types import Message, ModelSettings, Reply, Usage
 from tests.support.call_executor import Endpoint, Kit, RecordingBudget, call, lines
 from tests.support.llm_server.faults import FaultPlan
@@ -20,31 +19,29 @@ RATE_LIMIT = CallFailed("rate_limit", "429")
 MIXED = [TRANSIENT, RATE_LIMIT, IN_VAIN] * 2 + [TRANSIENT, RATE_LIMIT]
 
 
-def waits(*failures, draw=1.0, **retry_policy):
-    tries = RetryState(RetryPolicy(**retry_policy), lambda: draw)
-    return [tries.wait_s(failure) for failure in failures]
+def waits(*failures, draw=1.0):
+    state = RetryState(lambda: draw)
+    return [state.wait_s(failure) for failure in failures]
 
 
 @pytest.mark.parametrize(
-    ("failures", "policy", "expected"),
+    ("failures", "draw", "expected"),
     [
-        # doubled up to the longest, and none after the last try
-        ([TRANSIENT] * 5, {"transient": 5, "first_wait_s": 1, "max_wait_s": 3}, [1, 2, 3, 3, None]),
+        # doubled, and none after the last try
+        ([TRANSIENT] * 8, 1.0, [0.5, 1, 2, 4, 8, 16, 32, None]),
         # drawn from the second half of their length
-        ([TRANSIENT], {"draw": 0.0, "first_wait_s": 1}, [0.5]),
-        ([TRANSIENT], {"draw": 0.5, "first_wait_s": 1}, [0.75]),
+        ([TRANSIENT], 0.0, [0.25]),
+        ([TRANSIENT], 0.5, [0.375]),
         # every kind has attempts and waits of its own
-        (MIXED, {"first_wait_s": 1}, [1, 1, 1, 2, 2, 2, 4, 4]),
+        (MIXED, 1.0, [0.5, 0.5, 0.5, 1, 1, 1, 2, 2]),
         # where a wait is asked for all wait, and this one no longer
-        ([CallFailed("rate_limit", "429", retry_after_s=30)], {}, [0.0]),
-        # where refusals are counted nobody waits for hours
-        ([CallFailed("rate_limit", "429", retry_after_s=7200)], {"rate_limited": 5}, [None]),
+        ([CallFailed("rate_limit", "429", retry_after_s=30)], 1.0, [0.0]),
         # after refusals a call waits by itself no longer than some seconds
-        ([RATE_LIMIT] * 7, {}, [0.5, 1, 2, 4, 8, 8, 8]),
+        ([RATE_LIMIT] * 7, 1.0, [0.5, 1, 2, 4, 8, 8, 8]),
     ],
 )
-def test_how_long_a_call_waits_follows_from_its_failures(failures, policy, expected):
-    assert waits(*failures, **policy) == expected
+def test_how_long_a_call_waits_follows_from_its_failures(failures, draw, expected):
+    assert waits(*failures, draw=draw) == expected
 
 
 def test_what_was_paid_in_vain_is_tried_less_often_and_what_costs_nothing_more_often():
@@ -52,7 +49,6 @@ def test_what_was_paid_in_vain_is_tried_less_often_and_what_costs_nothing_more_o
     assert waits(*[SLOW] * 3)[-1] is None
     assert None not in waits(*[TRANSIENT] * 7)
     assert None not in waits(*[RATE_LIMIT] * 100)
-    assert waits(*[RATE_LIMIT] * 5, rate_limited=5)[-1] is None
 
 
 @pytest.mark.parametrize("kind", ["final", "too_long", "refused", "unsupported_parameter"])
@@ -231,10 +227,9 @@ def test_no_reply_in_time_is_a_sign_of_too_many_calls(tmp_path):
 def test_tokens_a_minute_are_counted_from_the_prompt_and_the_longest_reply(tmp_path):
     taken = []
     limit = AdaptiveLimit(8, tokens_per_minute=10**9)
-    limit._correct_tokens = taken.append
+    limit._tokens.take = taken.append
     endpoint = Endpoint(Reply("fine", input_tokens=30, output_tokens=4))
     kit = Kit(tmp_path, endpoint=endpoint, limit=limit, max_output_tokens=100)
     kit.ask(call("x" * 80))
-    # 80 / 4 + 1 = 21 in, at most 100 out; in the end 30 + 4
-    assert taken == [121, 34 - 121]
-    assert estimate_tokens(None, call("x" * 80).messages) == 21
+    # (96 + 16 + 81) / 4 = 48 in, at most 100 out; in the end 30 + 4
+    assert taken == [148, 34 - 148]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.judges.engine.tokens import (
+    ESTIMATE,
     PER_CALL,
     PER_MESSAGE,
     TokenCounters,
@@ -104,14 +105,13 @@ def test_a_tokenizer_is_named_by_its_folder_or_its_file(tokenizer, tmp_path, nam
     counter = TokenCounters(str(tmp_path if named == "folder" else tmp_path / "tokenizer.json")).of(
         ModelSettings("whatever")
     )
-    assert counter.is_exact
     assert "tokenizer.json" in counter.name
     assert counter.count("the button") == len(tokenizer.encode("the button").ids)
 
 
 def test_a_local_model_brings_its_own_tokenizer(tokenizer, tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    assert TokenCounters().of(ModelSettings(str(tmp_path), provider="vllm")).is_exact
+    assert TokenCounters().of(ModelSettings(str(tmp_path), provider="vllm")) is not ESTIMATE
 
 
 def test_a_model_fetched_before_is_counted_with_its_tokenizer(tokenizer, tmp_path, monkeypatch):
@@ -121,8 +121,8 @@ def test_a_model_fetched_before_is_counted_with_its_tokenizer(tokenizer, tmp_pat
     (fetched / "snapshots/abc").mkdir(parents=True)
     tokenizer.save(str(fetched / "snapshots/abc/tokenizer.json"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    assert TokenCounters().of(ModelSettings("org/model", provider="vllm")).is_exact
-    assert not TokenCounters().of(ModelSettings("org/other", provider="vllm")).is_exact
+    assert TokenCounters().of(ModelSettings("org/model", provider="vllm")) is not ESTIMATE
+    assert TokenCounters().of(ModelSettings("org/other", provider="vllm")) is ESTIMATE
 
 
 def test_a_tokenizer_that_is_none_is_refused(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from arb.judges.run.folder import read_run
-from tests.arb.judges.hostile.runs import HELD_OUT, run, states
+from tests.support.judge_runs import HELD_OUT, run, states
 from tests.support.llm_server.errors import error_answer
 from tests.support.llm_server.server import LLMServer
 from tests.support.ports import hold_port, port_of

@@ -4,12 +4,11 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
 from arb.judges.registry import entries
 from arb.judges.run.folder import read_run
 from bench import pilot
+from tests.support import judge_runs
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.server import LLMServer
 from tests.support.llm_server.tokens import InputCache
@@ -27,11 +26,8 @@ PER_JUDGMENT = re.compile(r"^per judgment: \$([\d.]+), ([\d.]+) repl(?:y|ies)", 
 
 
 def run(server, folder, judge, *arguments):
-    given = ["run", *([judge] if judge else []), "--suite", "sample", "--split", "dev"]
-    given += ["--limit", LIMIT, "--model", "m"]
-    given += ["--provider", "any", "--base-url", server.base_url, "--price", f"m={IN},{OUT},{CACHED}"]
-    given += ["--out", folder / "run", "--cache", folder / "cache", *arguments]
-    result = CliRunner().invoke(app, list(map(str, given)))
+    options = ("--limit", LIMIT, "--price", f"m={IN},{OUT},{CACHED}", *arguments)
+    result = judge_runs.run(server.base_url, folder, *options, judge=judge, split="dev")
     assert result.exit_code in (0, 3), result.output
     return result
 

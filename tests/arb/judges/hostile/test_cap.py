@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from tests.arb.judges.hostile.runs import HELD_OUT, run, states
-from tests.conftest import _absent
+from tests.support.judge_runs import HELD_OUT, run, states
 from tests.support.llm_server.http import Answer
 from tests.support.llm_server.server import LLMServer
-from tests.support.provider_server import ProviderServer, as_json
+from tests.support.provider_server import ProviderServer, as_json, require_clients
 
 VERDICT = "<success>Successful</success>"
 PRICE = ("--price", "m=2.5,10")
@@ -20,11 +19,7 @@ def usd(server: LLMServer, per_input: float = 2.5, per_output: float = 10.0) -> 
 
 @pytest.fixture
 def _anthropic(monkeypatch):
-    for module in ("any_llm", "anthropic"):
-        try:
-            __import__(module)
-        except ImportError:
-            _absent(f"{module} is not installed (the extra `providers`)")
+    require_clients("anthropic")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
 
 

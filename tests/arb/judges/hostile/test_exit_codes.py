@@ -3,16 +3,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
+from tests.support.judge_runs import invoke
 from tests.support.llm_server.server import LLMServer
 
 READABLE = "<success>Successful</success>"
-
-
-def invoke(*arguments, **environment):
-    return CliRunner().invoke(app, [str(each) for each in arguments], env=environment)
 
 
 def options(server, folder, *more):

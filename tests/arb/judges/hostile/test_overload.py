@@ -11,9 +11,9 @@ from arb.judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
 from arb.judges.engine.engine import CallExecutor
 from arb.judges.engine.errors import classify_status
 from arb.judges.types import ModelSettings, Reply
-from tests.arb.judges.hostile.runs import HELD_OUT, run, states
 from tests.support.call_executor import call
 from tests.support.clocks import run_in_virtual_time
+from tests.support.judge_runs import HELD_OUT, run, states
 from tests.support.llm_server.errors import error_answer
 from tests.support.llm_server.server import LLMServer
 

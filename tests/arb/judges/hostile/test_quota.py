@@ -2,21 +2,16 @@
 
 import pytest
 
-from tests.arb.judges.hostile.runs import run, states
-from tests.conftest import _absent
 from tests.support import provider_server as wire
-from tests.support.provider_server import ProviderServer, as_json
+from tests.support.judge_runs import run, states
+from tests.support.provider_server import ProviderServer, as_json, require_clients
 
 VERDICT = "<success>Successful</success>"
 
 
 @pytest.fixture(autouse=True)
 def _client(monkeypatch):
-    for module in ("any_llm", "google.genai"):
-        try:
-            __import__(module)
-        except ImportError:
-            _absent(f"{module} is not installed (the extra `providers`)")
+    require_clients("google.genai")
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
     monkeypatch.setenv("GEMINI_API_KEY", "secret")
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from arb.judges.__main__ import app
 from arb.judges.engine.reasoning import is_reasoning, output_room
 from arb.judges.types import ModelSettings
-from tests.arb.judges.hostile.runs import run, states
+from tests.support.judge_runs import run, states
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
 

@@ -21,6 +21,7 @@ from arb.judges.engine.errors import CallFailed
 from arb.judges.run.config import build_judge, build_models
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.types import Message, ModelSettings, OptionsError
+from tests.support import judge_runs
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
 
@@ -28,29 +29,25 @@ ASKED = (Message("user", "Was it done?"),)
 MODEL = ModelSettings("m", "any")
 
 
-def ask(access, *models):
+async def attempts(access, *models):
     """What becomes of one attempt per model, one after the other at one endpoint."""
+    endpoint = OpenAIEndpoint(access, timeout_s=120)
+    try:
+        return [await endpoint.attempt(model, ASKED, 99) for model in models]
+    finally:
+        await endpoint.close()
 
-    async def attempts():
-        endpoint = OpenAIEndpoint(access, timeout_s=120)
-        try:
-            return [await endpoint.attempt(model, ASKED, 99) for model in models]
-        finally:
-            await endpoint.close()
 
-    return asyncio.run(attempts())
+def ask(access, *models):
+    return asyncio.run(attempts(access, *models))
 
 
 def at(base_url, **more):
     return EndpointAccess(base_url, None, "max_tokens", **more)
 
 
-def run(server, folder, *arguments, judge="simplified-axtree", **environment):
-    command = ["run", judge, "--suite", "sample", "--split", "dev", "--model", "m", "--limit", 4]
-    command += ["--out", folder / "run", "--cache", folder / "cache", *arguments]
-    if "--base-url" not in arguments:
-        command += ["--base-url", server.base_url]
-    return CliRunner().invoke(app, [str(each) for each in command], env=environment)
+def run(server, folder, *arguments):
+    return judge_runs.run(server.base_url, folder, "--limit", 4, *arguments, split="dev")
 
 
 def test_a_gateway_that_only_streams_is_found_out_once_and_says_what_it_cost(tmp_path):
@@ -189,15 +186,13 @@ def test_an_answer_without_an_end_ends_its_call_and_takes_bounded_memory(head, p
 
     async def attempt():
         async with endless as base_url:
-            endpoint = OpenAIEndpoint(at(base_url), timeout_s=120)
+            tracemalloc.start()
             try:
-                tracemalloc.start()
                 with pytest.raises(CallFailed) as failed:
-                    await endpoint.attempt(MODEL, ASKED, 99)
+                    await attempts(at(base_url), MODEL)
                 return failed.value, tracemalloc.get_traced_memory()[1]
             finally:
                 tracemalloc.stop()
-                await endpoint.close()
 
     failure, peak = asyncio.run(attempt())
     assert "the answer is longer than 32 MiB and was not read on" in failure.message
@@ -229,10 +224,8 @@ def test_the_users_headers_follow_no_redirect():
         with LLMServer() as other:
             head = f"307 Temporary Redirect\r\nlocation: {other.base_url}/chat/completions"
             async with Endless(head, lambda: [b""]) as base_url:
-                endpoint = OpenAIEndpoint(at(base_url, **more), timeout_s=120)
                 with contextlib.suppress(CallFailed):
-                    await endpoint.attempt(MODEL, ASKED, 99)
-                await endpoint.close()
+                    await attempts(at(base_url, **more), MODEL)
             return len(other.requests)
 
     assert asyncio.run(attempt(own_headers=(("X-Key", "sk-0123456789"),))) == 0
@@ -245,13 +238,9 @@ def test_a_compressed_answer_is_read():
 
     async def attempt():
         async with Endless("200 OK\r\ncontent-encoding: gzip", lambda: [packed, b""]) as base_url:
-            endpoint = OpenAIEndpoint(at(base_url), timeout_s=120)
-            try:
-                return await endpoint.attempt(MODEL, ASKED, 99)
-            finally:
-                await endpoint.close()
+            return await attempts(at(base_url), MODEL)
 
-    assert asyncio.run(attempt()).text == "yes"
+    assert asyncio.run(attempt())[0].text == "yes"
 
 
 def test_query_parameters_of_the_address_are_sent_with_every_request(tmp_path, monkeypatch):
@@ -321,12 +310,8 @@ def test_a_header_that_an_endpoint_repeats_in_an_error_is_not_shown():
 
 def test_an_authorization_of_the_users_replaces_the_key():
     with LLMServer() as server:
-        ask(
-            EndpointAccess(
-                server.base_url, "the-key", "max_tokens", own_headers=(("authorization", "Basic abc"),)
-            ),
-            MODEL,
-        )
+        own_headers = (("authorization", "Basic abc"),)
+        ask(EndpointAccess(server.base_url, "the-key", "max_tokens", own_headers=own_headers), MODEL)
         assert server.requests[-1].headers["authorization"] == "Basic abc"
 
 

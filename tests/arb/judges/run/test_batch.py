@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 
 from arb.judges.__main__ import app
 from arb.judges.cli.options import RunOptions
-from arb.judges.engine.retry import RetryPolicy
 from arb.judges.run import batch_files
 from arb.judges.run.batch import run_batch
 from arb.judges.run.config import build_config
 from arb.judges.run.folder import RunFolderError, read_judgments, read_run
 from arb.judges.run.runner import Outcome, run_judge, run_local
 from arb.judges.types import OptionsError
+from tests.support.judge_runs import predictions
 from tests.support.judges import assert_prompts_are_there
 from tests.support.llm_server.chat import Request, Scripted
 from tests.support.llm_server.errors import error_answer
@@ -46,10 +46,6 @@ def run(server, folder: Path, judge: str = "AER-C", *, out: str = "run", **more)
     return run_judge(
         build_config(options(server, folder, judge, **more)), folder / out, partial(run_batch, poll_s=0.01)
     )
-
-
-def predictions(folder: Path, out: str = "run") -> list[dict]:
-    return [json.loads(line) for line in (folder / out / "predictions.jsonl").read_text().splitlines()]
 
 
 def batches(folder: Path) -> list[dict]:
@@ -139,10 +135,10 @@ def test_large_batches_are_cut(tmp_path, monkeypatch):
 def test_files_are_cut_by_their_size_too_and_leave_nothing_behind(tmp_path):
     with batch_files.BatchFiles(tmp_path, most_bytes=25) as files:
         for number in range(5):
-            files.add("judge", str(number), b"0123456789", None, is_shorter=False)
-            files.add("judge", str(number), b"0123456789", None, is_shorter=False)  # the same call
-        assert [entry.keys for entry in files.finished()] == [["0", "1"], ["2", "3"], ["4"]]
-        assert [files.path(entry).stat().st_size for entry in files.finished()] == [20, 20, 10]
+            files.add("judge", str(number), b"0123456789")
+            files.add("judge", str(number), b"0123456789")  # the same call
+        assert [entry.keys for entry in files.entries] == [["0", "1"], ["2", "3"], ["4"]]
+        assert [files.path(entry).stat().st_size for entry in files.entries] == [20, 20, 10]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,7 +215,7 @@ def test_a_batch_of_which_it_is_not_known_whether_it_was_made_is_looked_for(was_
 
 
 def test_a_batch_that_is_answered_with_a_server_error_is_not_made_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr("arb.judges.endpoints.batch_client.RETRY", RetryPolicy(first_wait_s=0.0))
+    monkeypatch.setattr("arb.judges.endpoints.batch_client.FIRST_WAIT_S", 0.0)
     with LLMServer("judges") as server:
         create = server.batches._create
 

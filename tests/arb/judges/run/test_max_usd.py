@@ -1,7 +1,6 @@
 """`--max-usd` through whole runs: never passed, whatever faults and however many calls at once (4)."""
 
 import asyncio
-import json
 import random
 import tempfile
 from pathlib import Path
@@ -9,9 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
 from arb.judges.engine.budget import Budget, BudgetReached
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.concurrency import AdaptiveLimit
@@ -20,7 +17,9 @@ from arb.judges.engine.errors import CallFailed
 from arb.judges.engine.prices import Price, PriceTable
 from arb.judges.run.folder import read_run
 from arb.judges.types import Call, Message, ModelSettings, Reply
+from tests.support import judge_runs
 from tests.support.clocks import run_in_virtual_time
+from tests.support.judge_runs import predictions
 from tests.support.llm_server.faults import FaultPlan
 from tests.support.llm_server.server import LLMServer
 
@@ -42,14 +41,8 @@ STORM = {
 
 
 def run(server, folder, max_usd: float, *more):
-    given = ["run", "NNetNav", "--suite", "sample", "--split", "dev", "--model", "m", "--provider", "any"]
-    given += ["--base-url", server.base_url, "--out", folder / "run", "--cache", folder / "cache"]
-    given += ["--price", f"m={IN},{OUT}", "--max-output-tokens", 400, "--max-usd", max_usd, *more]
-    return CliRunner().invoke(app, list(map(str, given)))
-
-
-def judged(folder) -> list[dict]:
-    return [json.loads(line) for line in (folder / "run/predictions.jsonl").read_text().splitlines()]
+    options = ("--price", f"m={IN},{OUT}", "--max-output-tokens", 400, "--max-usd", max_usd, *more)
+    return judge_runs.run(server.base_url, folder, *options, judge="NNetNav", split="dev")
 
 
 @pytest.mark.parametrize("max_in_flight", [1, 64])
@@ -64,10 +57,10 @@ def test_the_limit_is_never_passed_and_nearly_used_up(faults, seed, max_in_fligh
         assert server.counts.usd(IN, OUT) <= LIMIT
         if not faults:  # a lost reply counts for the most that it can have cost
             assert server.counts.usd(IN, OUT) >= 0.9 * LIMIT
-            assert judged(tmp_path)
+            assert predictions(tmp_path)
         assert f"stopped at --max-usd {LIMIT}" in result.output
         assert "higher --max-usd" in result.output
-        assert len(judged(tmp_path)) < 20
+        assert len(predictions(tmp_path)) < 20
 
 
 def test_samples_in_one_request_and_hidden_reasoning_are_within_the_limit_too(tmp_path):
@@ -141,13 +134,13 @@ def test_no_schedule_of_a_run_passes_the_limit_or_leaves_more_than_a_tenth(share
 def test_what_was_done_is_kept_and_a_higher_limit_goes_on_with_it(tmp_path):
     with LLMServer("judges") as server:
         run(server, tmp_path, LIMIT)
-        first, calls = judged(tmp_path), server.counts.calls
+        first, calls = predictions(tmp_path), server.counts.calls
         assert run(server, tmp_path, LIMIT).exit_code == 3  # the same limit holds for the folder, not the day
         assert server.counts.usd(IN, OUT) <= LIMIT
         result = run(server, tmp_path, 100)
         assert result.exit_code == 0, result.output
-        assert len(judged(tmp_path)) == 20
-        assert all(row in judged(tmp_path) for row in first)
+        assert len(predictions(tmp_path)) == 20
+        assert all(row in predictions(tmp_path) for row in first)
         assert server.counts.paid_twice() == {}
         assert server.counts.calls > calls
         assert read_run(tmp_path / "run")["spent_usd"] == pytest.approx(server.counts.usd(IN, OUT))

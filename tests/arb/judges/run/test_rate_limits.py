@@ -6,19 +6,8 @@ from arb.judges.run.folder import read_judgments, read_run
 from tests.arb.judges.run.test_runner import DEV, predictions, run, start, states
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FaultPlan
-from tests.support.llm_server.rate_limits import RateLimitRule
 from tests.support.llm_server.server import LLMServer
 from tests.support.waiting import eventually
-
-
-def test_three_requests_and_9000_tokens_a_minute_lose_no_trajectory_and_pay_none_twice(tmp_path):
-    rule = RateLimitRule(requests=3, tokens=9_000, minute_s=0.5)  # a minute is half a second
-    with LLMServer(rate_limits=rule) as server:
-        result = run(server, tmp_path)
-        assert result.exit_code == 0, result.output
-        assert server.counts.paid_twice() == {}
-        assert server.counts.statuses[429] > 0
-    assert states(tmp_path) == {"ok": 20}
 
 
 def test_a_run_that_only_gets_rate_limits_stops_gives_up_nothing_and_goes_on_later(tmp_path):

@@ -5,14 +5,13 @@ import threading
 from collections import Counter
 
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
 from arb.judges.ensembles.threshold import Threshold, score_settings, write_threshold
 from arb.judges.run.folder import judgment_record, read_run
 from arb.judges.run.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
 from arb.judges.run.scheduler import Exchange, Judgment
 from arb.judges.types import Answer, Call, Message, Reply
+from tests.support.judge_runs import invoke
 from tests.support.llm_server.scripts import judges as replies_of_judges
 from tests.support.llm_server.scripts import share
 from tests.support.llm_server.server import LLMServer
@@ -44,10 +43,6 @@ class Moods:
 def server():
     with LLMServer(script=Moods()) as running:
         yield running
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def run(server, folder, *options):

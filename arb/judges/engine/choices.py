@@ -1,0 +1,57 @@
+"""Several samples of one question in one request (``n``), whose input is paid once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+from arb.judges.types import ModelSettings, Reply, Usage
+
+
+def may_have_choices(model: ModelSettings, unsupported_params: Collection[str] = ()) -> bool:
+    """Return whether ``n`` may be sent: samples can differ, and neither user nor endpoint rule it out."""
+    return model.temperature != 0 and "n" not in model.extra and "n" not in unsupported_params
+
+
+def with_choices(model: ModelSettings, number: int) -> ModelSettings:
+    """Return the model asked for so many answers in one request."""
+    return model if number == 1 else replace(model, extra={**model.extra, "n": number})
+
+
+def shared_choices(
+    reply: Reply, cost_of: Callable[[Usage], float | None], failed_usd: float = 0.0
+) -> list[Reply]:
+    """Return each of the answers in a reply with its part of tokens and dollars.
+
+    The sums are what was billed. The first answer has the input, and what failed tries cost. The endpoint
+    counts the output of all answers together; it is shared by the length of their texts.
+    """
+    usage = reply.usage
+    usd = cost_of(usage)
+    if not reply.others:
+        return [replace(reply, cost_usd=None if usd is None else usd + failed_usd)]
+    every = (reply, *reply.others)
+    sizes = [len(each.text or "") + 1 for each in every]
+    output, reasoning = _split(usage.output_tokens, sizes), _split(usage.reasoning_tokens, sizes)
+    input_usd = cost_of(usage._replace(output_tokens=0))
+    output_usd = 0.0 if usd is None or input_usd is None else usd - input_usd
+    per_token = output_usd / usage.output_tokens if usage.output_tokens else 0.0
+    of_others = Usage(input_tokens=None if usage.input_tokens is None else 0)
+    shared = []
+    for place, each in enumerate(every):
+        tokens = usage if place == 0 else of_others
+        tokens = tokens._replace(output_tokens=output[place], reasoning_tokens=reasoning[place])
+        cost_usd = None if usd is None else per_token * (output[place] or 0)
+        shared.append(replace(each, **tokens._asdict(), cost_usd=cost_usd))
+    if usd is not None:
+        shared[0] = replace(shared[0], cost_usd=shared[0].cost_usd + input_usd + failed_usd)
+    return shared
+
+
+def _split(total: int | None, sizes: Sequence[int]) -> list[int | None]:
+    """Return whole parts of a number in proportion to sizes; their sum is the number."""
+    if total is None:
+        return [None] * len(sizes)
+    ends = [total * end // sum(sizes) for end in accumulate(sizes)]
+    return [end - begin for begin, end in pairwise((0, *ends))]
