@@ -118,11 +118,11 @@ class PublishPlan:
             RepositoryState("board", self.repo("board"), "public dataset"),
         ]
 
-    def publish_data(self, missing: list[str] | None) -> tuple[Publication, ...]:
+    def publish_data(self, accept: list[str] | None, missing: list[str] | None) -> tuple[Publication, ...]:
         from dataset_script.hub import publish
 
         labels_repo = self.repo("labels") if self.labels else None
-        return publish(self.folder, self.repo(), labels_repo, self.labels, self.suite, None, missing)
+        return publish(self.folder, self.repo(), labels_repo, self.labels, self.suite, accept, missing)
 
     def publish_space(self, maintainers: list[str] | None) -> tuple[Publication, ...]:
         from space.deploy.commands import deploy
@@ -150,7 +150,9 @@ def publish_all(
     maintainer: Annotated[
         list[str] | None, typer.Option(help="Who may moderate the board, as for `arb space deploy`.")
     ] = None,
-    accept: Annotated[list[str] | None, typer.Option(hidden=True, help="Ignored.")] = None,
+    accept: Annotated[
+        list[str] | None, typer.Option(metavar="CODE:TRAJECTORY_ID", help="As for `arb data publish`.")
+    ] = None,
     allow_missing: Annotated[list[str] | None, typer.Option(help="As for `arb data publish`.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be published where; ask no Hub.")
@@ -183,7 +185,7 @@ def publish_all(
     if settings.hf_token is None:
         stop("publishing needs a token with write access; set HF_TOKEN")
     steps: Mapping[tuple[str, ...], Callable[[], tuple[Publication, ...]]] = {
-        ("labels", "dataset"): lambda: plan.publish_data(allow_missing),
+        ("labels", "dataset"): lambda: plan.publish_data(accept, allow_missing),
         ("metric",): lambda: (_put_metric(f"{owner}/{METRIC}", settings),),
         ("leaderboard", "records", "board"): lambda: plan.publish_space(maintainer),
     }

@@ -41,7 +41,11 @@ AllowMissingOption = Annotated[
 ]
 AcceptOption = Annotated[
     list[str] | None,
-    typer.Option("--accept", hidden=True, help="Ignored: warnings about words need no answer."),
+    typer.Option(
+        "--accept",
+        metavar="CODE:TRAJECTORY_ID",
+        help="A warning about words on a page that you have looked at (again for more).",
+    ),
 ]
 OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
 SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
@@ -231,7 +235,7 @@ def verify(
     Hashes against the manifest, schema, counts and splits against the suite, unique ids, every image decoded;
     and nothing in it that must not be: rewards, prompts, test labels, annotators' names, paths, canaries.
     As columns, fields and metadata they are errors. Words of a page or a model that only look like them are
-    warnings, each with its trajectory and steps.
+    warnings, each with its trajectory and steps; `publish` wants them accepted by name.
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
@@ -248,6 +252,7 @@ def verify(
             folder,
             suite=load_suite(suite) if suite is not None else None,
             canaries=canary or (),
+            accept=accept or (),
             allow_missing=allow_missing or (),
             progress=progress,
             workers=workers or default_workers(),

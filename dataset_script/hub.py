@@ -73,7 +73,7 @@ class Publisher:
         not be published, HubError for what the Hub does not do.
         """
         _check_names(repo, private_labels, labels_file)
-        _check_content(folder, verify, self.say)
+        _check_content(folder, verify)
         files = published_files(folder)
         if len(files) > MOST_FILES:
             raise PublishError(
@@ -132,15 +132,20 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
         raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
 
 
-def _check_content(folder: Path, verify: Callable[[Path], VerifyReport], say: Callable[[str], None]) -> None:
+def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
     report = verify(folder)
     if not report.ok:
         found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
         more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
         listed = "; ".join(found[:MOST_FINDINGS])
         raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {listed}{more}")
-    for finding in report.findings:
-        say(f"{finding.level}: {finding.file}: {finding.message} ({finding.count:,})")
+    if report.to_accept:
+        options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
+        more = len(report.to_accept) - MOST_FINDINGS
+        raise PublishError(
+            f"{folder}: `python -m dataset_script verify` warns of words; look at them, then add: {options}"
+            + (f" and {more} more that it names" if more > 0 else "")
+        )
 
 
 def fetch(
@@ -199,7 +204,8 @@ def publish(
     """Publish a built folder on the Hub.
 
     Data, card and eval.yaml go into one commit; the test labels into one of a private repository. What does
-    not pass `verify` is refused; what is there already is not committed again. HF_TOKEN needs write access.
+    not pass `verify` is refused, and so are its warnings about words until they are accepted by name; what is
+    there already is not committed again. HF_TOKEN needs write access.
 
     Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
     """
@@ -217,8 +223,13 @@ def publish(
         disable_progress_bars()
 
     def verified(built: Path) -> VerifyReport:
-        missing = allow_missing or ()
-        return verify(built, suite=expected, allow_missing=missing, workers=default_workers())
+        return verify(
+            built,
+            suite=expected,
+            accept=accept or (),
+            allow_missing=allow_missing or (),
+            workers=default_workers(),
+        )
 
     with one_line_errors(
         "interrupted; a repository holds either all of a commit or none: run again to go on"

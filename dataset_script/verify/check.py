@@ -22,7 +22,7 @@ from dataset_script.build.parts import Workers
 from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, Manifest, Shard, read_manifest
-from dataset_script.verify.manifest import Findings, VerifyReport, check_files
+from dataset_script.verify.manifest import Findings, VerifyReport, check_acceptances, check_files
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import ShardFacts, check_agreement
 
@@ -98,20 +98,23 @@ def verify(
     *,
     suite: Suite | None = None,
     canaries: Sequence[str] = (),
+    accept: Sequence[str] = (),
     allow_missing: Sequence[str] = (),
     progress: Progress = no_progress,
     workers: int = 1,
 ) -> VerifyReport:
     """Check a published folder. ``suite`` is what it should hold (None: the shipped one that it names).
 
-    ``allow_missing`` are ids of the suite that the folder may lack. Shards are checked by ``workers``
+    ``accept`` lists warnings about words, each as ``CODE:TRAJECTORY_ID``, that somebody has looked at.
+    ``allow_missing`` lists ids of the suite that the folder may lack. Shards are checked by ``workers``
     processes; ``progress`` names the shard that was checked last.
 
     Raises:
-        ValueError: A canary is too short, or an id is not in the suite.
+        ValueError: A canary is too short, a warning cannot be accepted, or an id is not in the suite.
         OSError: A file cannot be read, or the system ended a process.
     """
     canaries, findings = check_canaries(canaries), Findings()
+    accept = check_acceptances(accept)
     try:
         manifest = read_manifest(folder)
     except SourceError as error:
@@ -139,7 +142,8 @@ def verify(
     check_agreement(all_facts, suite, allowed, findings, is_blind=manifest.is_blind)
     check_card(folder, shards, findings)
     check_own_texts(folder, forbidden, findings)
-    return VerifyReport(len(shards), dict(rows), findings.listed())
+    accepted = findings.accept(accept)
+    return VerifyReport(len(shards), dict(rows), findings.listed(), accepted)
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:

@@ -3,13 +3,13 @@
 One finding for a code and a file, with a few names and how many there are. A finding never repeats a label, a
 reward or the text around a canary: reports are pasted into issues.
 
-Errors are facts. Words that a page or a model may have written by itself (`WORDS`) are warnings, one for a
-code and a trajectory.
+Errors are facts. Words that a page or a model may have written by itself (`WORDS`) are warnings, one per code
+and trajectory. `publish` refuses them until somebody accepts each by its name, ``CODE:TRAJECTORY_ID``.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,7 @@ TITLES: Final[dict[str, str]] = CODES["errors"] | CODES["warnings"]
 """What each code means."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
-"""Warnings that name a trajectory, for somebody to look at."""
+"""Warnings that name a trajectory and have to be accepted before the dataset is published."""
 
 WARNINGS: Final = frozenset(CODES["warnings"])
 NAMES_KEPT: Final = 10
@@ -32,20 +32,45 @@ NAMES_KEPT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was checked (files, rows for each configuration and split) and what was found."""
+    """What was checked (files, rows per configuration and split) and what was found.
+
+    ``accepted`` names the warnings about words that were accepted, each as ``CODE:TRAJECTORY_ID``.
+    """
 
     files: int
     rows: dict[str, dict[str, int]]
     findings: tuple[Finding, ...]
+    accepted: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         return all(finding.level != "error" for finding in self.findings)
 
+    @property
+    def to_accept(self) -> tuple[str, ...]:
+        """The warnings about words that nobody has accepted yet, each as ``CODE:TRAJECTORY_ID``."""
+        names = (f"{finding.code}:{finding.file}" for finding in self.findings if finding.code in WORDS)
+        return tuple(name for name in names if name not in self.accepted)
+
     def as_json(self) -> dict[str, Any]:
         names = ("level", "code", "file", "message", "names", "count")
         findings = tuple({name: getattr(finding, name) for name in names} for finding in self.findings)
-        return {"ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings}
+        return {
+            "ok": self.ok, "files": self.files, "rows": self.rows, "findings": findings,
+            "accepted": self.accepted, "to_accept": self.to_accept,
+        }  # fmt: skip
+
+
+def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names without repetitions. Raises ValueError for one that is no warning about words."""
+    for name in names:
+        code, _, trajectory_id = name.partition(":")
+        if code not in WORDS or not trajectory_id:
+            codes = ", ".join(WORDS)
+            raise ValueError(
+                f"{name!r}: --accept takes CODE:TRAJECTORY_ID with one of {codes}; fix errors instead"
+            )
+    return tuple(dict.fromkeys(names))
 
 
 @dataclass(slots=True)
@@ -67,6 +92,14 @@ class Findings:
         """Add the findings of another collector."""
         for (code, file), names in other.names.items():
             self.add(code, file, *names, count=other.counts[code, file])
+
+    def accept(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return the names that fit a warning about words; add a finding for each of the others."""
+        found = {f"{code}:{file}" for code, file in self.counts if code in WORDS}
+        for name in names:
+            if name not in found:
+                self.add("unused_acceptance", name)
+        return tuple(name for name in names if name in found)
 
     def listed(self) -> tuple[Finding, ...]:
         """All of them, errors first, in the order of TITLES."""
@@ -90,10 +123,13 @@ def lines(report: VerifyReport) -> Iterator[str]:
     for configuration, splits in report.rows.items():
         yield f"{configuration}: " + ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
     for finding in report.findings:
-        yield f"{finding.level}: {finding.file}: {finding.message} ({finding.count:,})"
+        is_accepted = f"{finding.code}:{finding.file}" in report.accepted
+        level = "accepted" if is_accepted else finding.level
+        yield f"{level}: {finding.file}: {finding.message} ({finding.count:,})"
         yield from (f"    {name}" for name in finding.names)
         if len(finding.names) < finding.count and finding.names:
             yield "    …"
+    yield from (f"to publish, look at it and add: --accept {name}" for name in report.to_accept)
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 

@@ -58,9 +58,11 @@ def page_about_rewards(shared, tmp_path):
 
 
 @pytest.mark.shared
-def test_words_on_a_page_warn_and_a_missing_run_is_allowed_by_name(page_about_rewards, tmp_path, monkeypatch):
+def test_words_on_a_page_and_a_missing_run_are_published_when_both_are_allowed_by_name(
+    page_about_rewards, tmp_path, monkeypatch
+):
     source, page, missing = page_about_rewards
-    out = tmp_path / "localshop"
+    out, words = tmp_path / "localshop", f"reward_words:{page}"
     build = ["build", "--source", source, "--out", out, "--workers", 1, "--strict"]
     assert run(*build).exit_code == 1  # strict: something is missing
     unknown = run(*build, "--allow-missing", "a/b/c")
@@ -75,13 +77,27 @@ def test_words_on_a_page_warn_and_a_missing_run_is_allowed_by_name(page_about_re
     assert checked.exit_code == 0, checked.output
     assert f"warning: {page}: a page or a model speaks of rewards" in checked.stdout
     assert "    steps, step 1: axtree" in checked.stdout
+    assert f"add: --accept {words}" in checked.stdout
+    report = json.loads(run("verify", out, "--allow-missing", missing, "--accept", words, "--json").stdout)
+    assert (report["ok"], report["accepted"], report["to_accept"]) == (True, [words], [])
 
     publish = ["publish", out, "--repo", "maintainer/localshop", "--allow-missing", missing]
     monkeypatch.setenv("HF_TOKEN", "hf_maintainer")
-    with running_hub(monkeypatch):
-        published = run(*publish)
+    with running_hub(monkeypatch) as hub:
+        refused = run(*publish)
+        assert hub.seen == []
+        published = run(*publish, "--accept", words)
+    assert refused.exit_code == 2
+    assert refused.stderr.endswith(f"then add: --accept {words}\n")
     assert published.exit_code == 0, published.output
-    assert f"warning: {page}: a page or a model speaks of rewards" in published.stderr
+
+
+@pytest.mark.parametrize("command", [["verify", "."], ["publish", ".", "--repo", "a/b"]])
+def test_an_error_cannot_be_accepted(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*command, "--accept", "reward:a/b/c")
+    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+    assert "fix errors instead" in done.stderr
 
 
 @pytest.mark.shared

@@ -85,7 +85,7 @@ def publish(hub, pauses):
 
 
 def passed():
-    return SimpleNamespace(ok=True, findings=())
+    return SimpleNamespace(ok=True, findings=(), to_accept=())
 
 
 def content(hub, repo=REPO) -> dict[str, bytes]:
@@ -162,12 +162,11 @@ def test_what_verify_rejects_is_not_sent(hub, publish, folder):
     assert hub.seen == []
 
 
-def test_warnings_about_words_are_named_and_sent(hub, publish, folder):
-    words = SimpleNamespace(level="warning", file="a/b/c", message="a page speaks of rewards", count=2)
-    lines = []
-    publish(folder, verify=lambda _folder: SimpleNamespace(ok=True, findings=(words,)), say=lines.append)
-    assert lines == ["warning: a/b/c: a page speaks of rewards (2)"]
-    assert commits(hub) == 1
+def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, folder):
+    names = tuple(f"reward_words:a/b/{number}" for number in range(22))
+    with pytest.raises(PublishError, match=r"--accept reward_words:a/b/19 and 2 more that it names$"):
+        publish(folder, verify=lambda _folder: SimpleNamespace(ok=True, findings=(), to_accept=names))
+    assert hub.seen == []
 
 
 @pytest.mark.parametrize(
@@ -401,7 +400,7 @@ def test_the_command_verifies_against_the_suite_that_is_named(run, folder, monke
     assert run("--suite", "localshop", "--accept", "reward_words:a/b/c").exit_code == 0
     ((where, options),) = asked
     assert (where, options["suite"].name) == (folder, "localshop")
-    assert options["allow_missing"] == ()
+    assert (options["accept"], options["allow_missing"]) == (["reward_words:a/b/c"], ())
     assert "no suite 'absent'" in run("--suite", "absent").stderr
 
 

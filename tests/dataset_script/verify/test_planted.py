@@ -153,6 +153,42 @@ def test_a_judges_own_reward_in_json_is_words(published, own_suite):
     assert found(report) == {("reward_words", DEV): places, ("reward_words", TEST): places}
 
 
+def test_warnings_about_words_are_accepted_by_name(published, own_suite):
+    for row in (0, 1):
+        published.rows["steps", "dev"][row]["axtree"] = "StaticText 'cum_reward += reward'"
+    published.rows["steps", "test"][0]["axtree"] = "StaticText 'cum_reward'"
+    folder = published.write()
+
+    one, other = f"reward_words:{DEV}", f"reward_words:{TEST}"
+    report = verify(folder, suite=own_suite, accept=[one, f"reward_words:{DEV}x"])
+
+    assert (report.accepted, report.to_accept) == ((one,), (other,))
+    assert found(report)["reward_words", DEV] == ("steps, step 0: axtree", "steps, step 1: axtree")
+    assert found(report)["unused_acceptance", f"reward_words:{DEV}x"] == ()
+    text = list(lines(report))
+    assert f"accepted: {DEV}: a page or a model speaks of rewards as a program does (2)" in text
+    assert f"to publish, look at it and add: --accept {other}" in text
+    assert verify(folder, suite=own_suite, accept=[one, other]).to_accept == ()
+
+
+@pytest.mark.parametrize("name", [f"reward:{DEV}", f"canary:{DEV}", "reward_words", "reward_words:", DEV])
+def test_nothing_but_words_can_be_accepted(published, own_suite, name):
+    with pytest.raises(ValueError, match="fix errors instead"):
+        verify(published.write(), suite=own_suite, accept=[name])
+
+
+def test_an_acceptance_does_not_cover_a_field_or_a_canary_of_the_same_trajectory(published, own_suite):
+    published.rows["steps", "dev"][0]["axtree"] = "StaticText 'cum_reward'"
+    published.rows["steps", "dev"][1]["reasoning"] = '{"cum_reward": 1.0}'
+    published.rows["steps", "dev"][1]["axtree"] = "StaticText 'canary 7c1f'"
+    accept = [f"reward_words:{DEV}"]
+
+    report = verify(published.write(), suite=own_suite, canaries=["canary 7c1f"], accept=accept)
+
+    assert codes(report) == {"reward_words", "reward", "canary"}
+    assert not report.ok
+
+
 @pytest.mark.parametrize("key", ["cum_reward", "trajectory_success", "chat_messages"])
 @pytest.mark.parametrize("is_column", [False, True])
 def test_a_field_in_the_metadata_of_a_file_or_a_column_is_an_error(published, own_suite, key, is_column):
