@@ -178,7 +178,9 @@ FIRST_STEP = """
 import sys
 from datasets import Image, load_dataset
 steps = load_dataset(sys.argv[1], "steps", split="dev", streaming=True).reshard()
-print(next(iter(steps.cast_column("screenshot", Image(decode=False))))["trajectory_id"])
+rows = iter(steps.cast_column("screenshot", Image(decode=False)))
+print(next(rows)["trajectory_id"])
+rows.close()  # ends what pyarrow still reads, which could abort a process that ends
 """
 
 

@@ -107,9 +107,9 @@ def document(
 
 
 def messages_of(call: JudgmentRecord, prompts: PromptReader | None) -> list[dict[str, Any]] | None:
-    """The messages of a call as they were sent, pictures by ``sha256:…`` in place of their bytes.
+    """Return the messages of a call as they were sent, with ``sha256:…`` in place of pictures' bytes.
 
-    None where they were not stored, in a run from before. Raises PromptStoreError.
+    Returns None if they are not stored. Raises PromptStoreError if they are damaged.
     """
     if prompts is None or (name := call.get("prompt")) is None:
         return None

@@ -156,8 +156,9 @@ def build_disputes_router(services: Services) -> APIRouter:
 def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
     """Return the form for a trajectory, with (value, words) of each question.
 
-    Only on dev the words name the label: labels of a test trajectory are left out, whoever passes them.
-    ``is_public`` says whether everybody will read what is written here.
+    The words name the label only on dev; labels of a test trajectory are left out, whoever passes them.
+    ``address`` leads to the disputes of the trajectory. ``is_public`` says whether everybody will read what
+    is written here.
     """
     questions = []
     for question in suite.questions:
@@ -167,6 +168,7 @@ def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | 
         questions.append((question.name, words))
     return {
         "trajectory_id": trajectory_id,
+        "address": link_to(PATH, trajectory_id=trajectory_id),
         "questions": questions,
         "is_public": split == "dev" or suite.labels_are_public,
     }

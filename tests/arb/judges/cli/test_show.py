@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -113,3 +114,12 @@ def test_the_shorter_prompt_is_shown_where_it_was_sent_and_exported_as_pruned(tm
     invoke("export", tmp_path / "run", "--released-layout", "--out", tmp_path / "out")
     (file,) = (tmp_path / "out").rglob("*.json")
     assert json.loads(file.read_text())["chat_messages"] == {"pruned": sent}
+
+
+def test_a_run_without_its_prompts_shows_replies_and_says_what_is_missing(webjudge, tmp_path):
+    folder = shutil.copytree(webjudge[0], tmp_path / "run")
+    (folder / PROMPTS).unlink()
+    done = invoke("show", folder, ID)
+    assert done.exit_code == 0, done.output
+    assert "what was sent is not stored: the run's prompts.jsonl is missing" in done.stdout
+    assert "--- reply: " in done.stdout

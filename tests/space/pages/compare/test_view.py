@@ -30,7 +30,7 @@ def difference(value, interval=None, basis="paired"):
 def runs(percent=0.8):
     return PairedVerdicts(
         McNemar(1000, 800, 90, 60, 50, 0.0170),
-        VerdictAgreement(1000, 100, 50, 50, 800, percent, 0.4444),
+        VerdictAgreement(1000, percent, 0.4444),
         SharedErrors(110, 140, 30, 20, 15.4, 0.25),
     )
 
