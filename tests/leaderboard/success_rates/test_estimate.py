@@ -10,7 +10,13 @@ from arb.core.predictions import Predictions
 from arb.core.suite import load_suite
 from bench.estimate import simulate
 from leaderboard.report import read_verdict_file
-from leaderboard.success_rates.estimate import estimate_agents, estimate_rate, labels_needed, t_quantile
+from leaderboard.success_rates.estimate import (
+    _without_judges,
+    estimate_agents,
+    estimate_rate,
+    labels_needed,
+    t_quantile,
+)
 from leaderboard.success_rates.runs import AgentRuns, draw_runs, read_labels, read_runs, stratum_sizes
 
 ALONE = np.arange(1_000)
@@ -192,6 +198,24 @@ def test_labels_of_unknown_origin_are_compared_with_the_other_runs():
     (_,), warnings = estimate_agents(runs, labels)
     assert any("not recorded" in warning for warning in warnings)
     assert any("may not be a random draw" in warning for warning in warnings)
+
+
+def test_a_draw_of_half_of_the_runs_is_expected_to_be_closer_to_all_of_them():
+    # Of 200 runs 50 are called successful: variance 0.25 * 0.75 * 200 / 199. Of the 100 labelled runs 35 are:
+    # 0.10 away. The error of a draw without replacement is sqrt(0.1884 / 100 * (1 - 100 / 200)) = 0.0307, so
+    # that is 3.3 errors (p = 0.001); without the last factor 2.3 (p = 0.02, above the 0.01 that warns).
+    numbers = [*range(0, 140, 4), *[number for number in range(200) if number % 4][:65]]
+    _, warnings = estimate_agents(runs_of(200), {f"own/one/task-{number}": True for number in numbers})
+    assert any("may not be a random draw" in warning for warning in warnings)
+
+
+def test_labels_alone_of_a_stratified_draw_have_the_interval_of_a_uniform_one():
+    # 25 of 50 runs are labelled in each of two strata, 13 and 12 of them with success: 25 of 50 in all.
+    labels = np.array([*[1] * 13, *[0] * 12, *[-1] * 25, *[1] * 12, *[0] * 13, *[-1] * 25])
+    found = _without_judges(labels, np.arange(100), np.repeat([0, 1], 50))
+    uniform = estimate_rate(np.zeros((100, 0)), labels, np.arange(100), None)
+    assert found.value == pytest.approx(0.5)
+    assert found.interval == pytest.approx(uniform.interval)
 
 
 def test_repeats_of_a_task_are_one_cluster_and_few_labels_are_said():
