@@ -29,6 +29,7 @@ test: $(TEST_ENV)/.installed lint
 lint: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/ruff check .
 	$(TEST_ENV)/bin/ruff format --check .
+	$(TEST_ENV)/bin/mypy
 
 format: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/ruff check --fix .
