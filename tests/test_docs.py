@@ -50,6 +50,7 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
     others = {
         "judges.md": "arb/judges/catalog/test_official_webjudge.py",
         "own_judge.md": "arb/judges/cli/test_certify.py",
+        "plugins.md": "test_package.py",
         "corrections.md": "test_corrections_guide.py",
         "index.md": "test_package.py",
         "new_suite.md": "test_new_suite_guide.py",

@@ -21,6 +21,7 @@ from arb.core import files
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
+from tests.support.llm_server.server import LLMServer
 from tests.support.ports import hold_port, port_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -177,6 +178,50 @@ def test_the_commands_of_the_start_page_work_in_their_order(home):
         done = arb(home, *words)
         assert (program, done.returncode) == ("arb", 0), f"{line}\n{done.stderr}"
         assert re.search(r"^Next, [^:]+: arb ", done.stderr, re.MULTILINE), done.stderr
+
+
+@pytest.fixture(scope="module")
+def extended(home, tmp_path_factory) -> Path:
+    """The same environment with the packages of ``examples/``, installed as their guide says."""
+    python = home / "environment" / "bin" / "python"
+    shutil.copytree(REPOSITORY / "examples", home / "examples")
+    packages = [f"./examples/{name}" for name in ("judge", "source", "provider")]
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, *packages], cwd=home, check=True, timeout=300)
+    return home
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_guide_to_packages_work_in_their_order(extended):
+    text = (REPOSITORY / "docs" / "plugins.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    said = []
+    for line in "".join(blocks).splitlines():
+        program, *words = shlex.split(line)
+        if program == "arb":
+            keys = {"OUR_SERVER_KEY": "none", "OUR_SERVER_HOST": "127.0.0.1:9"}
+            done = arb(extended, *words, **keys)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            said.append(done.stdout)
+    listed, planned, inspected, _ = said
+    assert "No failed action" in listed and "gpt-4o-mini-2024-07-18" in planned
+    assert "shop/my-agent/laptop" in inspected
+
+
+@pytest.mark.slow
+def test_a_judge_and_a_provider_of_packages_judge_together(extended):
+    with LLMServer(script=lambda request: "Status: success") as server:
+        address = server.base_url.removeprefix("http://").removesuffix("/v1")
+        run = arb(
+            extended, "judges", "run", "No failed action", "--split", "dev", "--provider", "our-server",
+            "--model", "some-model", "--out", "plug-in-run",
+            OUR_SERVER_KEY="none", OUR_SERVER_HOST=address,
+        )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    scored = arb(
+        extended, "leaderboard", "score", "plug-in-run/predictions.jsonl", "--split", "dev", "--json"
+    )
+    assert json.loads(scored.stdout)["labels"]["success"]["overall"]["recall"] > 0
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ import typer
 
 from arb.core.cli import JsonOption, plain_console, print_json
 from arb.core.console import text_table
+from arb.core.plugins import leave_out, load_plugins
 from arb.judges.catalog.aer import AerJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.simplified import SimplifiedJudge
@@ -106,7 +107,11 @@ def load_judge(address: str) -> AnyJudge:
         raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
     if not hasattr(module, attribute):
         raise CustomJudgeError(f"{place}: has no {attribute}")
-    judge = getattr(module, attribute)
+    return _checked_judge(getattr(module, attribute), address)
+
+
+def _checked_judge(judge: Any, address: str) -> AnyJudge:
+    """Return the judge, made if it is a class. Raises CustomJudgeError if it lacks what a judge needs."""
     if isinstance(judge, type):
         try:
             judge = judge()
@@ -119,17 +124,27 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """Return the SHA-256 of the files of your own judges among the names; None if there are none.
+    """Return the SHA-256 of the files of the named judges that are not ours; None if there are none.
 
-    What a file imports is not part of it.
+    These are judges named by an address, and judges of installed packages. What a file imports is not part
+    of its digest.
     """
     digests = []
-    for place in (name.strip().rpartition(":")[0] for name in names if is_address(name.strip())):
+    for name in map(str.strip, names):
+        place = name.rpartition(":")[0] if is_address(name) else _module_of_plugin(name)
         if not place.endswith(".py"):
-            place = getattr(importlib.util.find_spec(place), "origin", None) or ""
+            place = getattr(importlib.util.find_spec(place), "origin", None) or "" if place else ""
         if Path(place).is_file():
             digests.append(hashlib.sha256(Path(place).read_bytes()).hexdigest())
     return " ".join(digests) or None
+
+
+def _module_of_plugin(name: str) -> str:
+    """Return the module of a judge that an installed package adds; empty for any other name."""
+    for entry in entries():
+        if entry.is_plugin and _key(name) in map(_key, entry.names):
+            return type(entry.judge).__module__
+    return ""
 
 
 def _module_of_file(path: Path) -> ModuleType:
@@ -178,6 +193,7 @@ class RegisteredJudge:
     judge: AnyJudge
     aliases: tuple[str, ...] = ()
     released: str | None = None
+    is_plugin: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -196,6 +212,29 @@ class RegisteredJudge:
 
 @cache
 def entries() -> tuple[RegisteredJudge, ...]:
+    """Return every judge with a name: those of the catalogue, then those of installed packages.
+
+    An entry point of the group ``arb.judges`` names a judge, or a class of one that is made without
+    arguments. A plug-in that is no judge, or whose name is in use, is left out with a warning.
+    """
+    found: list[RegisteredJudge] = []
+    for point, loaded in load_plugins("arb.judges").items():
+        if loaded is catalog_judges:
+            found += catalog_judges()
+            continue
+        try:
+            judge = _checked_judge(loaded, str(loaded))
+        except CustomJudgeError as problem:
+            leave_out("arb.judges", point, str(problem))
+            continue
+        if _key(judge.name) in {_key(name) for entry in found for name in entry.names}:
+            leave_out("arb.judges", point, f"there is another judge {judge.name!r}")
+            continue
+        found.append(RegisteredJudge(judge, is_plugin=True))
+    return tuple(found)
+
+
+def catalog_judges() -> tuple[RegisteredJudge, ...]:
     """Return the table: the paper's judges in the order of its Table 7, later ones, families, references."""
     found = []
     for row in _table()["judge"]:
@@ -250,7 +289,7 @@ def full_name(
             names[prefix] = full_name(part, _of_part(models, prefix), _of_part(served, prefix))
         return judge.name_with(names)
     listed = _entry_of(judge)
-    if not models or listed is None:
+    if not models or listed is None or listed.is_plugin:
         return judge.name
     asked = {role: model.model for role, model in models.items()}
     names = " + ".join(dict.fromkeys(asked.values()))

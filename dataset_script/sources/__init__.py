@@ -3,32 +3,36 @@
 import re
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dataset_script.sources.base import TrajectorySource
+from arb.core.plugins import leave_out, load_plugins
+from dataset_script.sources.base import (
+    SourceError,
+    TrajectorySource,
+    content_of,
+    find_links_out,
+    link_names,
+    no_runs,
+)
 
 
-def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "TrajectorySource":
-    """The source in a folder, or in a file for logs that are one; the kinds are tried in the order below.
+def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
+    """Return the source in a folder, or in the file of a log.
 
-    ``also_allowed`` are classes of one's own agents, each ``module.class``, in AgentLab's pickles. Raises
-    SourceError when it is none of them.
+    The kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed packages: an entry
+    point of the group ``arb.sources`` names a subclass of `TrajectorySource`.
+
+    Args:
+        folder: A folder or a file.
+        also_allowed: Classes of your own agents, each ``module.class``, that AgentLab's pickles may contain.
+
+    Raises:
+        SourceError: No kind recognises the folder.
     """
-    # Here and not above: a command that takes one constant of this package would read them all.
-    from dataset_script.sources.agentlab import AgentLabSource
-    from dataset_script.sources.atif import AtifSource
-    from dataset_script.sources.base import SourceError, find_links_out, link_names, no_runs
-    from dataset_script.sources.browser_use import BrowserUseSource
-    from dataset_script.sources.inspect_log import InspectSource
-    from dataset_script.sources.online_mind2web import OnlineMind2WebSource
-    from dataset_script.sources.published import PublishedSource
-    from dataset_script.sources.released import ReleasedSource
-
-    web = (ReleasedSource, PublishedSource, AgentLabSource, OnlineMind2WebSource, BrowserUseSource)
-    for kind in (*web, InspectSource, AtifSource):
-        if kind.recognises(folder):
-            return kind(folder, also_allowed) if kind is AgentLabSource else kind(folder)
+    for name, kind in load_plugins("arb.sources").items():
+        if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):
+            leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")
+        elif kind.recognises(folder):
+            return kind(folder, also_allowed) if name == "agentlab" else kind(folder)
     if _holds_spans(folder):
         raise SourceError(
             f"{folder}: holds spans of OpenTelemetry, whose conventions for agents are still marked "
@@ -47,7 +51,5 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "Trajectory
 
 def _holds_spans(path: Path) -> bool:
     """Whether one of the first files of JSON in it begins as OpenTelemetry's exporters write spans (OTLP)."""
-    from dataset_script.sources.base import content_of
-
     files = (path,) if path.is_file() else islice(path.rglob("*.json*"), 20)
     return any(re.match(rb'\s*\{\s*"resourceSpans"\s*:', content_of(file, 200)) for file in files)

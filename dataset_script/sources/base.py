@@ -228,12 +228,17 @@ class TrajectorySource:
     """Recorded runs of one kind. Small and picklable: worker processes get a copy with every file.
 
     ``folder`` is what was named: a folder, or for logs that are one file that file. ``kind`` is one word for
-    the manifest, such as ``released``. Subclasses have the first three methods, and those for judgments if
+    the manifest, such as ``released``. Subclasses have the first four methods, and those for judgments if
     the source also holds what published judges said.
     """
 
     folder: Path
     kind: ClassVar[str]
+
+    @staticmethod
+    def recognises(folder: Path) -> bool:
+        """Return whether a folder, or the file of a log, holds runs of this kind; cheap."""
+        raise NotImplementedError
 
     def list_runs(self) -> SourceListing:
         """List the runs without reading them. Raises SourceError when the folder is no such source."""

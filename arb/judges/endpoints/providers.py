@@ -13,6 +13,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from arb.core.files import install_command
+from arb.core.plugins import leave_out, load_plugins
 from arb.judges.types import ModelSettings
 
 _SELF_SERVED: Final = ("transformers", "ray-data-llm")
@@ -53,8 +54,26 @@ class Provider:
     never_takes: Sequence[str] = ()
 
 
-_TABLE: Final = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
-PROVIDERS: Final[Mapping[str, Provider]] = {name: Provider(**fields) for name, fields in _TABLE.items()}
+def catalog_providers() -> dict[str, Provider]:
+    """Return the providers that come with the code, by name."""
+    table = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
+    return {name: Provider(**fields) for name, fields in table.items()}
+
+
+def find_providers() -> dict[str, Provider]:
+    """Return our own providers, then those of entry points: each names a `Provider`."""
+    found: dict[str, Provider] = {}
+    for name, loaded in load_plugins("arb.providers").items():
+        if isinstance(loaded, Provider):
+            found.setdefault(name, loaded)
+        elif loaded is catalog_providers:
+            found |= catalog_providers()
+        else:
+            leave_out("arb.providers", name, f"{loaded!r} is not a Provider")
+    return found
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = find_providers()
 """The names that ``--provider`` takes."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}

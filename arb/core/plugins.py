@@ -1,0 +1,63 @@
+"""Judges, sources and providers of installed packages, found through their entry points."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, Literal
+
+Group = Literal["arb.judges", "arb.sources", "arb.providers"]
+
+BUILT_IN: Final[Mapping[Group, Mapping[str, str]]] = {
+    "arb.judges": {"catalog": "arb.judges.registry:catalog_judges"},
+    "arb.providers": {"catalog": "arb.judges.endpoints.providers:catalog_providers"},
+    "arb.sources": {
+        "released": "dataset_script.sources.released:ReleasedSource",
+        "published": "dataset_script.sources.published:PublishedSource",
+        "agentlab": "dataset_script.sources.agentlab:AgentLabSource",
+        "online-mind2web": "dataset_script.sources.online_mind2web:OnlineMind2WebSource",
+        "browser-use": "dataset_script.sources.browser_use:BrowserUseSource",
+        "inspect": "dataset_script.sources.inspect_log:InspectSource",
+        "atif": "dataset_script.sources.atif:AtifSource",
+    },
+}
+"""Our own entry points, in the order in which they are tried.
+
+They are listed here, and not in pyproject.toml, because a checkout and the Space run without being installed.
+"""
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@cache
+def load_plugins(group: Group) -> Mapping[str, Any]:
+    """Return what the entry points of a group name, our own first.
+
+    A plug-in that cannot be imported, or that has a name already in use, is left out with one warning that
+    names it, so that a broken package does not stop every command.
+    """
+    loaded: dict[str, Any] = {}
+    for point in _entry_points(group):
+        if point.name in loaded:
+            leave_out(group, point.name, f"{point.value} has a name that is in use")
+            continue
+        try:
+            loaded[point.name] = point.load()
+        except Exception as error:  # whatever the package does when it is imported
+            if point.dist is None:
+                raise
+            leave_out(group, point.name, f"{point.value} cannot be loaded ({type(error).__name__}: {error})")
+    return loaded
+
+
+def leave_out(group: Group, name: str, problem: str) -> None:
+    """Warn that an entry point is not used; without a configured log the line goes to stderr."""
+    _logger.warning("entry point %s of %s is left out: %s", name, group, problem)
+
+
+def _entry_points(group: Group) -> Iterator[EntryPoint]:
+    for name, value in BUILT_IN[group].items():
+        yield EntryPoint(name, value, group)
+    yield from sorted(entry_points(group=group), key=lambda point: (point.name, point.value))
