@@ -12,9 +12,11 @@ from arb.__main__ import PACKAGES
 from arb.core.console import percent
 from arb.core.settings import Settings
 from leaderboard.judge_precision.confusion import figures
+from leaderboard.score import CELL_FIELDS, METRIC_VERSION, REPORT_FIELDS, Noise
 from space.api.docs import Documentation
 from space.app import create_app
 from space.operations.security import script_hashes
+from submissions.records.event_log import DECLARED, FILED, KINDS
 from tests.test_readme import PAGES as PAGES_WITH_COMMANDS
 
 REPOSITORY = Path(__file__).parents[1]
@@ -61,6 +63,14 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
     assert pages <= {*others, *(Path(name).name for name in PAGES_WITH_COMMANDS)}
     tests = Path(__file__).parent
     assert [page for page, test in others.items() if page not in (tests / test).read_text()] == []
+
+
+def test_the_page_of_formats_names_every_field_and_every_kind_of_event():
+    text = (DOCS / "formats.md").read_text(encoding="utf-8")
+    named = {*re.findall(r"`(\w+)`", text)}
+    assert REPORT_FIELDS[METRIC_VERSION] | CELL_FIELDS[METRIC_VERSION] | KINDS <= named
+    assert {*Noise.__required_keys__, *DECLARED, *FILED} <= named
+    assert f"version {METRIC_VERSION} of these fields" in text
 
 
 def test_a_judges_page_has_its_cost_its_results_and_every_deviation_that_is_about_it(docs_site):
