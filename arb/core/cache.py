@@ -28,7 +28,7 @@ class ByteCache(Generic[T]):
 
     @property
     def bytes(self) -> int:
-        return self._values.currsize
+        return int(self._values.currsize)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value under a key, from ``make`` where it is not stored; what it raises passes through."""

@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 import typer
 
 from arb.core.console import printable
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import pydantic
+    from rich import console as rich_console
+
+    from arb.core import settings as environment
+    from arb.core import suite as suites
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,9 +37,7 @@ PIPE_WIDTH = 140
 
 def complete_suite(incomplete: str) -> list[str]:
     """For the shell: the shipped suites that begin so; a folder is completed by the shell itself."""
-    from arb.core.suite import shipped_suites
-
-    return [name for name in shipped_suites() if name.startswith(incomplete)]
+    return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
 SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="The split the file is for.")]
@@ -98,33 +104,37 @@ def next_step(purpose: str, *command: object) -> None:
     typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
 
 
-def flags(**options: Any) -> list[str]:
-    """Options as they are typed: ``flags(split="dev", probe=["a", "b"], suite=None)``; what has no value is
-    left out."""
-    typed = []
+def flags(**options: object) -> list[str]:
+    """Return options as they are typed; those without a value are left out.
+
+    ``flags(split="dev", probe=["a", "b"], suite=None)`` gives ``--split dev --probe a --probe b``.
+    """
+    typed: list[str] = []
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool) or value is None:
             typed += [flag] if value else []
         else:
             each = value if isinstance(value, list | tuple) else [value]
-            typed += [text for one in each for text in (flag, str(one))]
+            for one in each:
+                typed += [flag, str(one)]
     return typed
 
 
-def then(command: Callable[..., None], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
-    """The command, and after it the `next_step` that ``make`` gives of its options."""
+def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
+    """Return a command that also prints the next step, whose words ``make`` computes from the options."""
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
         command(**values)
         if not values.get("as_json"):
-            next_step(*make(**values))
+            purpose, *words = make(**values)
+            next_step(str(purpose), *words)
 
     return called
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """What ``--json`` prints: one document on stdout."""
     typer.echo(json.dumps(value, indent=2))
 
@@ -141,30 +151,22 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 def read_settings() -> Settings:
     """The settings of the environment; a bad one ends the command with a line that names it."""
-    from pydantic import ValidationError
-
-    from arb.core.settings import Settings
-
     try:
-        return Settings()
-    except ValidationError as problem:
+        return environment.Settings()
+    except pydantic.ValidationError as problem:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in problem.errors())
         stop(f"a setting in the environment cannot be used: {problems}")
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:
     """The suite named on the command line, else the one of the settings."""
-    from arb.core.suite import SuiteError, load_suite
-
     try:
-        return load_suite(name or settings.suite)
-    except SuiteError as problem:
+        return suites.load_suite(name or settings.suite)
+    except suites.SuiteError as problem:
         stop(str(problem))
 
 
 def plain_console() -> Console:
     """A console that prints text as it is: what strangers wrote is never read as markup."""
-    from rich.console import Console
-
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)

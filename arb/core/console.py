@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    from rich import console, progress, table
+
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
     from rich.table import Table
 
 NOT_DEFINED = "–"
@@ -30,12 +36,10 @@ def coefficient(value: float | None) -> str:
 
 def text_table(*texts: str, figures: Sequence[str] = (), **options: Any) -> Table:
     """A table with columns of text, then columns of figures, which are aligned to the right."""
-    from rich.table import Table
-
-    table = Table(*texts, **options)
+    found = table.Table(*texts, **options)
     for heading in figures:
-        table.add_column(heading, justify="right")
-    return table
+        found.add_column(heading, justify="right")
+    return found
 
 
 def markdown_row(cells: Sequence[str]) -> str:
@@ -71,14 +75,13 @@ def progress_bar(
 
     Where stderr is no terminal it is quiet until the last line, or altogether with ``only_on_terminal``.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = [BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False)]
+    text = progress.TextColumn("{task.description}", markup=False)
+    columns: list[ProgressColumn] = [progress.BarColumn(), progress.MofNCompleteColumn(), text]
     if shows_time:
-        columns.insert(2, TimeElapsedColumn())
+        columns.insert(2, progress.TimeElapsedColumn())
     is_off = only_on_terminal and not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=not stays, disable=is_off) as bar:
+    stderr = console.Console(stderr=True)
+    with progress.Progress(*columns, console=stderr, transient=not stays, disable=is_off) as bar:
         task = bar.add_task("", total=None)
         try:
             yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)

@@ -16,11 +16,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import huggingface_hub
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi, RepoFile
-    from tenacity import RetryCallState
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoFile
 
     from arb.core.settings import Settings
 
@@ -41,10 +45,8 @@ class HubError(Exception):
 
 def hub_of(settings: Settings) -> HfApi:
     """The Hub's client (its address is HF_ENDPOINT) with the token of the settings and no other."""
-    from huggingface_hub import HfApi
-
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
-    return HfApi(token=token or False, library_name="agent-reward-bench")
+    return huggingface_hub.HfApi(token=token or False, library_name="agent-reward-bench")
 
 
 def patiently(
@@ -60,31 +62,24 @@ def patiently(
 
     ``say`` gets a line for each pause. Raises HubError, whose message ends with the advice.
     """
-    from huggingface_hub.errors import HTTPError
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt
+    pauses = iter(PAUSES)
+    while True:
+        try:
+            return call()
+        except http_error_class() as error:
+            pause = next(pauses, None)
+            if pause is None or not (retries_all or passes(error)):
+                raise HubError(f"{what}: {describe_failure(error)}{advice}") from error
+            pause = min(asked_pause(error) or pause, LONGEST_PAUSE)
+            say(f"{describe_failure(error)}; trying again in {pause:.0f} s")
+            sleep(pause)
 
-    def wait(state: RetryCallState) -> float:  # called after the last attempt too
-        pause = asked_pause(state.outcome.exception()) or (*PAUSES, 0.0)[state.attempt_number - 1]
-        return min(pause, LONGEST_PAUSE)
 
-    def announce(state: RetryCallState) -> None:
-        failure = describe_failure(state.outcome.exception())
-        say(f"{failure}; trying again in {state.next_action.sleep:.0f} s")
+def http_error_class() -> type[Exception]:
+    """Return the class of failed requests to the Hub; its client chooses the version of httpx."""
+    from huggingface_hub import errors  # noqa: PLC0415 - slow to load
 
-    retrying = Retrying(
-        retry=retry_if_exception(
-            lambda error: isinstance(error, HTTPError) and (retries_all or passes(error))
-        ),
-        stop=stop_after_attempt(len(PAUSES) + 1),
-        wait=wait,
-        before_sleep=announce,
-        sleep=sleep,
-        reraise=True,
-    )
-    try:
-        return retrying(call)
-    except HTTPError as error:
-        raise HubError(f"{what}: {describe_failure(error)}{advice}") from error
+    return errors.HTTPError  # type: ignore[attr-defined]  # exported, though not by name
 
 
 def passes(error: BaseException) -> bool:
@@ -101,7 +96,7 @@ def status_of(error: BaseException) -> int | None:
 
 def asked_pause(error: BaseException) -> float | None:
     """How many seconds the Hub asks to wait; None where it names none."""
-    from huggingface_hub.utils import parse_ratelimit_headers
+    from huggingface_hub import utils  # noqa: PLC0415 - slow to load
 
     response = getattr(error, "response", None)
     if response is None:
@@ -109,7 +104,7 @@ def asked_pause(error: BaseException) -> float | None:
     after = response.headers.get("Retry-After", "")
     if after.isdigit():
         return float(after)
-    limit = parse_ratelimit_headers(response.headers)
+    limit = utils.parse_ratelimit_headers(response.headers)  # type: ignore[attr-defined]  # exported
     return float(limit.reset_in_seconds) if limit is not None and limit.remaining == 0 else None
 
 
@@ -132,12 +127,11 @@ def describe_failure(error: BaseException) -> str:
 
 def is_repo_name(name: str) -> bool:
     """Whether the Hub takes it as a repository's name, with its owner."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub import errors, utils  # noqa: PLC0415 - slow to load
 
     try:
-        validate_repo_id(name)
-    except HFValidationError:
+        utils.validate_repo_id(name)  # type: ignore[attr-defined]  # exported, though not by name
+    except errors.HFValidationError:
         return False
     return name.count("/") == 1
 
@@ -205,12 +199,11 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 def _same(local: Path, remote: RepoFile) -> bool:
     """Whether the repository's file has the local one's bytes: by SHA-256 in LFS, by git's hash otherwise."""
-    from huggingface_hub.utils.sha import git_hash
-
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:
-        return git_hash(local.read_bytes()) == remote.blob_id
+        content = local.read_bytes()
+        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == remote.blob_id
     with local.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == remote.lfs.sha256
 
@@ -262,8 +255,6 @@ class HubRepository:
 
         def attempt() -> Publication:
             nonlocal before, perhaps_made
-            from huggingface_hub.errors import HTTPError
-
             head, now = self.read()
             changes = write, remove = difference(files, now, owned)
             touched = (*write, *remove)
@@ -277,7 +268,7 @@ class HubRepository:
             before = now
             try:
                 commit = self._commit(head, {path: files[path] for path in write}, remove, verb)
-            except HTTPError as error:
+            except http_error_class() as error:
                 if status_of(error) not in _NOT_MADE:
                     perhaps_made = changes
                 raise
@@ -289,31 +280,28 @@ class HubRepository:
 
     def read(self) -> tuple[str, dict[str, RepoFile]]:
         """The head and its files by path."""
-        from huggingface_hub import RepoFile
 
         def read() -> tuple[str, dict[str, RepoFile]]:
             head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
+            if head is None:
+                raise HubError(f"{self.repo}: the Hub names no commit of it; run again later")
             listed = self.hub.list_repo_tree(
                 self.repo, repo_type=self.repo_type, revision=head, recursive=True
             )
-            return head, {file.path: file for file in listed if isinstance(file, RepoFile)}
+            return head, {file.path: file for file in listed if isinstance(file, huggingface_hub.RepoFile)}
 
         return self.patiently(read)
 
     def _commit(self, head: str, write: Mapping[str, Path], remove: tuple[str, ...], verb: str) -> str:
         """The new commit's name. Raises HTTPError where the repository is to be read again, else HubError."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-        from huggingface_hub.errors import HTTPError
-
-        operations = [
-            *(CommitOperationAdd(path, local) for path, local in write.items()),
-            *(CommitOperationDelete(path, is_folder=False) for path in remove),
-        ]
-        for one in operations:
-            if isinstance(one, CommitOperationAdd):
-                known = self.sha256s.get(one.path_in_repo)
-                if known is not None and one.upload_info.sha256.hex() != known:
-                    raise PublishError(f"{one.path_in_repo}: changed while it was published; run again")
+        added = [huggingface_hub.CommitOperationAdd(path, local) for path, local in write.items()]
+        for one in added:
+            known = self.sha256s.get(one.path_in_repo)
+            if known is not None and one.upload_info.sha256.hex() != known:
+                raise PublishError(f"{one.path_in_repo}: changed while it was published; run again")
+        removed = [huggingface_hub.CommitOperationDelete(path, is_folder=False) for path in remove]
+        operations: list[CommitOperationAdd | CommitOperationDelete] = [*added, *removed]
+        http_error = http_error_class()
         message = f"{verb}: {len(write)} files written, {len(remove)} removed"
         try:
             made = self.hub.create_commit(
@@ -323,19 +311,19 @@ class HubRepository:
                 repo_type=self.repo_type,
                 parent_commit=head,
             )
-        except HTTPError as error:
+        except http_error as error:
             if status_of(error) == 412 or passes(error):
                 raise
             raise HubError(f"{self.repo}: {describe_failure(error)}") from error
         except RuntimeError as error:  # the client wraps what went wrong with an upload
-            if isinstance(error.__cause__, HTTPError):
+            if isinstance(error.__cause__, http_error):
                 raise error.__cause__ from None
             raise
         except ValueError as error:  # the card's YAML block, as the Hub reads it
             raise PublishError(f"{self.repo}: {error}") from error
         return made.oid
 
-    def patiently(self, call: Callable[[], Any], what: str | None = None) -> Any:
+    def patiently(self, call: Callable[[], Result], what: str | None = None) -> Result:
         """What the call gives; tried again after failures that pass. Raises HubError."""
         return patiently(call, what or self.repo, self.sleep, self.say)
 

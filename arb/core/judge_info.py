@@ -5,7 +5,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -51,6 +51,12 @@ def _web_address(text: str) -> str:
 
 PlainText = Annotated[str, AfterValidator(_plain)]
 Name = Annotated[PlainText, Field(max_length=NAME_LENGTH), AfterValidator(_named)]
+# Pydantic checks the choices of a declaration. Type checkers see text, since published rows have other words.
+if TYPE_CHECKING:
+    Kind = str
+    Inputs = str
+else:
+    Kind, Inputs = Literal[JUDGE_KINDS], Literal[JUDGE_INPUTS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +75,9 @@ class JudgeInfo:
         ),
     ] = ""
     judge: Annotated[Name, Field(title="Name of the judge", description="The judge's name.")]
-    kind: Annotated[Literal[JUDGE_KINDS], Field(title="Kind", description="What kind of judge it is.")]
+    kind: Annotated[Kind, Field(title="Kind", description="What kind of judge it is.")]
     inputs: Annotated[
-        Literal[JUDGE_INPUTS], Field(title="What it sees", description="What the judge sees of a trajectory.")
+        Inputs, Field(title="What it sees", description="What the judge sees of a trajectory.")
     ] = ""
     model: Annotated[
         PlainText, Field(max_length=120, title="Model", description="The model that the judge uses.")

@@ -11,12 +11,12 @@ by strangers' models.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 _OPENING: Final = r"(?:\\?<|&lt;|\[)"
 _CLOSING: Final = r"(?:\\?>|&gt;|\])"
@@ -166,6 +166,9 @@ def _line_pattern(name: str) -> re.Pattern[str]:
     )
 
 
+T = TypeVar("T")
+
+
 class ParsedAnswer(Enum):
     """What the words of an answer come to."""
 
@@ -293,7 +296,9 @@ def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
 
 Form = Literal["tags", "status", "rating"]
 
-_FORMS: Final = {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
+_FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
+)
 """How judges answer, by the first word of their folder, such as ``aer-c-my-model``; all others in tags."""
 
 LEAST_REWARD: Final = 4
@@ -326,8 +331,10 @@ _FEW_WORDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reply says. ``success`` is None unless the state is ``ok``; ``rating`` is the number of a reply
-    in the form "rating"; ``place`` is where in the reply the word begins that decides.
+    """The meaning of a reply. ``success`` is None unless the state is ``ok``.
+
+    ``rating`` is the number in a reply of the form "rating". ``place`` is where in the reply the deciding
+    word begins.
     """
 
     state: str
@@ -374,15 +381,17 @@ def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
 
 def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
     """The verdict, unsure and unparsed ones too; None when nothing in the text stands for one."""
-    reads = parse_number if form == "rating" else parse_success
+    reads: Callable[[str], float | ParsedAnswer] = parse_number if form == "rating" else parse_success
     found = _last_answer(_places_of(form, text, is_cut_off, _NAMES[form]), reads)
     if found is None:
         return None
     answer, place = found
-    if answer in (ParsedAnswer.UNSURE, ParsedAnswer.NOTHING):
-        return Verdict("unsure" if answer is ParsedAnswer.UNSURE else "unparsed", place=place)
-    if form == "rating":
+    if isinstance(answer, float):
         return Verdict("ok", answer >= LEAST_REWARD, rating=answer, place=place)
+    if answer is ParsedAnswer.UNSURE:
+        return Verdict("unsure", place=place)
+    if answer is ParsedAnswer.NOTHING:
+        return Verdict("unparsed", place=place)
     if form == "status":
         return Verdict("ok", answer is ParsedAnswer.YES, place=place)
     return Verdict(
@@ -395,26 +404,30 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
     )
 
 
-def _last_answer(found: Iterator[tuple[bool, list[Candidate]]], reads: Callable) -> tuple | None:
-    """What the last answer says, and where, in the first way of looking that finds one.
+def _last_answer(
+    found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
+) -> tuple[float | ParsedAnswer, int] | None:
+    """Return the last answer and its place, from the first group of candidates that has one.
 
-    Choices repeated are no answer; what cannot be read is one only where answers were asked for.
+    Repeated choices are no answer. Words that cannot be read are one only where answers were asked for.
     """
     for is_asked_for, candidates in found:
-        read = ((reads(each.text), each.place) for each in reversed(candidates))
-        answer, place = next(
-            (each for each in read if each[0] is not ParsedAnswer.CHOICES), (ParsedAnswer.NOTHING, None)
-        )
-        if answer is not ParsedAnswer.NOTHING or (is_asked_for and place is not None):
-            return answer, place
+        for candidate in reversed(candidates):
+            answer = reads(candidate.text)
+            if answer is ParsedAnswer.CHOICES:
+                continue
+            if answer is ParsedAnswer.NOTHING and not is_asked_for:
+                break
+            return answer, candidate.place
     return None
 
 
 def _places_of(
     form: Form, text: str, is_cut_off: bool, names: tuple[str, ...]
 ) -> Iterator[tuple[bool, list[Candidate]]]:
-    """Where an answer may stand, the likeliest places first: whether it was asked for there, and each place's
-    answers in order. In the rest of a reply that was cut off, prose is not searched.
+    """Yield groups of candidates, the likeliest first, each with whether answers were asked for there.
+
+    Candidates are in the order of the text. In a reply that was cut off, prose is not searched.
     """
     for name in names:
         tagged, fields, lines = _of_a_name(text, name)
@@ -433,8 +446,8 @@ def _of_a_name(text: str, name: str) -> tuple[Iterator[Candidate], ...]:
     return in_tags(text, name, tags), in_fields(text, name), on_lines(text, name)
 
 
-def _other(text: str, name: str, reads: Callable):
-    """The answer to another of the four questions; None when it is not given."""
+def _other(text: str, name: str, reads: Callable[[str], T | None]) -> T | None:
+    """Return the answer to another of the four questions, or None if there is none."""
     for way in _of_a_name(text, name):
         if found := list(way):
             return reads(found[-1].text)

@@ -15,7 +15,8 @@ own one a folder of the same shape anywhere, of which only ``trajectories.csv`` 
   the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; what
   annotators are asked (`arb.core.suites.questions`) and, where there is no file of them, ``guidelines``; and
   the table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
-  labels are private. The measurements behind their defaults are on the About page of such a suite."""
+  labels are private. The measurements behind their defaults are on the About page of such a suite.
+"""
 
 import csv
 import re
@@ -69,11 +70,11 @@ def read_rules(table: Any) -> SuiteRules:
     """
     if not isinstance(table, Mapping):
         raise ValueError("rules: write a table, [rules]")
-    known = {field.name: field.default for field in fields(SuiteRules)}
+    known: dict[str, Any] = {field.name: field.default for field in fields(SuiteRules)}
     problems = [
         f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in table.keys() - known
     ]
-    found = {}
+    found: dict[str, Any] = {}
     for name, default in known.items():
         if name in table:
             found[name] = tuple(table[name]) if isinstance(table[name], list) else table[name]
@@ -129,6 +130,10 @@ class Suite:
     """What annotators are asked, in the order of the page."""
     guidelines: str = field(default_factory=default_guidelines)
     """How to annotate in general, in Markdown; each question has its own guide besides."""
+
+    @property
+    def is_official(self) -> bool:
+        return self.name == OFFICIAL
 
     @property
     def own_questions(self) -> tuple[Question, ...]:

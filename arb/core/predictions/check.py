@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arb.core.files import csv_text
-from arb.core.ids import TrajectoryId, reading_key
+from arb.core.ids import Trajectory, TrajectoryId, reading_key
 from arb.core.predictions import read_predictions
 from arb.core.predictions.findings import (
     MAX_EXAMPLES,
@@ -29,7 +29,7 @@ from arb.core.predictions.findings import (
 from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
-from arb.core.suite import Suite, Trajectory
+from arb.core.suite import Suite
 from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
 
 _SUGGESTIONS: Final = 3
@@ -53,13 +53,18 @@ def id_findings(
 ) -> list[Finding]:
     """Malformed, unknown, other-split, duplicate and missing ids; `earlier` are the reader's findings."""
     expected = suite.split(split)
-    malformed, unknown, elsewhere = [], [], []
-    kinds = {"": []}  # no text at all: the reader has named it
-    for row in np.flatnonzero(positions == NOWHERE):
+    malformed: list[int] = []
+    unknown: list[int] = []
+    elsewhere: list[int] = []
+    kinds: dict[str, list[int]] = {"": []}  # no text at all: the reader has named it
+    for row in np.flatnonzero(positions == NOWHERE).tolist():
         spelled = table.trajectory_ids[row]
-        if spelled not in kinds:
-            is_known = suite.find(spelled) is not None
-            kinds[spelled] = elsewhere if is_known else malformed if _is_malformed(spelled) else unknown
+        if spelled in kinds:
+            pass
+        elif suite.find(spelled) is not None:
+            kinds[spelled] = elsewhere
+        else:
+            kinds[spelled] = malformed if _is_malformed(spelled) else unknown
         kinds[spelled].append(row)
     other = next(name for name in SPLITS if name != split)
     return [
@@ -92,7 +97,8 @@ LONGEST_ID: Final = 500
 def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
     """Each row (its index) by its id's `reading_key`, and what is wrong with ids where no suite has them."""
     found: dict[str, int] = {}
-    malformed, repeated = [], []
+    malformed: list[int] = []
+    repeated: list[int] = []
     for row, spelled in enumerate(table.trajectory_ids):
         if len(spelled) > LONGEST_ID or _is_malformed(spelled):
             malformed.append(row)
@@ -120,7 +126,7 @@ def _id_error(
         spelled = table.trajectory_ids[rows[i]]
         return quoted_id(spelled) + hint(i, spelled)
 
-    numbers = table.row_numbers[rows].tolist()
+    numbers = table.numbers_of(rows)
     return [row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)]
 
 
@@ -147,10 +153,10 @@ def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int)
     times = np.bincount(positions[positions >= 0], minlength=expected)
     doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
     # Rows of one trajectory are shown side by side, in the order of its first row.
-    first = {}
+    first: dict[int, int] = {}
     for row in doubled:
-        first.setdefault(positions[row], row)
-    doubled.sort(key=lambda row: (first[positions[row]], row))
+        first.setdefault(int(positions[row]), row)
+    doubled.sort(key=lambda row: (first[int(positions[row])], row))
     advice = "Keep one row for each; ids with and without .resized or .improved name the same trajectory."
     return _id_error(table, doubled, "duplicate_id", "a trajectory named more than once", advice)
 
@@ -195,11 +201,10 @@ class BenchmarkSummary:
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """What a check found. `aligned` is there exactly when the file is acceptable: no finding is an error."""
+    """The result of a check. ``aligned`` has the rows in the split's order, unless a finding is an error."""
 
     suite: str
     split: str
-    acceptable: bool
     rows: int
     coverage: float
     success_share: float | None
@@ -207,6 +212,10 @@ class CheckResult:
     by_benchmark: Mapping[str, BenchmarkSummary]
     aligned: Predictions | None = None
     file_name: str | None = None
+
+    @property
+    def acceptable(self) -> bool:
+        return self.aligned is not None
 
     def to_json(self) -> dict[str, object]:
         """The check report (product.md, "Score report"), ready for JSON."""
@@ -245,18 +254,18 @@ def check(
         found += id_findings(table, positions, suite, split, findings)
         found += _verdict_findings(table, positions, len(trajectories), findings)
     found.sort(key=lambda finding: finding.level != "error")
-    acceptable = table is not None and not any(finding.level == "error" for finding in found)
+    has_errors = any(finding.level == "error" for finding in found)
+    aligned = table.align(positions, trajectories) if table is not None and not has_errors else None
     overall = _summary(success, positions, np.arange(len(trajectories)))
     return CheckResult(
         suite=suite.name,
         split=split,
-        acceptable=acceptable,
         rows=table.rows if table is not None else 0,
         coverage=overall.coverage,
         success_share=overall.success_share,
         findings=tuple(found),
         by_benchmark=_by_benchmark(success, positions, trajectories),
-        aligned=table.align(positions, trajectories) if acceptable else None,
+        aligned=aligned,
         file_name=file_name,
     )
 
@@ -336,7 +345,7 @@ def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) ->
         table, _ = read_predictions(content, limits=ReadingLimits(max_bytes=len(content)))
         if table is None:
             return {}
-        pairs = zip(table.row_numbers.tolist(), table.trajectory_ids, strict=True)
+        pairs = zip(table.numbers_of(range(table.rows)), table.trajectory_ids, strict=True)
         return {number: spelled for number, spelled in pairs if number in rows}
     text, _ = to_text(content)
     if text is None:

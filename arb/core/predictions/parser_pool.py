@@ -63,11 +63,12 @@ logger = logging.getLogger(__name__)
 
 def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
     """Read a file of a known format in this process."""
-    file_format, findings = recognise(content), []
+    findings: list[Finding] = []
+    file_format = recognise(content)
     if isinstance(file_format, Finding):
         return None, [file_format]
     if file_format == "parquet":
-        from arb.core.predictions.parquet import read_parquet
+        from arb.core.predictions.parquet import read_parquet  # noqa: PLC0415 - pyarrow is slow to load
 
         raw, found = read_parquet(content, limits)
     else:
@@ -211,7 +212,8 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
 
     If memory runs out, the kernel ends this process and not the server.
     """
-    import arb.core.predictions.parquet  # noqa: F401 - before the first fork, so that every child has it
+    # before the first fork, so that every child has it
+    import arb.core.predictions.parquet  # noqa: F401, PLC0415 - pyarrow is slow to load
 
     _bound("RLIMIT_AS", most_bytes)
     _bound("RLIMIT_CORE", 0)
@@ -259,7 +261,7 @@ def _answer(content: bytes, limits: ReadingLimits, reader: str) -> bytes:
 
 
 def _bound(what: str, bound: int) -> None:
-    import resource
+    import resource  # noqa: PLC0415 - Unix only
 
     # A lower bound may be in force already, or the system may not know this one.
     with suppress(AttributeError, ValueError, OSError):

@@ -183,9 +183,9 @@ def recognise(content: bytes) -> FileFormat | Finding:
 
 
 def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
-    """UTF-8 bytes as text without its byte order mark and with `\\n` or `\\r\\n` line ends.
+    """Decode UTF-8 without its byte order mark; lines end in a line feed, with or without a carriage return.
 
-    None with an error when the bytes are not UTF-8 or hold a NUL; every line with such a byte is named.
+    Returns None with an error, which names the lines, if the bytes are not UTF-8 or contain a NUL.
     """
     try:
         text = content.removeprefix(UTF8_MARK).decode("utf-8")

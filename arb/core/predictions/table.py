@@ -70,6 +70,10 @@ class Predictions:
     def repetition(self) -> Codes | None:
         return self.targets.get("repetition")
 
+    def numbers_of(self, rows: Sequence[int]) -> list[int]:
+        """Return the numbers that rows, by their indexes, have in the file; they count from 1 if unknown."""
+        return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
+
     def codes(self, target: str) -> Codes:
         """Return the answers for a target; without its column every row has no answer."""
         absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
@@ -291,6 +295,7 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
     """Return the column's meanings and its findings: an array of answers or numbers, else a tuple."""
     column, values = PREDICTION_COLUMNS[name], raw.columns[name]
+    meaning: Callable[[object], Any]
     if column.kind == "target":
         meaning, empty = partial(_answer, name=name), TARGETS[name].no_answer
     else:
@@ -306,21 +311,27 @@ def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, 
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
-    findings = [
-        row_finding(
-            "error",
-            problem.code,
-            problem.says,
-            [raw.row_numbers[position] for position in positions],
-            column.advice,
-            column=name,
-            show=None if problem in _NOTHING_TO_SHOW else lambda i, at=positions: quoted(values[at[i]]),
-        )
-        for problem, positions in bad.items()
-    ]
+    findings = [_bad_cells(problem, name, raw, positions) for problem, positions in bad.items()]
     if is_text:
         return tuple(meanings), findings
     return np.array(meanings, dtype=NUMBER_COLUMNS.get(name, np.int8)), findings
+
+
+def _bad_cells(problem: Problem, name: str, raw: RawTable, positions: Sequence[int]) -> Finding:
+    """Return the error for the cells of a column that have the same problem."""
+
+    def show(i: int) -> str:
+        return quoted(raw.columns[name][positions[i]])
+
+    return row_finding(
+        "error",
+        problem.code,
+        problem.says,
+        [raw.row_numbers[position] for position in positions],
+        PREDICTION_COLUMNS[name].advice,
+        column=name,
+        show=None if problem in _NOTHING_TO_SHOW else show,
+    )
 
 
 def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> list[Any]:
@@ -346,15 +357,15 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
         return []
     is_ok = np.array([each == "ok" for each in states], dtype=bool)
     is_other = np.array([each not in (None, "ok") for each in states], dtype=bool)
-    contradicting = np.flatnonzero(is_other & (verdicts != NO_VERDICT))
+    contradicting = np.flatnonzero(is_other & (verdicts != NO_VERDICT)).tolist()
     # A cell that is wrong also reads as no verdict, and has its own finding.
     silent = [
         i
-        for i in np.flatnonzero(is_ok & (verdicts == NO_VERDICT))
+        for i in np.flatnonzero(is_ok & (verdicts == NO_VERDICT)).tolist()
         if target_code(raw.columns["success"][i], TARGETS["success"]) == NO_VERDICT
     ]
     findings = []
-    if contradicting.size:
+    if contradicting:
         findings.append(
             row_finding(
                 "error",

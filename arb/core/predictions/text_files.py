@@ -59,8 +59,8 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
             else:
                 kept.append([record[position] for position in known.values()])
                 numbers.append(number)
-    except BrokenQuotesError as problem:
-        return None, [problem.finding]
+    except BrokenQuotesError as broken:
+        return None, [broken.finding]
     # Spreadsheets leave empty records at the end; only those between rows may have lost something.
     last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
     if not width:
@@ -170,8 +170,8 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
         repeated.clear()
         try:
             row = decoder.decode(line)
-        except json.JSONDecodeError as problem:
-            bad["invalid_json"][number] = f"{quoted(problem.msg)[1:-1]} at character {problem.colno:,}"
+        except json.JSONDecodeError as invalid:
+            bad["invalid_json"][number] = f"{quoted(invalid.msg)[1:-1]} at character {invalid.colno:,}"
             continue
         except RecursionError:
             bad["invalid_json"][number] = "nested too deeply"

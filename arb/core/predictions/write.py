@@ -68,8 +68,8 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
 
 
 def _parquet(ids: Sequence[str]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
     table = pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": pa.nulls(len(ids), pa.bool_())})
     buffer = io.BytesIO()

@@ -134,7 +134,7 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
 
 def render_suite_toml(made: str, title: str, rules: Any) -> str:
     """Return a new suite's file, with its `SuiteRules`; ``made`` is a line that says how it came about."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only for `new-suite`
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True

@@ -196,7 +196,9 @@ def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -
     if not isinstance(ordered, bool):
         problems.append(f"{place}, ordered: write true or false")
     answers = _parse_answers(table.get("answers"), name, place, problems)
-    return Question(name, title, text, answers, guide.strip() if isinstance(guide, str) else "", ordered)
+    text = text if isinstance(text, str) else ""
+    guide = guide.strip() if isinstance(guide, str) else ""
+    return Question(name, title, text, answers, guide, ordered)
 
 
 def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> tuple[AnswerChoice, ...]:
