@@ -1,4 +1,4 @@
-"""AgentRewardBench from Python, for notebooks: what the commands give, as pandas DataFrames.
+"""AgentRewardBench in notebooks: functions that return the results of commands as pandas DataFrames.
 
     import arb
     arb.board()                                             # the leaderboard

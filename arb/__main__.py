@@ -54,8 +54,9 @@ app.add_typer(hub.app, name="hub")
 def about() -> None:
     """AgentRewardBench: judges of web agents, judged.
 
-    `arb COMMAND --help` says more of each. Exit codes: 0 done; 1 the input has problems, each named; 2 it
-    cannot run as given; 3 done in part; 4 rate limits alone; 130 interrupted, where the same command goes on.
+    `arb COMMAND --help` describes a command. Exit codes: 0 done; 1 the input has problems, which are listed;
+    2 the command cannot run as given; 3 done in part; 4 only rate limits; 130 interrupted (run the same
+    command again to resume).
     """
 
 

@@ -121,7 +121,7 @@ def score(
         labels: A file of annotations; left out, ``ARB_LABELS`` says where the labels are.
 
     Raises:
-        ValueError: There are no labels, or the file has errors; the message lists them all.
+        ValueError: Labels are missing, or the file has errors; the message lists them all.
         OSError: A file cannot be read.
     """
     chosen, known = _suite_and_labels(split, suite, labels)
@@ -165,7 +165,7 @@ def compare(
         labels: As in `score`.
 
     Raises:
-        ValueError: There are no labels, or the files have errors; the message lists them all.
+        ValueError: Labels are missing, or the files have errors; the message lists them all.
     """
     if len(files) < 2:
         raise ValueError("compare takes two prediction files or more")

@@ -1,4 +1,4 @@
-"""What the five commands share: options, settings, one-line errors. Heavy imports wait for the command."""
+"""The common parts of all commands: options, settings, errors and what is printed."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
 
 PIPE_WIDTH = 140
-"""A pipe has no width of its own, and 80 columns squeeze the messages."""
+"""The width of output to a pipe, where rich would take 80 columns, too few for the messages."""
 
 
 def complete_suite(incomplete: str) -> list[str]:
-    """For the shell: the shipped suites that begin so; a folder is completed by the shell itself."""
+    """Complete the name of a shipped suite for the shell, which completes folders itself."""
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
@@ -50,7 +50,7 @@ SuiteOption = Annotated[
     ),
 ]
 GROUPS: Final = {"dataset_script": "data"}
-"""The packages that have another name as a command of ``arb``."""
+"""Packages whose command in ``arb`` has another name."""
 EXIT_CODES: Final = {
     0: "done, or done already",
     1: "the input, or what was checked, has problems; each is named",
@@ -60,15 +60,15 @@ EXIT_CODES: Final = {
     5: "`judges run` stopped: the endpoint refuses the account (key, credit); the same command continues it",
     130: "interrupted; the same command goes on from there",
 }
-"""What the exit codes of all commands mean."""
+"""The meaning of the exit codes of all commands."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def new_command() -> typer.Typer:
-    """A typer application that shows its help when called bare, and never a decorated traceback.
+    """Return a typer application that prints its help if it is called without arguments.
 
-    Its help is plain text: drawing boxes would take two thirds of the time that help takes.
+    The help is plain text, since drawing boxes would take two thirds of the time.
     """
     return typer.Typer(
         no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -76,9 +76,9 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """End the command with a message on stderr, and a code of `EXIT_CODES`.
+    """End the command with a message on stderr and a code of `EXIT_CODES`.
 
-    The message may quote strangers' files, so it is made fit for a terminal.
+    The message may quote strangers' files, so its control characters are replaced.
     """
     lines = "\n".join(map(printable, as_called(message).splitlines()))
     typer.echo(f"error: {lines}", err=True)
@@ -99,7 +99,7 @@ def as_called(text: str) -> str:
 
 
 def next_step(purpose: str, *command: object) -> None:
-    """Say on stderr what comes next, and the command that does it: the package's name, then its arguments."""
+    """Print on stderr the purpose of the next step and its command: package, subcommand, arguments."""
     words = shlex.join(map(str, command))
     typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
 
@@ -135,13 +135,12 @@ def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]
 
 
 def print_json(value: object) -> None:
-    """What ``--json`` prints: one document on stdout."""
     typer.echo(json.dumps(value, indent=2))
 
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
-    """A polite kill ends as Ctrl-C does, so that no half-written folder stays."""
+    """Handle SIGTERM like Ctrl-C in this block, so that no half-written folder is left behind."""
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -150,7 +149,7 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 
 def read_settings() -> Settings:
-    """The settings of the environment; a bad one ends the command with a line that names it."""
+    """Return the settings from the environment. An invalid one ends the command with a line that names it."""
     try:
         return environment.Settings()
     except pydantic.ValidationError as problem:
@@ -159,7 +158,7 @@ def read_settings() -> Settings:
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:
-    """The suite named on the command line, else the one of the settings."""
+    """Return the suite named on the command line, or by default the one of the settings."""
     try:
         return suites.load_suite(name or settings.suite)
     except suites.SuiteError as problem:
@@ -167,6 +166,6 @@ def read_suite(name: str | None, settings: Settings) -> Suite:
 
 
 def plain_console() -> Console:
-    """A console that prints text as it is: what strangers wrote is never read as markup."""
+    """Return a console that prints text as it is, so that strangers' text is never read as markup."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)

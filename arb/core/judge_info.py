@@ -1,4 +1,4 @@
-"""What a submitter declares about a judge: the fields, their titles, descriptions and rules."""
+"""The declaration of a judge by its submitter: fields, titles, descriptions and rules."""
 
 import itertools
 import re
@@ -16,7 +16,7 @@ MARKS_ON_A_LETTER: Final = 4
 """No script in use needs more combining marks on one letter; Hebrew with all its points has up to three."""
 # Unicode calls these letters and symbols, but they are invisible: fillers and the empty Braille cell.
 _BLANKS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
-# Nothing before an @ in the host: https://github.com@evil.example leads to evil.example.
+# The host has no @, since https://github.com@evil.example leads to evil.example.
 _WEB_ADDRESS: Final = re.compile(r"(?i:https?)://[^\s<>\"'\\`/?#@]+([/?#][^\s<>\"'\\`]*)?")
 
 
@@ -61,9 +61,9 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeInfo:
-    """A judge as its submitter declares it, or as a paper describes it; empty or None: not known.
+    """A judge as its submitter declares it or a paper describes it. Empty texts and None are unknown.
 
-    `declare` checks what a submitter sends. Published rows do not follow these rules.
+    `declare` checks a submitter's values. Published rows need not follow these rules.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")

@@ -1,4 +1,4 @@
-"""The one way to delay imports, so that a command prints its help without loading what it needs to run."""
+"""Lazy imports, so that a command prints its help without loading the libraries that it needs to run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 class _LazyFinder:
-    """A finder that lets every module it finds wait until one of its names is used."""
+    """A finder whose modules load when one of their names is used."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,6 +1,6 @@
-"""The prediction file, a row per trajectory with a judge's verdicts: bytes to a typed table and findings.
+"""The prediction file, which has one row per trajectory with a judge's verdicts.
 
-Any bytes at all give a table or findings, never an exception. No label is read anywhere in this package.
+Reading a file returns a typed table and findings; no content raises an exception. No label is read here.
 """
 
 from __future__ import annotations

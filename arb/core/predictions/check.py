@@ -1,20 +1,14 @@
-"""A prediction table against a suite's split: which trajectory each row names, and what is wrong.
-
-Reads no label. `row_texts` gives what stands in single rows, for a finding's rows to be shown beside it.
-"""
+"""Check a prediction table against a suite's split. No label is read here."""
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arb.core.files import csv_text
 from arb.core.ids import Trajectory, TrajectoryId, reading_key
-from arb.core.predictions import read_predictions
 from arb.core.predictions.findings import (
     MAX_EXAMPLES,
     UNREAD_ROW_CODES,
@@ -26,9 +20,7 @@ from arb.core.predictions.findings import (
     row_finding,
     warning,
 )
-from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.table import Codes, Predictions
-from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
 from arb.core.suite import Suite
 from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
 
@@ -38,12 +30,12 @@ NOWHERE: Final = -1
 
 
 def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
-    """For each row of the table, where its trajectory stands among `trajectories`; -1 for nowhere.
+    """Return the index of each row's trajectory among ``trajectories``, or -1 if it is not among them.
 
     Every spelling of an id counts.
     """
     position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
-    # In Parquet every row may hold the same text of a megabyte: each is looked at once.
+    # In Parquet every row may have the same text of a megabyte, so each text is looked up once.
     found = {text: position_of.get(reading_key(text), NOWHERE) for text in set(table.trajectory_ids)}
     return np.fromiter((found[text] for text in table.trajectory_ids), dtype=np.int64, count=table.rows)
 
@@ -51,12 +43,20 @@ def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDAr
 def id_findings(
     table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
 ) -> list[Finding]:
-    """Malformed, unknown, other-split, duplicate and missing ids; `earlier` are the reader's findings."""
+    """Find malformed, unknown, other-split, duplicate and missing ids.
+
+    Args:
+        table: The rows of the file.
+        positions: What `positions_in` returns for it.
+        suite: The suite.
+        split: The split that the file is for.
+        earlier: The findings of the reader.
+    """
     expected = suite.split(split)
     malformed: list[int] = []
     unknown: list[int] = []
     elsewhere: list[int] = []
-    kinds: dict[str, list[int]] = {"": []}  # no text at all: the reader has named it
+    kinds: dict[str, list[int]] = {"": []}  # the reader has a finding for ids that are not text
     for row in np.flatnonzero(positions == NOWHERE).tolist():
         spelled = table.trajectory_ids[row]
         if spelled in kinds:
@@ -91,11 +91,11 @@ def _is_malformed(spelled: str) -> bool:
 
 
 LONGEST_ID: Final = 500
-"""Characters; a longer text is no id."""
+"""Characters; a longer text is not an id."""
 
 
 def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
-    """Each row (its index) by its id's `reading_key`, and what is wrong with ids where no suite has them."""
+    """Return the index of each row by its id's `reading_key`, and findings about ids of any suite."""
     found: dict[str, int] = {}
     malformed: list[int] = []
     repeated: list[int] = []
@@ -118,7 +118,7 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """One error for all rows whose ids have the same problem; none without rows. The hint follows an id."""
+    """Return one error for all rows whose ids have the same problem. The hint follows an id."""
     if not rows:
         return []
 
@@ -152,7 +152,7 @@ def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) 
 def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
     times = np.bincount(positions[positions >= 0], minlength=expected)
     doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
-    # Rows of one trajectory are shown side by side, in the order of its first row.
+    # Rows of one trajectory are shown next to each other, in the order of its first row.
     first: dict[int, int] = {}
     for row in doubled:
         first.setdefault(int(positions[row]), row)
@@ -182,15 +182,16 @@ def _missing(
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
-"""Below this many verdicts, all of them alike says nothing."""
+"""With fewer verdicts it means nothing that all of them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSummary:
-    """One reporting benchmark's part of a file.
+    """One benchmark's part of a file.
 
-    `expected` trajectories of the split, `rows` of the file that name one of them, `coverage` the share of
-    the expected that got a success verdict, `success_share` the share of those verdicts that is true.
+    ``expected`` counts the trajectories of the split and ``rows`` the rows that name one of them.
+    ``coverage`` is the share of the expected ones that have a verdict on success, and ``success_share`` the
+    share of these verdicts that is true.
     """
 
     expected: int
@@ -218,7 +219,7 @@ class CheckResult:
         return self.aligned is not None
 
     def to_json(self) -> dict[str, object]:
-        """The check report (product.md, "Score report"), ready for JSON."""
+        """Return the check report, ready for JSON."""
         return {
             "file": self.file_name,
             "suite": self.suite,
@@ -239,9 +240,10 @@ def check(
     split: str,
     file_name: str | None = None,
 ) -> CheckResult:
-    """Check what `read.read_predictions` gave against one split; its findings come first in the result.
+    """Check the table and findings that `read_predictions` returned against a split.
 
-    Raises SuiteError for a split that does not exist.
+    Raises:
+        SuiteError: The split does not exist.
     """
     trajectories = suite.split(split)
     success, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
@@ -274,14 +276,14 @@ def _by_benchmark(
     success: Codes, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]
 ) -> dict[str, BenchmarkSummary]:
     names = np.array([t.benchmark for t in trajectories], dtype=object)
-    # The official order, then whatever a suite of one's own adds.
+    # The official order, then the other benchmarks of a custom suite.
     present = set(names)
     order = [name for name in BENCHMARKS if name in present] + sorted(present - set(BENCHMARKS))
     return {name: _summary(success, positions, np.flatnonzero(names == name)) for name in order}
 
 
 def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
-    """The part of the file on the expected positions; a trajectory named twice is covered once."""
+    """Summarize the rows at the expected positions; a trajectory that is named twice is covered once."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & (success != NO_VERDICT)
     covered = np.unique(positions[decided]).size
@@ -302,7 +304,7 @@ def _verdict_findings(
     success = table.success
     unreadable = any(finding.level == "error" and finding.column == "success" for finding in earlier)
     if success is None or unreadable:
-        return findings  # the reader has named what is wrong with the column
+        return findings  # the reader has a finding for the column
     covered = np.unique(positions[(positions != NOWHERE) & (success != NO_VERDICT)]).size
     if not (success != NO_VERDICT).any():
         message = "success: no row has a verdict. Fill in true or false where the judge has one."
@@ -325,54 +327,3 @@ def _constant(label: str, verdicts: Codes | None, positions: NDArray[np.int64]) 
     word = "true" if decided[0] else "false"
     message = f"{label}: all {decided.size:,} verdicts are {word}. Make sure that the judge meant it."
     return [warning("constant_verdicts", message, count=int(decided.size), column=label)]
-
-
-LONGEST: Final = 160
-"""Characters of a row that are shown."""
-
-_BEFORE: Final = 24
-"""Characters before the place that is looked for."""
-
-
-def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
-    """What stands in rows, by their numbers as findings count them; of Parquet the ids only.
-
-    A row that cannot be read, or is not there, is left out. The texts are as they came: see `excerpt`.
-    """
-    if not rows:
-        return {}
-    if file_format == "parquet":
-        table, _ = read_predictions(content, limits=ReadingLimits(max_bytes=len(content)))
-        if table is None:
-            return {}
-        pairs = zip(table.numbers_of(range(table.rows)), table.trajectory_ids, strict=True)
-        return {number: spelled for number, spelled in pairs if number in rows}
-    text, _ = to_text(content)
-    if text is None:
-        return {}
-    if file_format == "jsonl":
-        return {
-            number: line.rstrip("\r") for number, line in enumerate(text.split("\n"), 1) if number in rows
-        }
-    found = {}
-    with suppress(BrokenQuotesError):
-        for number, record in numbered_records(text):
-            if number in rows:
-                found[number] = csv_text(record, ()).removesuffix("\n")
-            if number >= max(rows):
-                break
-    return found
-
-
-def excerpt(text: str, around: str = "") -> str:
-    """A row's text, shortened and safe to print; ``around``, a column's name, is in what is left of it."""
-    text = text.strip()
-    if len(text) > LONGEST:
-        at = text.find(around) if around else -1
-        start = max(0, at - _BEFORE) if at > LONGEST - 60 else 0
-        end = start + LONGEST
-        text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-    # Control and direction marks are spelled, so that the rest stands as it is.
-    return "".join(
-        mark if mark.isprintable() else mark.encode("unicode_escape", "replace").decode() for mark in text
-    )

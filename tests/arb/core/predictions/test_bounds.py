@@ -64,7 +64,7 @@ def test_nested_lists_without_end_cost_what_they_hold():
 def test_digits_before_a_letter_are_judged_at_once():
     # A pattern that can split the digits in two ways tries 200,000² / 2 of them: hours.
     program = (
-        "from arb.core.predictions import table; assert table._NUMBER.fullmatch('1' * 200_000 + 'x') is None"
+        "from arb.core.predictions import cells; assert cells._NUMBER.fullmatch('1' * 200_000 + 'x') is None"
     )
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True, timeout=300)
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arb.core.predictions import read_predictions
-from arb.core.predictions.check import LONGEST, check, excerpt, row_texts
+from arb.core.predictions.check import check
+from arb.core.predictions.excerpts import LONGEST, excerpt, row_texts
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.raw import recognise
 from arb.core.predictions.write import template
