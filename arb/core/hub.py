@@ -37,6 +37,9 @@ LONGEST_PAUSE: Final = 300.0
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 Result = TypeVar("Result")
+RepoType = Literal["dataset", "space"]
+Changes = tuple[tuple[str, ...], tuple[str, ...]]
+"""The paths to write and to remove."""
 
 
 class HubError(Exception):
@@ -196,7 +199,7 @@ def is_ours(path: str) -> bool:
 
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> Changes:
     """Return the sorted paths to write and to remove, so that the repository has the files and no others.
 
     Files for which ``owned`` is false are kept.
@@ -220,8 +223,6 @@ def _same(local: Path, remote: RepoFile) -> bool:
     with local.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == remote.lfs.sha256
 
-
-RepoType = Literal["dataset", "space"]
 
 _NOT_MADE: Final = (412, 429)
 """Statuses after which the commit was certainly not made."""
@@ -271,7 +272,7 @@ class HubRepository:
             HubError: The Hub failed or refused.
         """
         before: dict[str, RepoFile] | None = None
-        perhaps_made: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
+        perhaps_made: Changes = (), ()
 
         def attempt() -> Publication:
             nonlocal before, perhaps_made
@@ -333,11 +334,7 @@ class HubRepository:
         message = f"{verb}: {len(write)} files written, {len(remove)} removed"
         try:
             made = self.hub.create_commit(
-                self.repo,
-                operations,
-                commit_message=message,
-                repo_type=self.repo_type,
-                parent_commit=head,
+                self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head
             )
         except http_error as error:
             if status_of(error) == 412 or passes(error):
@@ -351,9 +348,9 @@ class HubRepository:
             raise PublishError(f"{self.repo}: {error}") from error
         return made.oid
 
-    def patiently(self, call: Callable[[], Result], what: str | None = None) -> Result:
+    def patiently(self, call: Callable[[], Result]) -> Result:
         """Return the result of a call about the repository, see the function `patiently`."""
-        return patiently(call, what or self.repo, self.sleep, self.say)
+        return patiently(call, self.repo, self.sleep, self.say)
 
 
 MAX_PER_HOUR: Final = 100
@@ -371,10 +368,7 @@ class CommitRateLimiter:
     """
 
     def __init__(
-        self,
-        most_an_hour: int = MAX_PER_HOUR,
-        burst: int = BURST,
-        clock: Callable[[], float] = time.time,
+        self, most_an_hour: int = MAX_PER_HOUR, burst: int = BURST, clock: Callable[[], float] = time.time
     ) -> None:
         if not 0 < burst < most_an_hour:
             raise ValueError("a burst is a part of what an hour may have")

@@ -97,15 +97,14 @@ def in_fields(text: str, name: str) -> Iterator[Candidate]:
 def on_lines(text: str, name: str) -> Iterator[Candidate]:
     """Yield the text after ``name:`` at the beginning of a line; the next line if the name is a heading."""
     pattern = _line_pattern(name)
-    waiting, place = False, 0
-    for line in text.splitlines(keepends=True):
+    waiting = False
+    for place, line in _lines(text):
         if not line.isspace() and (head := pattern.match(line)) is not None:
             waiting = re.search(r"[^\W_]", line[head.end() :]) is None
             yield from _found(line[head.end() :].rstrip(), place + head.end())
         elif waiting and re.search(r"[^\W_]", line):
             waiting = False
             yield from _found(line.rstrip(), place)
-        place += len(line)
 
 
 def within_lines(text: str, name: str) -> Iterator[Candidate]:
@@ -122,10 +121,16 @@ def bare_lines(text: str, words: str) -> Iterator[Candidate]:
         rf"(?P<word>{words})[\W_]*+$",
         re.IGNORECASE,
     )
-    place = 0
-    for line in text.splitlines(keepends=True):
+    for place, line in _lines(text):
         if not line.isspace() and (found := pattern.match(line.rstrip("\r\n"))) is not None:
             yield Candidate(found["word"], place + found.start("word"))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their places."""
+    place = 0
+    for line in text.splitlines(keepends=True):
+        yield place, line
         place += len(line)
 
 
@@ -193,7 +198,7 @@ _DECIDE: Final = r"(?:determine|tell|say|decide|verif|judge|assess|evaluate|know
 UNDECIDED: Final = re.compile(
     r"\b(?:unsure|uncertain|unclear|unknown|undetermined|undecided|indeterminate|inconclusive|n/a"
     r"|not (?:sure|clear|certain|known|enough|determinable)|insufficient (?:information|evidence)"
-    rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})",
+    rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})"
 )
 _STANDS_FIRST: Final = re.compile("(?:un)?successful|succeeded|failure|failed")
 """Words that answer at the beginning of a clause. ("success" may be the success of something else.)"""
@@ -454,7 +459,6 @@ def _other(text: str, name: str, reads: Callable[[str], T | None]) -> T | None:
 
 
 def _without_verdict(text: str, finish_reason: str | None) -> str:
-    """Return the state of a reply without a verdict."""
     plain = text.strip()[:400].casefold().replace("\u2019", "'")
     if (refusal := _REFUSAL.match(plain)) is not None:
         if UNDECIDED.search(plain):

@@ -88,21 +88,13 @@ class Settings(BaseSettings):
     space_id: str | None = Field(None, description="set by the Hub: that this is a Space")
     space_host: str | None = Field(None, description="set by the Hub: the Space's address")
     oauth_client_id: str | None = Field(None, description="set by the Hub: sign-in on a Space")
-    oauth_client_secret: SecretStr | None = Field(
-        None,
-        description="set by the Hub, with the one before",
-    )
-    oauth_scopes: str = Field(
-        "openid profile",
-        description="set by the Hub: what sign-in asks for",
-    )
+    oauth_client_secret: SecretStr | None = Field(None, description="set by the Hub, with the one before")
+    oauth_scopes: str = Field("openid profile", description="set by the Hub: what sign-in asks for")
     openid_provider_url: str = Field(
-        "https://huggingface.co",
-        description="set by the Hub: who is asked who somebody is",
+        "https://huggingface.co", description="set by the Hub: who is asked who somebody is"
     )
     hf_token: SecretStr | None = Field(
-        None,
-        description="token for the private repositories of labels and records",
+        None, description="token for the private repositories of labels and records"
     )
 
     @property

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-BENCHMARKS: Final = ("assistantbench", "visualwebarena", "webarena", "workarena", "workarena++")
-"""Names in reports (paper, section 3.2). The ids of WorkArena++ begin with ``workarena``."""
-
 BENCHMARK_TITLES: Final = MappingProxyType(
     {
         "assistantbench": "AssistantBench",
@@ -17,6 +14,9 @@ BENCHMARK_TITLES: Final = MappingProxyType(
         "workarena++": "WorkArena++",
     }
 )
+BENCHMARKS: Final = tuple(BENCHMARK_TITLES)
+"""Names in reports (paper, section 3.2). The ids of WorkArena++ begin with ``workarena``."""
+
 BENCHMARK_SHORT_TITLES: Final = MappingProxyType(
     {
         "assistantbench": "AB",
@@ -67,9 +67,7 @@ class Target:
 TARGETS: Final = MappingProxyType(
     {
         "success": Target(
-            "Success",
-            "binary",
-            {**_YES_NO, "successful": 1, "unsuccessful": 0, "success": 1, "failure": 0},
+            "Success", "binary", {**_YES_NO, "successful": 1, "unsuccessful": 0, "success": 1, "failure": 0}
         ),
         "side_effect": Target("Side effect", "binary", _YES_NO),
         "repetition": Target("Repetition", "binary", _YES_NO),

@@ -242,8 +242,7 @@ def check(
 ) -> CheckResult:
     """Check the table and findings that `read_predictions` returned against a split.
 
-    Raises:
-        SuiteError: The split does not exist.
+    Raises SuiteError for an unknown split.
     """
     trajectories = suite.split(split)
     success, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)

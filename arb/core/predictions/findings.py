@@ -114,7 +114,7 @@ def quoted_id(trajectory_id: str) -> str:
     return quoted(trajectory_id, 2 * MAX_QUOTED_CHARS)
 
 
-def quoted_names(names: Sequence[str]) -> str:
+def quoted_names(names: Sequence[str], quote: Callable[[str], str] = quoted) -> str:
     """Return at most eight names, safe to print."""
-    few = ", ".join(quoted(name) for name in names[:8])
+    few = ", ".join(map(quote, names[:8]))
     return few if len(names) <= 8 else f"{few} and {len(names) - 8:,} more"

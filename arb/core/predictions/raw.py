@@ -124,17 +124,15 @@ def _missing(column: str, names: Sequence[str]) -> Finding:
 
 
 def _unknown(names: Sequence[str]) -> Finding:
-    hints = []
-    for name in names[:8]:
-        close = difflib.get_close_matches(
-            name[:80].casefold().replace(" ", "_"), PREDICTION_COLUMNS, n=1, cutoff=0.75
-        )
-        hints.append(f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name))
-    more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
-    message = (
-        f"{counted(len(names), 'unknown column')} not read: {', '.join(hints)}{more}. Remove or rename them."
-    )
+    listed = quoted_names(names, _with_hint)
+    message = f"{counted(len(names), 'unknown column')} not read: {listed}. Remove or rename them."
     return warning("unknown_columns", message, count=len(names))
+
+
+def _with_hint(name: str) -> str:
+    spelled = name[:80].casefold().replace(" ", "_")
+    close = difflib.get_close_matches(spelled, PREDICTION_COLUMNS, n=1, cutoff=0.75)
+    return f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name)
 
 
 FileFormat = Literal["jsonl", "csv", "parquet"]

@@ -57,8 +57,7 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
 def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
     """Return a file with every ``trajectory_id`` of a split, in suite order, and an empty ``success``.
 
-    Raises:
-        SuiteError: The split does not exist.
+    Raises SuiteError for an unknown split.
     """
     ids = [trajectory.trajectory_id for trajectory in suite.split(split)]
     match file_format:
