@@ -25,7 +25,7 @@ def percent(fraction: float | None, unit: str = "") -> str:
 
 
 def interval(bounds: Sequence[float] | None) -> str:
-    """Return an interval of fractions as percentages, or an empty text instead of None."""
+    """Return an interval of fractions as percentages, or an empty text for None."""
     return "" if bounds is None else f"{percent(bounds[0])} to {percent(bounds[1])}"
 
 

@@ -64,15 +64,15 @@ def patiently(
     """Return the result of a call to the Hub, with retries after temporary failures.
 
     Args:
-        call: The call.
-        what: The repository or the like, which begins the error message.
+        call: The function to call.
+        what: The beginning of the error message, such as the repository's name.
         sleep: Waits for some seconds.
-        say: Gets a line before each pause.
+        say: Prints a line before each pause.
         retries_all: Whether to retry after other failures of the Hub too.
         advice: The end of the error message.
 
     Raises:
-        HubError: The call failed, with all retries if there were any.
+        HubError: The call failed and is not retried, or its last retry failed.
     """
     pauses = iter(PAUSES)
     while True:

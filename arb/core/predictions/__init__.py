@@ -51,7 +51,7 @@ def read_predictions(
     isolated: bool = False,
     reader: str | None = None,
 ) -> ReadResult:
-    """Read a prediction file in any of its formats, which its content tells.
+    """Read a prediction file; its content decides which format it has.
 
     Parquet is always read in another process. `check.check` compares the ids with a suite.
 
