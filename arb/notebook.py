@@ -278,7 +278,7 @@ def _aligned(file: File, suite: Suite, split: str) -> Predictions:
 
 def _read(file: File, reader: str | None = None) -> ReadResult:
     if isinstance(file, str | Path):
-        return read_predictions(Path(file).read_bytes(), Path(file).name, reader=reader)
+        return read_predictions(Path(file).read_bytes(), reader=reader)
     content = file.reset_index(drop=True).to_json(orient="records", lines=True)
     return read_predictions(content.encode(), reader=reader)
 

@@ -66,8 +66,7 @@ class SuiteRules:
 def read_rules(table: Any) -> SuiteRules:
     """Return the rules of a ``[rules]`` table, with defaults for those that it leaves out.
 
-    Raises:
-        ValueError: The message lists every problem.
+    Raises ValueError, whose message lists every problem.
     """
     if not isinstance(table, Mapping):
         raise ValueError("rules: write a table, [rules]")
@@ -205,8 +204,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 def _configuration(folder: Path, name: str) -> dict[str, Any]:
     """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set.
 
-    Raises:
-        SuiteError: The message lists every problem.
+    Raises SuiteError, whose message lists every problem.
     """
     path = folder / "suite.toml"
     content: dict[str, Any] = {}
@@ -357,11 +355,8 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
 def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:
     """Return the text of ``dev_labels.csv``, ordered by trajectory and annotation.
 
-    Unsure is an empty cell. The suite's own questions are the last columns.
-
-    Args:
-        labels: The annotations.
-        questions: The suite's questions; left out, the paper's.
+    Unsure is an empty cell. The suite's own questions are the last columns. By default the questions are
+    the paper's.
     """
     questions = questions or default_questions()
     asked = {question.name for question in questions}

@@ -45,7 +45,6 @@ def __getattr__(name: str) -> Any:
 
 def read_predictions(
     content: bytes,
-    file_name: str = "",
     limits: ReadingLimits | None = None,
     parsers: ParserPool | None = None,
     isolated: bool = False,
@@ -57,7 +56,6 @@ def read_predictions(
 
     Args:
         content: The file's bytes.
-        file_name: Not used, since it cannot be trusted.
         limits: Bounds on the file.
         parsers: Processes that read large text too, so that a server can answer meanwhile.
         isolated: Whether ``parsers`` read all text.

@@ -45,12 +45,7 @@ def id_findings(
 ) -> list[Finding]:
     """Find malformed, unknown, other-split, duplicate and missing ids.
 
-    Args:
-        table: The rows of the file.
-        positions: What `positions_in` returns for it.
-        suite: The suite.
-        split: The split that the file is for.
-        earlier: The findings of the reader.
+    ``positions`` are those of `positions_in`, and ``earlier`` are the reader's findings.
     """
     expected = suite.split(split)
     malformed: list[int] = []

@@ -93,12 +93,7 @@ class Predictions:
         return replace(self, **changes)
 
     def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
-        """Return the rows in the order of the trajectories, which each row names once.
-
-        Args:
-            positions: The place of each row's trajectory, shape (rows,).
-            trajectories: The trajectories of a split.
-        """
+        """Return the rows in the order of the trajectories, each of which has one row at its position."""
         row_of = np.empty(len(trajectories), dtype=np.int64)
         row_of[positions] = np.arange(self.rows)
         return replace(self.take(row_of), trajectory_ids=tuple(t.trajectory_id for t in trajectories))

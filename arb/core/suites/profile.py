@@ -71,8 +71,7 @@ class SuiteProfile:
 def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
     """Return the profile in the content of a ``suite.toml``.
 
-    Raises:
-        ValueError: The message lists every problem.
+    Raises ValueError, whose message lists every problem.
     """
     problems = [*_text_problems(content), *_link_problems(content), *_page_problems(content)]
     if problems:

@@ -127,8 +127,7 @@ class Question:
 def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
     """Return ``questions`` and ``guidelines`` of a suite, if ``suite.toml`` or ``guidelines.md`` has them.
 
-    Raises:
-        QuestionsInvalid: The message lists every problem.
+    Raises QuestionsInvalid, whose message lists every problem.
     """
     found: dict[str, Any] = {}
     problems: list[str] = []

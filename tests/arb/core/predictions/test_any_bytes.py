@@ -37,7 +37,7 @@ WHOLE = {"jsonl": _jsonl(), "csv": _csv(), "parquet": _parquet()}
 
 
 def survives(suite, content: bytes) -> None:
-    table, findings = read_predictions(content, "f", LIMITS)
+    table, findings = read_predictions(content, LIMITS)
     result = check(table, findings, suite, "test")
     assert table is not None or any(finding.level == "error" for finding in findings)
     assert result.acceptable is not any(finding.level == "error" for finding in result.findings)

@@ -22,7 +22,7 @@ def read(content: bytes, limits: ReadingLimits | None = None) -> tuple[list[str]
     """The codes of all findings, and the most memory that reading took, in bytes."""
     tracemalloc.start()
     try:
-        _, findings = read_predictions(content, "", limits)
+        _, findings = read_predictions(content, limits)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -84,7 +84,7 @@ class Opened:
 def test_a_pickle_is_refused_and_never_opened(tmp_path, protocol, mark):
     trace = tmp_path / "opened"
     content = pickle.dumps(Opened(trace), protocol)
-    table, findings = read_predictions(mark + content, "verdicts.jsonl")
+    table, findings = read_predictions(mark + content)
     assert table is None
     assert any(finding.level == "error" for finding in findings)
     assert not trace.exists()

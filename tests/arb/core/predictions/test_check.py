@@ -62,7 +62,7 @@ def test_whatever_a_finding_names_can_be_asked_for(content):
 
 
 def checked(suite, content: bytes, split: str = "test"):
-    table, findings = read_predictions(content, "f")
+    table, findings = read_predictions(content)
     return check(table, findings, suite, split)
 
 

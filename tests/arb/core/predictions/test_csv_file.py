@@ -5,7 +5,7 @@ from arb.core.predictions.raw import ReadingLimits
 
 
 def read(text: str, limits: ReadingLimits | None = None):
-    table, findings = read_predictions(text.encode(), "f.csv", limits)
+    table, findings = read_predictions(text.encode(), limits)
     return table, {finding.code: finding for finding in findings}
 
 
