@@ -19,7 +19,6 @@ from arb.core.console import printable
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
-    import pydantic
     from rich import console as rich_console
 
     from arb.core import settings as environment
@@ -150,9 +149,11 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 def read_settings() -> Settings:
     """Return the settings from the environment. An invalid one ends the command with a line that names it."""
+    from pydantic import ValidationError  # noqa: PLC0415 - slow to load
+
     try:
         return environment.Settings()
-    except pydantic.ValidationError as problem:
+    except ValidationError as problem:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in problem.errors())
         stop(f"a setting in the environment cannot be used: {problems}")
 
