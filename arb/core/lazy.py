@@ -37,7 +37,8 @@ def lazy_imports() -> Iterator[None]:
             from leaderboard import report
 
     Import modules, not names: ``from leaderboard.report import build`` has to load the module to find the
-    name. Type checkers and editors see ordinary imports.
+    name. Type checkers and editors see ordinary imports. Use a module on one thread first, since Python 3.11
+    does not lock its loading.
     """
     finder = _LazyFinder()
     sys.meta_path.insert(0, finder)

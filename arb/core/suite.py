@@ -180,9 +180,8 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     Raises:
         SuiteError: The message names the file and every bad row.
     """
-    folder = (
-        SHIPPED / str(name_or_folder) if str(name_or_folder) in shipped_suites() else Path(name_or_folder)
-    )
+    is_shipped = str(name_or_folder) in shipped_suites()
+    folder = SHIPPED / str(name_or_folder) if is_shipped else Path(name_or_folder)
     path = folder / "trajectories.csv"
     if not path.is_file():
         raise SuiteError(

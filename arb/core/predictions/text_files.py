@@ -47,7 +47,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     kept: list[list[str]] = []  # only cells of known columns, since there may be many others
     numbers: list[int] = []
     blank: list[int] = []
-    uneven: list[tuple[int, int]] = []
+    uneven: dict[int, int] = {}  # row number to its number of fields
     try:
         for number, record in numbered_records(text):
             if number > limits.max_rows + 1:
@@ -58,22 +58,22 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
                 width = len(record)
                 known, findings = settle_header(record, limits)
             elif len(record) != width:
-                uneven.append((number, len(record)))
+                uneven[number] = len(record)
             else:
                 kept.append([record[position] for position in known.values()])
                 numbers.append(number)
     except BrokenQuotesError as broken:
         return None, [broken.finding]
     # Spreadsheets leave empty records at the end; only those between rows are worth a warning.
-    last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
+    last = max([*numbers[-1:], *uneven], default=0)
     if not width:
         _, findings = settle_header([], limits)
     if uneven:
         problem = f"another number of fields than the header's {width}"
         advice = "Quote cells that hold the delimiter, and write every field."
-        rows = [number for number, _ in uneven]
+        rows = list(uneven)
         findings.append(
-            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[i][1]:,}")
+            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[rows[i]]:,}")
         )
     findings += blank_rows([number for number in blank if number < last])
     if not kept:
