@@ -1,6 +1,6 @@
-"""Ships the documentation where it was built (`make docs`): the wheel has it as ``arb/site``.
+"""Add the documentation to the wheel as ``arb/site``, if it was built with `make docs`.
 
-Building it takes the runtime's packages and mkdocs, several hundred MB that `pip install .` does not fetch.
+Building it takes the requirements and mkdocs, several hundred MB that `pip install .` does not fetch.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class DocumentationHook(BuildHookInterface):
-    """For wheel and sdist; `hatchling` finds it by this file's name."""
+    """The hook for wheel and sdist, which hatchling finds by the name of this file."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if (Path(self.root) / "site").is_dir():

@@ -10,10 +10,11 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+import leaderboard
 from arb import hub
 
-if TYPE_CHECKING:
-    from click import Command, Context, HelpFormatter
+if TYPE_CHECKING:  # typer has a click of its own
+    from typer._click import Command, Context, HelpFormatter
 
 PACKAGES: Final = {
     "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect runs of your own."),
@@ -22,11 +23,11 @@ PACKAGES: Final = {
     "submissions": ("submissions", "Check and submit prediction files; a Space's records and annotation."),
     "space": ("space", "Serve the Space, or deploy it to the Hub."),
 }
-"""By its name as a command: the package, and what the list of commands says of it."""
+"""Command name to the package and its line in the list of commands."""
 
 
 class Packages(TyperGroup):
-    """The commands of the packages, each imported when it is called: help takes a tenth of a second."""
+    """The commands of the packages; each is imported when it is called, so that help takes 0.1 seconds."""
 
     def list_commands(self, ctx: Context) -> list[str]:
         return [*PACKAGES, *super().list_commands(ctx)]
@@ -53,16 +54,15 @@ app.add_typer(hub.app, name="hub")
 def about() -> None:
     """AgentRewardBench: judges of web agents, judged.
 
-    `arb COMMAND --help` says more of each. Exit codes: 0 done; 1 the input has problems, each named; 2 it
-    cannot run as given; 3 done in part; 4 rate limits alone; 130 interrupted, where the same command goes on.
+    `arb COMMAND --help` describes a command. Exit codes: 0 done; 1 the input has problems, which are listed;
+    2 the command cannot run as given; 3 done in part; 4 only rate limits; 130 interrupted (run the same
+    command again to resume).
     """
 
 
 @metric.command("path")
 def metric_path() -> None:
     """Print the folder of the metric: evaluate.load("$(arb metric path)")."""
-    import leaderboard
-
     typer.echo(Path(leaderboard.__file__).parent / "judge_precision")
 
 
@@ -70,7 +70,6 @@ metric.command("publish")(hub.publish_metric)
 
 
 def main() -> None:
-    """The console script."""
     app(prog_name="arb")
 
 

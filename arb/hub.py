@@ -1,8 +1,8 @@
-"""``arb hub publish-all`` and ``arb metric publish``: what belongs together on the Hub. Heavy imports wait.
+"""``arb hub publish-all`` and ``arb metric publish``: dataset, metric and leaderboard on the Hub.
 
-Dataset and leaderboard go by the commands that publish each alone, `arb data publish` and `arb space deploy`.
-The metric is a Space, as the `evaluate` library wants it: ``evaluate.load("OWNER/judge_precision")`` reads
-``judge_precision.py`` of that Space, and what it imports from beside it.
+Dataset and leaderboard are published by the commands that publish only one of them, `arb data publish` and
+`arb space deploy`. The metric is a Space, because the `evaluate` library reads metrics from Spaces:
+``evaluate.load("OWNER/judge_precision")`` loads ``judge_precision.py`` of that Space and its imports.
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ from arb.core.cli import (
     stopped_like_ctrl_c,
 )
 from arb.core.console import printable, text_table
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import leaderboard
+    from arb.core import hub
+    from dataset_script import hub as data_hub
+    from space.deploy import commands as space_commands
+    from space.deploy import files as space_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,10 +46,10 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
 
 METRIC: Final = "judge_precision"
-"""The Space's name has to be that of the metric's module."""
+"""The name of the Space, which has to be that of the metric's module."""
 
 IN_A_CHECKOUT: Final = f"leaderboard/{METRIC}"
-"""By what card and docstring load the metric; on the Hub it is the Space's name."""
+"""The name by which card and docstring load the metric; on the Hub the Space's name replaces it."""
 
 INTERRUPTED: Final = 130
 IN_PART: Final = 3
@@ -53,7 +61,7 @@ OwnerArgument = Annotated[str, typer.Argument(help="Your name on the Hub, or an 
 
 @dataclass
 class RepositoryState:
-    """A repository of a publication; ``files`` and ``bytes`` are those that it shall hold."""
+    """A repository of a publication, with the number and size of the files that belong in it."""
 
     what: str
     repo: str
@@ -66,7 +74,7 @@ class RepositoryState:
 
 @dataclass(frozen=True)
 class PublishPlan:
-    """What is published of an owner. ``suite`` is as it was named: a shipped one, or a folder."""
+    """A publication under an owner's name. ``suite`` is a shipped suite's name or a suite folder."""
 
     owner: str
     suite: str
@@ -75,60 +83,65 @@ class PublishPlan:
     labels: Path | None
 
     def repo(self, part: str = "") -> str:
-        """The dataset, or with a part the leaderboard's and what it writes to."""
+        """Return the name of the dataset's repository, or that of another part."""
         return f"{self.owner}/{self.chosen.name}{part and f'-{part}'}"
 
     @property
     def space_labels(self) -> str:
         """ARB_LABELS of the Space."""
-        from arb.core.suite import OFFICIAL
-
         if self.labels is not None:
             return f"hub:{self.repo('labels')}"
-        return "wheel" if self.chosen.name == OFFICIAL else "none"
+        return "wheel" if self.chosen.is_official else "none"
 
     def targets(self, settings: Settings) -> list[RepositoryState]:
-        """Every repository in the order of publication. Raises PublishError for what must not be sent."""
-        from arb.core.hub import PublishError, is_repo_name, published_files
-        from space.deploy.commands import checked_files
-        from space.deploy.files import MADE
+        """Return every repository in the order of publication.
 
-        if not is_repo_name(self.repo()):
-            raise PublishError(f"{self.owner}: the Hub takes no owner of this name")
+        Raises:
+            PublishError: Something must not be published.
+        """
+        if not hub.is_repo_name(self.repo()):
+            raise hub.PublishError(f"{self.owner}: the Hub takes no owner of this name")
         if not self.folder.is_dir():
-            raise PublishError(
+            raise hub.PublishError(
                 f"{self.folder}: is no folder; `arb data get` gets the benchmark, or name it with --data"
             )
-        data = published_files(self.folder)
+        data = hub.published_files(self.folder)
         held = json.loads(data["manifest.json"].read_bytes()).get("suite")
         if held != self.chosen.name:
-            raise PublishError(
+            raise hub.PublishError(
                 f"{self.folder}: holds the suite {held}, not {self.chosen.name}; `arb data get` puts the "
                 "benchmark there, or name what it holds with --suite"
             )
-        metric, space = metric_sources(), checked_files(self.suite, self.chosen, settings)
-        leaderboard = len(space) + len(MADE), _bytes(space.values())
+        metric, space = metric_sources(), space_commands.checked_files(self.suite, self.chosen, settings)
+        board = len(space) + len(space_files.MADE), _bytes(space.values())
         labels = [RepositoryState("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
         return [
             *(labels if self.labels else ()),
             RepositoryState("dataset", self.repo(), "public dataset", len(data), _bytes(data.values())),
             RepositoryState("metric", f"{self.owner}/{METRIC}", "Space", len(metric), _bytes(metric)),
-            RepositoryState("leaderboard", self.repo("leaderboard"), "Space", *leaderboard),
+            RepositoryState("leaderboard", self.repo("leaderboard"), "Space", *board),
             RepositoryState("records", self.repo("records"), "private dataset"),
             RepositoryState("board", self.repo("board"), "public dataset"),
         ]
 
     def publish_data(self, accept: list[str] | None, missing: list[str] | None) -> tuple[Publication, ...]:
-        from dataset_script.hub import publish
-
         labels_repo = self.repo("labels") if self.labels else None
-        return publish(self.folder, self.repo(), labels_repo, self.labels, self.suite, accept, missing)
+        return data_hub.publish(
+            self.folder, self.repo(), labels_repo, self.labels, self.suite, accept, missing
+        )
 
     def publish_space(self, maintainers: list[str] | None) -> tuple[Publication, ...]:
-        from space.deploy.commands import deploy
-
-        names = (self.repo(part) for part in ("leaderboard", "", "records", "board"))
-        return (deploy(*names, self.suite, self.space_labels, maintainers, dry_run=False),)
+        published = space_commands.deploy(
+            self.repo("leaderboard"),
+            self.repo(),
+            self.repo("records"),
+            self.repo("board"),
+            self.suite,
+            self.space_labels,
+            maintainers,
+            dry_run=False,
+        )
+        return () if published is None else (published,)
 
 
 @app.callback()
@@ -137,7 +150,7 @@ def _about() -> None:
 
 
 @app.command()
-def publish_all(
+def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     owner: OwnerArgument,
     data: Annotated[
         Path | None, typer.Option(help="The built dataset's folder. Default: the suite's name, here.")
@@ -161,22 +174,21 @@ def publish_all(
 ) -> None:
     """Publish dataset, metric and leaderboard.
 
-    OWNER/SUITE is the dataset, OWNER/judge_precision the metric for evaluate.load, OWNER/SUITE-leaderboard
-    the Space; it keeps its records in the private OWNER/SUITE-records and its rows in OWNER/SUITE-board.
-    Hidden labels go to the private OWNER/SUITE-labels. What is there already is not sent again, and the same
-    command goes on where one was stopped. HF_TOKEN needs write access.
+    The dataset goes to OWNER/SUITE, the metric for evaluate.load to OWNER/judge_precision, and the Space to
+    OWNER/SUITE-leaderboard. The Space keeps its records in the private OWNER/SUITE-records and its rows in
+    OWNER/SUITE-board. Hidden labels go to the private OWNER/SUITE-labels. Files that are there already are
+    not sent again; if the command was stopped, run it again to resume. HF_TOKEN needs write access.
 
-    Exit code 0: all is there; 2: nothing is sent, or it cannot run as given; 3: a part is, see the table.
+    Exit code 0: everything is published; 2: nothing was sent, or the command cannot run as given; 3: a part
+    is published, see the table.
     """
-    from arb.core.hub import PublishError
-
     settings = read_settings()
     chosen = read_suite(suite, settings)
     hidden = _labels(labels, chosen, settings)
     plan = PublishPlan(owner, suite or settings.suite, chosen, data or Path(chosen.name), hidden)
     try:
         targets = plan.targets(settings)
-    except (PublishError, OSError) as error:
+    except (hub.PublishError, OSError) as error:
         stop(str(error))
     if dry_run:
         _print(targets, as_json)
@@ -196,7 +208,9 @@ def publish_all(
     _print(targets, as_json)
     if any(codes):
         typer.echo("error: not all is published; the same command goes on from here", err=True)
-        raise typer.Exit(INTERRUPTED if INTERRUPTED in codes else IN_PART if 0 in codes else max(codes))
+        if INTERRUPTED in codes:
+            raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(IN_PART if 0 in codes else max(codes))
     typer.echo(
         f'load_dataset("{plan.repo()}") and evaluate.load("{owner}/{METRIC}") work. '
         f"Next: set the secrets named above in the settings of {plan.repo('leaderboard')}",
@@ -207,9 +221,9 @@ def publish_all(
 def publish_metric(owner: OwnerArgument, as_json: JsonOption = False) -> None:
     """Publish the metric as a Space, for evaluate.load("OWNER/judge_precision").
 
-    What is there already is not sent again. HF_TOKEN needs write access.
+    Files that are there already are not sent again. HF_TOKEN needs write access.
 
-    Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
+    Exit code 0: published, or there already; 2: refused here or by the Hub.
     """
     done = _put_metric(f"{owner}/{METRIC}", read_settings())
     if as_json:
@@ -220,46 +234,44 @@ def publish_metric(owner: OwnerArgument, as_json: JsonOption = False) -> None:
 
 
 def metric_sources() -> list[Path]:
-    """The files of the metric and its page; ``__init__`` makes a package of them, which the Space is none."""
-    import leaderboard
-
+    """Return the files of the metric and its page. ``__init__`` is left out: the Space is not a package."""
     folder = Path(leaderboard.__file__).parent / METRIC
     return sorted(path for path in folder.iterdir() if path.is_file() and path.name != "__init__.py")
 
 
 def _put_metric(repo: str, settings: Settings) -> Publication:
-    """Put the metric into the Space; ends the command with 2 where that is refused."""
-    from arb.core.hub import HubError, HubRepository, PublishError, hub_of, is_repo_name
-
-    hub = hub_of(settings)
-    space = HubRepository(hub, repo, "space", lambda line: typer.echo(printable(line), err=True))
+    """Put the metric into the Space. If that is refused, the command ends with 2."""
+    client = hub.hub_of(settings)
+    space = hub.HubRepository(client, repo, "space", lambda line: typer.echo(printable(line), err=True))
     try:
-        if not is_repo_name(repo):
-            raise PublishError(f"{repo}: a Space is named owner/name")
-        if not hub.token:
-            raise HubError("publishing needs a token with write access; set HF_TOKEN")
+        if not hub.is_repo_name(repo):
+            raise hub.PublishError(f"{repo}: a Space is named owner/name")
+        if not client.token:
+            raise hub.HubError("publishing needs a token with write access; set HF_TOKEN")
         with stopped_like_ctrl_c(), tempfile.TemporaryDirectory(prefix="arb-metric-") as name:
             space.patiently(
-                lambda: hub.create_repo(repo, repo_type="space", space_sdk="gradio", exist_ok=True)
+                lambda: client.create_repo(repo, repo_type="space", space_sdk="gradio", exist_ok=True)
             )
             there = {path for path in space.read()[1] if path.endswith(".py")}
             if there and f"{METRIC}.py" not in there:
-                raise PublishError(f"{repo}: is a Space of something else; rename it, or name another owner")
+                raise hub.PublishError(
+                    f"{repo}: is a Space of something else; rename it, or name another owner"
+                )
             files = {path.name: Path(name) / path.name for path in metric_sources()}
             for path in metric_sources():
                 text = path.read_text(encoding="utf-8").replace(IN_A_CHECKOUT, repo)
                 files[path.name].write_text(text, encoding="utf-8", newline="\n")
             return space.put(files, lambda path: "/" not in path and path.endswith(".py"))
-    except (PublishError, HubError, OSError) as error:
+    except (hub.PublishError, hub.HubError, OSError) as error:
         stop(str(error))
     except KeyboardInterrupt:
         stop("interrupted; the Space holds all of the metric or none of it: run again to go on", INTERRUPTED)
 
 
 def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:
-    """Do a step and note at its targets what became of them; the exit code of its command."""
+    """Run a step, update the state of its targets, and return the exit code of its command."""
     try:
-        with redirect_stdout(sys.stderr):  # what is printed there is the table
+        with redirect_stdout(sys.stderr):  # stdout is for the table
             done = {one.repo: one for one in step()}
     except typer.Exit as ended:
         for target in targets:
@@ -273,11 +285,9 @@ def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[Reposito
 
 
 def _labels(labels: Path | None, suite: Suite, settings: Settings) -> Path | None:
-    """The file of hidden labels; those of the official suite are public and stay out."""
-    from arb.core.suite import OFFICIAL
-
+    """Return the file of hidden labels, or None; those of the official suite are public."""
     kind, _, path = settings.labels.partition(":")
-    if labels is not None or suite.name == OFFICIAL or kind != "csv":
+    if labels is not None or suite.is_official or kind != "csv":
         return labels
     return Path(path).expanduser()
 

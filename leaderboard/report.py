@@ -41,7 +41,7 @@ def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> P
             content = opened.read(limits.max_bytes + 1)
     except OSError as error:
         raise VerdictFileError(f"{path} cannot be read: {error.strerror}") from error
-    table, findings = read_predictions(content, path.name, limits)
+    table, findings = read_predictions(content, limits)
     result = check(table, findings, suite, split)
     if not result.acceptable:
         errors = [f"  {finding.message}" for finding in result.findings if finding.level == "error"]

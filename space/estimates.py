@@ -72,7 +72,7 @@ class FileEstimates:
 
         def read(file: UploadFile, reader: str = PREDICTIONS):
             content = file.file.read()
-            return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
+            return read_predictions(content, limits, self._service.parsers, reads_apart(), reader)
 
         has_draw = draw is not None and draw.filename  # a page's form sends an empty part for no file
         return estimate_files(

@@ -1,1 +1,1 @@
-"""What every package shares: the vocabulary, suites, prediction files, settings. Imports nothing of ours."""
+"""The parts that every package uses: vocabulary, suites, prediction files and settings."""

@@ -1,7 +1,6 @@
-"""A cache bounded by size with a single flight: what several threads ask for at once is made once.
+"""A cache bounded by bytes. If several threads ask for the same value at once, it is made once.
 
-cachetools keeps the values and forgets the least recently used; its decorators want one function that makes
-them all, and ours differs by call.
+The decorators of cachetools do not fit, since each call brings its own function that makes the value.
 """
 
 import threading
@@ -16,9 +15,9 @@ _LOCKS: Final = 16
 
 
 class ByteCache(Generic[T]):
-    """Values by key, at most ``max_bytes`` of them as ``size_of`` counts; the least recently used go first.
+    """Values by key with at most ``max_bytes`` together, as ``size_of`` counts; safe for threads.
 
-    A value larger than that is made and returned, and not stored. Safe for threads.
+    The least recently used values are removed first. A value over ``max_bytes`` is returned but not stored.
     """
 
     def __init__(self, max_bytes: int, size_of: Callable[[T], int]) -> None:
@@ -28,10 +27,10 @@ class ByteCache(Generic[T]):
 
     @property
     def bytes(self) -> int:
-        return self._values.currsize
+        return int(self._values.currsize)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value under a key, from ``make`` where it is not stored; what it raises passes through."""
+        """Return the value of a key, made by ``make`` unless it is stored."""
         with self._lock:
             if key in self._values:
                 return self._values[key]

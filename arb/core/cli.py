@@ -1,4 +1,4 @@
-"""What the five commands share: options, settings, one-line errors. Heavy imports wait for the command."""
+"""The common parts of all commands: options, settings, errors and what is printed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 import typer
 
 from arb.core.console import printable
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    from rich import console as rich_console
+
+    from arb.core import settings as environment
+    from arb.core import suite as suites
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,14 +31,12 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
 
 PIPE_WIDTH = 140
-"""A pipe has no width of its own, and 80 columns squeeze the messages."""
+"""The width of output to a pipe, where rich would take 80 columns, too few for the messages."""
 
 
 def complete_suite(incomplete: str) -> list[str]:
-    """For the shell: the shipped suites that begin so; a folder is completed by the shell itself."""
-    from arb.core.suite import shipped_suites
-
-    return [name for name in shipped_suites() if name.startswith(incomplete)]
+    """Complete the name of a shipped suite for the shell, which completes folders itself."""
+    return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
 SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="The split the file is for.")]
@@ -44,7 +49,7 @@ SuiteOption = Annotated[
     ),
 ]
 GROUPS: Final = {"dataset_script": "data"}
-"""The packages that have another name as a command of ``arb``."""
+"""Packages whose command in ``arb`` has another name."""
 EXIT_CODES: Final = {
     0: "done, or done already",
     1: "the input, or what was checked, has problems; each is named",
@@ -54,15 +59,15 @@ EXIT_CODES: Final = {
     5: "`judges run` stopped: the endpoint refuses the account (key, credit); the same command continues it",
     130: "interrupted; the same command goes on from there",
 }
-"""What the exit codes of all commands mean."""
+"""The meaning of the exit codes of all commands."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def new_command() -> typer.Typer:
-    """A typer application that shows its help when called bare, and never a decorated traceback.
+    """Return a typer application that prints its help if it is called without arguments.
 
-    Its help is plain text: drawing boxes would take two thirds of the time that help takes.
+    The help is plain text, since drawing boxes would take two thirds of the time.
     """
     return typer.Typer(
         no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -70,9 +75,9 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """End the command with a message on stderr, and a code of `EXIT_CODES`.
+    """End the command with a message on stderr and a code of `EXIT_CODES`.
 
-    The message may quote strangers' files, so it is made fit for a terminal.
+    The message may quote strangers' files, so its control characters are replaced.
     """
     lines = "\n".join(map(printable, as_called(message).splitlines()))
     typer.echo(f"error: {lines}", err=True)
@@ -93,45 +98,48 @@ def as_called(text: str) -> str:
 
 
 def next_step(purpose: str, *command: object) -> None:
-    """Say on stderr what comes next, and the command that does it: the package's name, then its arguments."""
+    """Print on stderr the purpose of the next step and its command: package, subcommand, arguments."""
     words = shlex.join(map(str, command))
     typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
 
 
-def flags(**options: Any) -> list[str]:
-    """Options as they are typed: ``flags(split="dev", probe=["a", "b"], suite=None)``; what has no value is
-    left out."""
-    typed = []
+def flags(**options: object) -> list[str]:
+    """Return options as they are typed; those without a value are left out.
+
+    ``flags(split="dev", probe=["a", "b"], suite=None)`` gives ``--split dev --probe a --probe b``.
+    """
+    typed: list[str] = []
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool) or value is None:
             typed += [flag] if value else []
         else:
             each = value if isinstance(value, list | tuple) else [value]
-            typed += [text for one in each for text in (flag, str(one))]
+            for one in each:
+                typed += [flag, str(one)]
     return typed
 
 
-def then(command: Callable[..., None], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
-    """The command, and after it the `next_step` that ``make`` gives of its options."""
+def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
+    """Return a command that also prints the next step, whose words ``make`` computes from the options."""
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
         command(**values)
         if not values.get("as_json"):
-            next_step(*make(**values))
+            purpose, *words = make(**values)
+            next_step(str(purpose), *words)
 
     return called
 
 
-def print_json(value: Any) -> None:
-    """What ``--json`` prints: one document on stdout."""
+def print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
-    """A polite kill ends as Ctrl-C does, so that no half-written folder stays."""
+    """Handle SIGTERM like Ctrl-C in this block, so that no half-written folder is left behind."""
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -140,31 +148,25 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 
 def read_settings() -> Settings:
-    """The settings of the environment; a bad one ends the command with a line that names it."""
-    from pydantic import ValidationError
-
-    from arb.core.settings import Settings
+    """Return the settings from the environment. An invalid one ends the command with a line that names it."""
+    from pydantic import ValidationError  # noqa: PLC0415 - slow to load
 
     try:
-        return Settings()
+        return environment.Settings()
     except ValidationError as problem:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in problem.errors())
         stop(f"a setting in the environment cannot be used: {problems}")
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:
-    """The suite named on the command line, else the one of the settings."""
-    from arb.core.suite import SuiteError, load_suite
-
+    """Return the suite named on the command line, or by default the one of the settings."""
     try:
-        return load_suite(name or settings.suite)
-    except SuiteError as problem:
+        return suites.load_suite(name or settings.suite)
+    except suites.SuiteError as problem:
         stop(str(problem))
 
 
 def plain_console() -> Console:
-    """A console that prints text as it is: what strangers wrote is never read as markup."""
-    from rich.console import Console
-
+    """Return a console that prints text as it is, so that strangers' text is never read as markup."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)

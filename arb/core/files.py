@@ -1,4 +1,4 @@
-"""The one way to write a file: whole under its name, or not at all; a CSV file's text; where ours are."""
+"""Write files atomically, write CSV, and find the project's own files."""
 
 import contextlib
 import csv
@@ -11,26 +11,26 @@ from pathlib import Path
 from typing import BinaryIO
 
 PROJECT = "agent-reward-bench-space"
-"""The distribution's name: `agent-reward-bench` on PyPI is the authors' of the benchmark."""
+"""The distribution's name. `agent-reward-bench` on PyPI belongs to the authors of the benchmark."""
 
 PART_PREFIX = ".part-"
-"""The beginning of the name of a file that is being written; a killed process leaves one."""
+"""Prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
-"""What systems and file systems without that say."""
+"""Errors of systems and file systems on which a folder cannot be flushed."""
 
 
 def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
-    """Replace `path` by the content, text as UTF-8; it is on the disk when this returns. Raises OSError."""
+    """Replace a file; text is written as UTF-8. The content is on the disk on return. Raises OSError."""
     with atomic_writer(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
 def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and else leaves no trace.
+    """Yield a binary file that replaces ``path`` at the end of the block, unless the block raises.
 
-    ``mode`` holds for the new file, whatever the old one had; the umask applies.
+    The new file gets ``mode``, less the umask, and not the mode of the old file.
     """
     path = Path(path)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
@@ -52,20 +52,20 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def project_file(name: str) -> Path:
-    """A file or folder beside the packages, such as ``CHANGELOG.md``; installed, it is in ``arb``."""
+    """Return a file or folder next to the packages, such as ``CHANGELOG.md``; a wheel has it in ``arb``."""
     root = Path(__file__).parents[2]
     installed = root / "arb" / name
     return installed if installed.exists() else root / name
 
 
 def install_command(extra: str) -> str:
-    """How an extra of pyproject.toml is added: to the installed distribution, or in a checkout from there."""
+    """Return the command that installs an extra, in a checkout or for the installed distribution."""
     is_checkout = (Path(__file__).parents[2] / "pyproject.toml").is_file()
     return f"pip install '{'.' if is_checkout else PROJECT}[{extra}]'"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A CSV file's text, with line feeds alone."""
+    """Return the text of a CSV file, whose lines end in a line feed."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -1,11 +1,11 @@
-"""The Hub's client: calls tried again, failures in plain English, and "make a repository hold these files".
+"""The Hub's client: retries, failures in plain English, and publishing files with one commit.
 
-`huggingface_hub` retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`:
-those go through `patiently`. No message repeats a token or an address that the Hub signed for an upload.
+`huggingface_hub` retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`, so
+these calls go through `patiently`. No message repeats a token or a signed address of an upload.
 
-`HubRepository.put` makes one commit, or none where the repository holds the files already. A commit is made
-on the head that was looked at (`parent_commit`): when the head moved, or an answer got lost, the repository
-is read again and what is still missing is worked out anew, so the Hub may commit and then answer 500.
+`HubRepository.put` makes one commit, or none if the repository has the files already. The commit names the
+head that was read (``parent_commit``). If the head moved or an answer got lost, the repository is read again
+and the difference computed again, so it does not matter if the Hub commits and then answers 500.
 """
 
 from __future__ import annotations
@@ -16,35 +16,40 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import huggingface_hub
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi, RepoFile
-    from tenacity import RetryCallState
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoFile
 
     from arb.core.settings import Settings
 
 PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each new try when the Hub names none."""
+"""Seconds before each retry if the Hub names none."""
 
 LONGEST_PAUSE: Final = 300.0
-"""The Hub counts requests in windows of five minutes."""
+"""Longest pause in seconds: the Hub counts requests in windows of five minutes."""
 
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 Result = TypeVar("Result")
+RepoType = Literal["dataset", "space"]
+Changes = tuple[tuple[str, ...], tuple[str, ...]]
+"""The paths to write and to remove."""
 
 
 class HubError(Exception):
-    """What was wanted of the Hub cannot be had; the message says why and what to do."""
+    """Raised when a request to the Hub failed; the message says why and what to do."""
 
 
 def hub_of(settings: Settings) -> HfApi:
-    """The Hub's client (its address is HF_ENDPOINT) with the token of the settings and no other."""
-    from huggingface_hub import HfApi
-
+    """Return the Hub's client (its address is HF_ENDPOINT) with the token of the settings and no other."""
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
-    return HfApi(token=token or False, library_name="agent-reward-bench")
+    return huggingface_hub.HfApi(token=token or False, library_name="agent-reward-bench")
 
 
 def patiently(
@@ -56,52 +61,54 @@ def patiently(
     retries_all: bool = False,
     advice: str = "",
 ) -> Result:
-    """What the call gives; tried again after failures that pass, or after every failure of the Hub.
+    """Return the result of a call to the Hub, with retries after temporary failures.
 
-    ``say`` gets a line for each pause. Raises HubError, whose message ends with the advice.
+    Args:
+        call: The function to call.
+        what: The beginning of the error message, such as the repository's name.
+        sleep: Waits for some seconds.
+        say: Prints a line before each pause.
+        retries_all: Whether to retry after other failures of the Hub too.
+        advice: The end of the error message.
+
+    Raises:
+        HubError: The call failed and is not retried, or its last retry failed.
     """
-    from huggingface_hub.errors import HTTPError
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt
+    pauses = iter(PAUSES)
+    while True:
+        try:
+            return call()
+        except http_error_class() as error:
+            pause = next(pauses, None)
+            if pause is None or not (retries_all or passes(error)):
+                raise HubError(f"{what}: {describe_failure(error)}{advice}") from error
+            pause = min(asked_pause(error) or pause, LONGEST_PAUSE)
+            say(f"{describe_failure(error)}; trying again in {pause:.0f} s")
+            sleep(pause)
 
-    def wait(state: RetryCallState) -> float:  # called after the last attempt too
-        pause = asked_pause(state.outcome.exception()) or (*PAUSES, 0.0)[state.attempt_number - 1]
-        return min(pause, LONGEST_PAUSE)
 
-    def announce(state: RetryCallState) -> None:
-        failure = describe_failure(state.outcome.exception())
-        say(f"{failure}; trying again in {state.next_action.sleep:.0f} s")
+def http_error_class() -> type[Exception]:
+    """Return the class of failed requests to the Hub; its client chooses the version of httpx."""
+    from huggingface_hub import errors  # noqa: PLC0415 - slow to load
 
-    retrying = Retrying(
-        retry=retry_if_exception(
-            lambda error: isinstance(error, HTTPError) and (retries_all or passes(error))
-        ),
-        stop=stop_after_attempt(len(PAUSES) + 1),
-        wait=wait,
-        before_sleep=announce,
-        sleep=sleep,
-        reraise=True,
-    )
-    try:
-        return retrying(call)
-    except HTTPError as error:
-        raise HubError(f"{what}: {describe_failure(error)}{advice}") from error
+    return errors.HTTPError  # type: ignore[attr-defined]  # exported, though not by name
 
 
 def passes(error: BaseException) -> bool:
-    """Whether trying again can help: too many requests, a fault of the server, a broken connection."""
+    """Return whether a retry can help: too many requests, a fault of the server, a broken connection."""
     status = status_of(error)
     return status is None or status in _PASSING
 
 
 def status_of(error: BaseException) -> int | None:
-    """The status that the Hub answered; None when no answer came."""
+    """Return the status of the Hub's answer, or None if there was no answer."""
     response = getattr(error, "response", None)
     return response.status_code if response is not None else None
 
 
 def asked_pause(error: BaseException) -> float | None:
-    """How many seconds the Hub asks to wait; None where it names none."""
-    from huggingface_hub.utils import parse_ratelimit_headers
+    """Return the seconds that the Hub asks to wait, or None if it names none."""
+    from huggingface_hub import utils  # noqa: PLC0415 - slow to load
 
     response = getattr(error, "response", None)
     if response is None:
@@ -109,12 +116,12 @@ def asked_pause(error: BaseException) -> float | None:
     after = response.headers.get("Retry-After", "")
     if after.isdigit():
         return float(after)
-    limit = parse_ratelimit_headers(response.headers)
+    limit = utils.parse_ratelimit_headers(response.headers)  # type: ignore[attr-defined]  # exported
     return float(limit.reset_in_seconds) if limit is not None and limit.remaining == 0 else None
 
 
 def describe_failure(error: BaseException) -> str:
-    """A failure of the Hub in one line, with what to do."""
+    """Describe a failure of the Hub in one line, with advice."""
     status = status_of(error)
     if status is None:
         return f"the connection to the Hub broke off ({type(error).__name__})"
@@ -131,36 +138,36 @@ def describe_failure(error: BaseException) -> str:
 
 
 def is_repo_name(name: str) -> bool:
-    """Whether the Hub takes it as a repository's name, with its owner."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    """Return whether the Hub accepts a name as OWNER/NAME of a repository."""
+    from huggingface_hub import errors, utils  # noqa: PLC0415 - slow to load
 
     try:
-        validate_repo_id(name)
-    except HFValidationError:
+        utils.validate_repo_id(name)  # type: ignore[attr-defined]  # exported, though not by name
+    except errors.HFValidationError:
         return False
     return name.count("/") == 1
 
 
 BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
-"""What a build writes outside data/."""
+"""Files that every build has outside data/."""
 
 INDEX: Final = "index.parquet"
 CROISSANT: Final = "croissant.json"
 
 WRITTEN_LATER: Final = (INDEX, CROISSANT)
-"""What a build writes there too, and earlier ones did not."""
+"""Files that newer builds have there too."""
 
 
 class PublishError(ValueError):
-    """Something that must not be published; the message lists every problem and says what to do."""
+    """Raised for something that must not be published; the message lists every problem and what to do."""
 
 
 def published_files(folder: Path) -> dict[str, Path]:
-    """The files to publish by their path in the repository: what the manifest lists, and what lies beside it.
+    """Return the files of a build by their path in the repository.
 
-    Raises PublishError for a folder that is no build, lacks a file or holds one that no build wrote: such a
-    file may be anything, test labels too.
+    Raises:
+        PublishError: The folder is not a build, lacks a file, or has a file that no build wrote. Such a file
+            may contain anything, even test labels.
     """
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
@@ -186,14 +193,17 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path in a public repository belongs to a publication; anything else there stays."""
+    """Return whether a path in a public repository belongs to a build. Other files there are kept."""
     return path in (*BESIDE_THE_DATA, *WRITTEN_LATER) or path.startswith("data/")
 
 
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What to write and to remove, sorted, so that the repository holds the files and no other owned one."""
+) -> Changes:
+    """Return the sorted paths to write and to remove, so that the repository has the files and no others.
+
+    Files for which ``owned`` is false are kept.
+    """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]
     return tuple(sorted(write)), tuple(sorted(remove))
@@ -204,26 +214,23 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
-    """Whether the repository's file has the local one's bytes: by SHA-256 in LFS, by git's hash otherwise."""
-    from huggingface_hub.utils.sha import git_hash
-
+    """Return whether two files have the same hash: SHA-256 for files in LFS, else git's."""
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:
-        return git_hash(local.read_bytes()) == remote.blob_id
+        content = local.read_bytes()
+        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == remote.blob_id
     with local.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == remote.lfs.sha256
 
 
-RepoType = Literal["dataset", "space"]
-
 _NOT_MADE: Final = (412, 429)
-"""Answers after which the commit was surely not made."""
+"""Statuses after which the commit was certainly not made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What one repository holds now. Without changes no commit was made, and ``commit`` is the head."""
+    """The state of a repository after publishing. Without changes, ``commit`` is the earlier head."""
 
     repo: str
     commit: str
@@ -237,9 +244,10 @@ class Publication:
 
 @dataclass(frozen=True)
 class HubRepository:
-    """A repository of a kind, and how to wait for the Hub; ``say`` gets a line for every pause.
+    """A repository of the Hub. ``say`` gets a line before every pause.
 
-    ``sha256s`` are the hashes that local files had when they were checked: others are not committed.
+    ``sha256s`` are the hashes of local files when they were checked. Files that changed since then are not
+    committed.
     """
 
     hub: HfApi
@@ -252,32 +260,38 @@ class HubRepository:
     def put(
         self, files: Mapping[str, Path], owned: Callable[[str], bool], verb: str = "Publish"
     ) -> Publication:
-        """Write the files into the repository and remove owned ones not wanted any more, in one commit.
+        """Write files into the repository and remove other owned ones, in one commit.
 
-        ``files`` are local ones by their path in the repository. Raises PublishError where somebody else
-        changed the same files meanwhile, HubError for what the Hub does not do.
+        Args:
+            files: Local files by their path in the repository.
+            owned: Whether a path belongs to this publication; other files are kept.
+            verb: The beginning of the commit's message.
+
+        Raises:
+            PublishError: Somebody else changed the same files meanwhile.
+            HubError: The Hub failed or refused.
         """
         before: dict[str, RepoFile] | None = None
-        perhaps_made: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
+        perhaps_made: Changes = (), ()
 
         def attempt() -> Publication:
             nonlocal before, perhaps_made
-            from huggingface_hub.errors import HTTPError
-
             head, now = self.read()
             changes = write, remove = difference(files, now, owned)
             touched = (*write, *remove)
             if not touched:
                 return Publication(self.repo, head, *perhaps_made)
-            if before is not None and (names := [p for p in touched if _blob(before, p) != _blob(now, p)]):
+            old = now if before is None else before
+            changed = [path for path in touched if _blob(old, path) != _blob(now, path)]
+            if changed:
                 raise PublishError(
-                    f"{self.repo}: somebody changed {', '.join(names[:5])} while this was published; "
+                    f"{self.repo}: somebody changed {', '.join(changed[:5])} while this was published; "
                     "look at it and run again to replace it"
                 )
             before = now
             try:
                 commit = self._commit(head, {path: files[path] for path in write}, remove, verb)
-            except HTTPError as error:
+            except http_error_class() as error:
                 if status_of(error) not in _NOT_MADE:
                     perhaps_made = changes
                 raise
@@ -288,77 +302,73 @@ class HubRepository:
         )
 
     def read(self) -> tuple[str, dict[str, RepoFile]]:
-        """The head and its files by path."""
-        from huggingface_hub import RepoFile
+        """Return the name of the latest commit and its files by path."""
 
         def read() -> tuple[str, dict[str, RepoFile]]:
             head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
+            if head is None:
+                raise HubError(f"{self.repo}: the Hub names no commit of it; run again later")
             listed = self.hub.list_repo_tree(
                 self.repo, repo_type=self.repo_type, revision=head, recursive=True
             )
-            return head, {file.path: file for file in listed if isinstance(file, RepoFile)}
+            return head, {file.path: file for file in listed if isinstance(file, huggingface_hub.RepoFile)}
 
         return self.patiently(read)
 
     def _commit(self, head: str, write: Mapping[str, Path], remove: tuple[str, ...], verb: str) -> str:
-        """The new commit's name. Raises HTTPError where the repository is to be read again, else HubError."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-        from huggingface_hub.errors import HTTPError
+        """Make a commit and return its name.
 
-        operations = [
-            *(CommitOperationAdd(path, local) for path, local in write.items()),
-            *(CommitOperationDelete(path, is_folder=False) for path in remove),
-        ]
-        for one in operations:
-            if isinstance(one, CommitOperationAdd):
-                known = self.sha256s.get(one.path_in_repo)
-                if known is not None and one.upload_info.sha256.hex() != known:
-                    raise PublishError(f"{one.path_in_repo}: changed while it was published; run again")
+        Raises:
+            HTTPError: The repository has to be read again before a retry.
+            HubError: The Hub refused.
+            PublishError: A file changed, or the Hub does not accept the card.
+        """
+        added = [huggingface_hub.CommitOperationAdd(path, local) for path, local in write.items()]
+        for one in added:
+            known = self.sha256s.get(one.path_in_repo)
+            if known is not None and one.upload_info.sha256.hex() != known:
+                raise PublishError(f"{one.path_in_repo}: changed while it was published; run again")
+        removed = [huggingface_hub.CommitOperationDelete(path, is_folder=False) for path in remove]
+        operations: list[CommitOperationAdd | CommitOperationDelete] = [*added, *removed]
+        http_error = http_error_class()
         message = f"{verb}: {len(write)} files written, {len(remove)} removed"
         try:
             made = self.hub.create_commit(
-                self.repo,
-                operations,
-                commit_message=message,
-                repo_type=self.repo_type,
-                parent_commit=head,
+                self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head
             )
-        except HTTPError as error:
+        except http_error as error:
             if status_of(error) == 412 or passes(error):
                 raise
             raise HubError(f"{self.repo}: {describe_failure(error)}") from error
-        except RuntimeError as error:  # the client wraps what went wrong with an upload
-            if isinstance(error.__cause__, HTTPError):
+        except RuntimeError as error:  # the client wraps failures of an upload
+            if isinstance(error.__cause__, http_error):
                 raise error.__cause__ from None
             raise
-        except ValueError as error:  # the card's YAML block, as the Hub reads it
+        except ValueError as error:  # the Hub does not accept the card's YAML block
             raise PublishError(f"{self.repo}: {error}") from error
         return made.oid
 
-    def patiently(self, call: Callable[[], Any], what: str | None = None) -> Any:
-        """What the call gives; tried again after failures that pass. Raises HubError."""
-        return patiently(call, what or self.repo, self.sleep, self.say)
+    def patiently(self, call: Callable[[], Result]) -> Result:
+        """Return the result of a call about the repository, see the function `patiently`."""
+        return patiently(call, self.repo, self.sleep, self.say)
 
 
 MAX_PER_HOUR: Final = 100
-"""The Hub allows about 128 commits an hour for a repository."""
+"""Commits in an hour; the Hub allows about 128 for a repository."""
 BURST: Final = 40
-"""So many go at once after a quiet time; with the rate that follows an hour never has more than 100."""
+"""Commits without a pause after a quiet time. Those that follow are so slow that an hour has at most 100."""
 HOUR: Final = 3600.0
 
 
 class CommitRateLimiter:
-    """At most ``most_an_hour`` commits in any 3600 seconds, the first ``burst`` of them without a pause.
+    """A limit of ``most_an_hour`` commits in any 3600 seconds, the first ``burst`` of them without a pause.
 
-    A bucket of ``burst`` that fills by one every 3600 / (most_an_hour - burst) seconds: an hour, wherever it
-    begins, has at most burst + 3600 / that = most_an_hour. ``clock`` gives seconds. Not safe for threads.
+    It is a bucket of ``burst`` that fills by one every 3600 / (most_an_hour - burst) seconds, so any hour has
+    at most burst + (most_an_hour - burst) commits. ``clock`` returns seconds. Not safe for threads.
     """
 
     def __init__(
-        self,
-        most_an_hour: int = MAX_PER_HOUR,
-        burst: int = BURST,
-        clock: Callable[[], float] = time.time,
+        self, most_an_hour: int = MAX_PER_HOUR, burst: int = BURST, clock: Callable[[], float] = time.time
     ) -> None:
         if not 0 < burst < most_an_hour:
             raise ValueError("a burst is a part of what an hour may have")
@@ -368,9 +378,9 @@ class CommitRateLimiter:
         self._full_again_at = float("-inf")
 
     def seconds_to_wait(self) -> float:
-        """How long until the next commit may be made; 0 for at once."""
+        """Return the seconds until the next commit may be made."""
         return max(0.0, self._full_again_at - self._slack - self._clock())
 
     def note(self) -> None:
-        """Count a commit made now."""
+        """Count a commit that is made now."""
         self._full_again_at = max(self._clock(), self._full_again_at) + self._seconds_each

@@ -1,8 +1,8 @@
-"""Trajectories by their ids: ``<benchmark>/<agent>/<task_id>`` as released, read in every spelling in use.
+"""Trajectories and their ids: ``<benchmark>/<agent>/<task_id>`` as released, read in every spelling.
 
-The released data spells VisualWebArena's tasks ``visualwebarena.resized.7`` for two agents and
-``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``; its own
-split file leaves both words out. All spellings name one trajectory.
+The released data names VisualWebArena's tasks ``visualwebarena.resized.7`` for two agents and
+``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``. Its own split
+file leaves both words out. All spellings name the same trajectory.
 """
 
 import re
@@ -12,12 +12,12 @@ _REPEAT = re.compile(r"~[0-9]+$")
 
 
 def task_key(task_id: str) -> str:
-    """The task, one spelling for all agents: ``visualwebarena.resized.7`` gives ``visualwebarena.7``."""
+    """Return a task in one spelling for all agents: ``visualwebarena.7`` for ``visualwebarena.resized.7``."""
     return task_id.replace(".resized.", ".").replace(".improved.", ".")
 
 
 def reading_key(trajectory_id: str) -> str:
-    """The key under which every spelling of one trajectory meets; not for writing."""
+    """Return the key that all spellings of a trajectory's id share. It is never written to a file."""
     return task_key(trajectory_id.strip())
 
 
@@ -31,7 +31,7 @@ class TrajectoryId:
 
     @classmethod
     def parse(cls, text: str) -> "TrajectoryId":
-        """Split an id into its parts; raises ValueError when it does not have three."""
+        """Split an id into its parts. Raises ValueError if there are not three."""
         parts = text.strip().split("/")
         if len(parts) != 3 or not all(parts):
             raise ValueError("expected <benchmark>/<agent>/<task_id>")
@@ -39,13 +39,13 @@ class TrajectoryId:
 
     @property
     def benchmark(self) -> str:
-        """The reporting benchmark: WorkArena's second level (task ids ending in ``-l2``) is WorkArena++."""
+        """The benchmark in reports: WorkArena's second level (task ids ending in ``-l2``) is WorkArena++."""
         is_second_level = self.folder == "workarena" and self.task_id.endswith("-l2")
         return "workarena++" if is_second_level else self.folder
 
     @property
     def task(self) -> str:
-        """The task, alike for all agents and repeats (``7~2``): the cluster that intervals resample."""
+        """The task, the same for all agents and repeats (``7~2``): the cluster that intervals resample."""
         return _REPEAT.sub("", task_key(self.task_id))
 
     def __str__(self) -> str:
@@ -64,6 +64,6 @@ class Trajectory:
 
     @classmethod
     def of(cls, trajectory_id: str, split: str) -> "Trajectory":
-        """By the id, in any spelling. Raises ValueError when it does not have three parts."""
+        """Return the trajectory of an id in any spelling. Raises ValueError if it has not three parts."""
         parts = TrajectoryId.parse(trajectory_id)
         return cls(str(parts), parts.benchmark, parts.agent, parts.task, split)

@@ -1,11 +1,11 @@
-"""What a submitter declares about a judge: the fields, their titles, descriptions and rules."""
+"""The declaration of a judge by its submitter: fields, titles, descriptions and rules."""
 
 import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -16,7 +16,7 @@ MARKS_ON_A_LETTER: Final = 4
 """No script in use needs more combining marks on one letter; Hebrew with all its points has up to three."""
 # Unicode calls these letters and symbols, but they are invisible: fillers and the empty Braille cell.
 _BLANKS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
-# Nothing before an @ in the host: https://github.com@evil.example leads to evil.example.
+# The host has no @, since https://github.com@evil.example leads to evil.example.
 _WEB_ADDRESS: Final = re.compile(r"(?i:https?)://[^\s<>\"'\\`/?#@]+([/?#][^\s<>\"'\\`]*)?")
 
 
@@ -51,13 +51,19 @@ def _web_address(text: str) -> str:
 
 PlainText = Annotated[str, AfterValidator(_plain)]
 Name = Annotated[PlainText, Field(max_length=NAME_LENGTH), AfterValidator(_named)]
+# Pydantic checks the choices of a declaration. Type checkers see text, since published rows have other words.
+if TYPE_CHECKING:
+    Kind = str
+    Inputs = str
+else:
+    Kind, Inputs = Literal[JUDGE_KINDS], Literal[JUDGE_INPUTS]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeInfo:
-    """A judge as its submitter declares it, or as a paper describes it; empty or None: not known.
+    """A judge as its submitter declares it or a paper describes it. Empty texts and None are unknown.
 
-    `declare` checks what a submitter sends. Published rows do not follow these rules.
+    `declare` checks a submitter's values. Published rows need not follow these rules.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -69,9 +75,9 @@ class JudgeInfo:
         ),
     ] = ""
     judge: Annotated[Name, Field(title="Name of the judge", description="The judge's name.")]
-    kind: Annotated[Literal[JUDGE_KINDS], Field(title="Kind", description="What kind of judge it is.")]
+    kind: Annotated[Kind, Field(title="Kind", description="What kind of judge it is.")]
     inputs: Annotated[
-        Literal[JUDGE_INPUTS], Field(title="What it sees", description="What the judge sees of a trajectory.")
+        Inputs, Field(title="What it sees", description="What the judge sees of a trajectory.")
     ] = ""
     model: Annotated[
         PlainText, Field(max_length=120, title="Model", description="The model that the judge uses.")

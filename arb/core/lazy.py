@@ -1,4 +1,4 @@
-"""The one way to delay imports, so that a command prints its help without loading what it needs to run."""
+"""Lazy imports, so that a command prints its help without loading the libraries that it needs to run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 class _LazyFinder:
-    """A finder that lets every module it finds wait until one of its names is used."""
+    """A finder whose modules load when one of their names is used."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -37,7 +37,8 @@ def lazy_imports() -> Iterator[None]:
             from leaderboard import report
 
     Import modules, not names: ``from leaderboard.report import build`` has to load the module to find the
-    name. Type checkers and editors see ordinary imports.
+    name. Type checkers and editors see ordinary imports. Use a module on one thread first, since Python 3.11
+    does not lock its loading.
     """
     finder = _LazyFinder()
     sys.meta_path.insert(0, finder)

@@ -1,4 +1,4 @@
-"""The memory that this process may use, and returning what it no longer needs."""
+"""The memory of this process: its limit, its use, and returning what is no longer needed."""
 
 import ctypes
 import gc
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
-"""Of control groups of version 2 and 1, as a container sees its own."""
+"""Files with the limit of control groups of version 2 and 1, as a container sees them."""
 _UNLIMITED: Final = 1 << 60
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 _ARENAS: Final = 2
@@ -16,7 +16,7 @@ _LARGE_BYTES: Final = 131_072
 
 
 def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the memory limit of the container in bytes; None without one."""
+    """Return the memory limit of the container in bytes, or None if it is unlimited."""
     for name in _LIMITS:
         with suppress(OSError, ValueError):
             most = int((root / name).read_text())
@@ -25,10 +25,10 @@ def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def keep_memory_small() -> None:
-    """Have glibc keep less memory than it does by default, where the C library is glibc.
+    """Make glibc keep less memory; with another C library nothing happens.
 
-    By default each thread that allocates gets its own arena, and an arena keeps what was freed. Here there
-    are two arenas, and a large piece of memory goes back to the system as soon as it is freed.
+    By default each thread that allocates gets its own arena, and an arena keeps freed memory. After this call
+    there are two arenas, and large pieces go back to the system as soon as they are freed.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")
@@ -37,7 +37,7 @@ def keep_memory_small() -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process that is in RAM; 0 where the system does not say."""
+    """Return the memory of this process that is in RAM, or 0 if the system does not tell."""
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

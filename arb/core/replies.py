@@ -1,22 +1,21 @@
-"""The verdict in a judge's reply: tags, a ``Status:`` line, or a ``Reward:`` line. Pure, and never fails.
+"""Read the verdict in a judge's reply: from tags, a ``Status:`` line, or a ``Reward:`` line.
 
-Read as a person would: in the form that was asked for, else in the nearest one that the model made of it
-(JSON, other names, other marks around the words). The last answer counts, words count whole and never in
-part, and what the model thinks to itself does not count.
+A reply is read as a person would read it: in the form that the prompt asked for, or in the nearest form that
+the model made of it (JSON, other names, other marks around the words). The last answer counts, only whole
+words count, and the model's thoughts do not count. No reply raises an exception.
 
-First come the places where answers stand (in tags, in fields of JSON, after a name on a line), then what the
-words of an answer mean, then the verdict. Places count characters of the reply as it came, so that an
-answer's tokens can be found. Every search takes time in proportion to the reply's length: replies are written
-by strangers' models.
+The module finds the places of answers (in tags, in JSON fields, after a name on a line), then the meaning of
+their words, then the verdict. Places count characters of the original reply, so that an answer's tokens can
+be found. Every search takes time in proportion to the reply's length, since strangers' models write replies.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 _OPENING: Final = r"(?:\\?<|&lt;|\[)"
 _CLOSING: Final = r"(?:\\?>|&gt;|\])"
@@ -29,22 +28,22 @@ _BEFORE_A_NAME: Final = (
     r"(?>(?:(?:the|my|final|overall|task|trajectory|agent)[\W_]++)*)"
 )
 _TAIL: Final = 2_000
-"""How much of the end of a model's thoughts is searched for an answer that stands at their very end."""
+"""Characters at the end of a model's thoughts that are searched for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text that may be an answer, and where it begins in the reply."""
+    """A text that may be an answer, and its place in the reply."""
 
     text: str
     place: int
 
 
 def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
-    """The reply with its thoughts (``<reasoning>``, ``<think>`` ...) blanked out; all else keeps its place.
+    """Return the reply with its thoughts (``<reasoning>``, ``<think>`` ...) blanked out, of the same length.
 
-    What stands before an end without a beginning is thought; so is, in a reply that was cut off, what follows
-    a beginning without an end.
+    Text before a closing tag without an opening one is thought. So is text after an opening tag without a
+    closing one, if the reply was cut off.
     """
     pieces, place = [], 0
     for begin, end in _thoughts(reply, is_cut_off):
@@ -54,9 +53,9 @@ def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
 
 
 def end_of_thoughts(reply: str, names: str) -> str:
-    """The answer tags, or else the last line, with which a model's last thoughts end; the rest blanked out.
+    """Return the answer tags at the end of the model's last thoughts, or their last line.
 
-    Without thoughts it is empty.
+    The text before them is blanked out. Without thoughts the result is empty.
     """
     *_, (begin, end) = ((0, 0), *_thoughts(reply, is_cut_off=False))
     begin = max(begin, end - _TAIL)
@@ -72,7 +71,7 @@ def end_of_thoughts(reply: str, names: str) -> str:
 
 
 def in_tags(text: str, name: str, names: str) -> Iterator[Candidate]:
-    """What stands in ``<name>`` up to the next tag of ``names``; up to the line's end when it is not closed.
+    """Yield the content of ``<name>`` up to the next tag of ``names``, or to the end of the line if unclosed.
 
     ``name`` and ``names`` are alternatives of a regular expression.
     """
@@ -88,7 +87,7 @@ def in_tags(text: str, name: str, names: str) -> Iterator[Candidate]:
 
 
 def in_fields(text: str, name: str) -> Iterator[Candidate]:
-    """The value of ``"name": …`` in JSON, or in what looks like it."""
+    """Yield the value of ``"name": …`` in JSON, or in text that looks like JSON."""
     string = r'"(?>(?:[^"\\\n]|\\.)*)"?+' + r"|'(?>(?:[^'\\\n]|\\.)*)'?+"
     pattern = rf"(?<!\\)[\"'](?:{name})[\"']\s*+:\s*+(?P<value>{string}|[^\s,}}\]]++)"
     for match in re.finditer(pattern, text, re.IGNORECASE):
@@ -96,42 +95,47 @@ def in_fields(text: str, name: str) -> Iterator[Candidate]:
 
 
 def on_lines(text: str, name: str) -> Iterator[Candidate]:
-    """What follows ``name:`` at the beginning of a line; on the next line when it is a heading."""
+    """Yield the text after ``name:`` at the beginning of a line; the next line if the name is a heading."""
     pattern = _line_pattern(name)
-    waiting, place = False, 0
-    for line in text.splitlines(keepends=True):
+    waiting = False
+    for place, line in _lines(text):
         if not line.isspace() and (head := pattern.match(line)) is not None:
             waiting = re.search(r"[^\W_]", line[head.end() :]) is None
             yield from _found(line[head.end() :].rstrip(), place + head.end())
         elif waiting and re.search(r"[^\W_]", line):
             waiting = False
             yield from _found(line.rstrip(), place)
-        place += len(line)
 
 
 def within_lines(text: str, name: str) -> Iterator[Candidate]:
-    """What follows ``name:`` anywhere, up to the line's end."""
+    """Yield the text after ``name:`` anywhere, up to the end of the line."""
     pattern = rf"(?<![^\W_])(?:{name})[*_`\"'\s]{{0,6}}+[:\uff1a]"
     for head in re.finditer(pattern, text, re.IGNORECASE):
         yield from _found(text[head.end() : head.end() + 200], head.end(), is_one_line=True)
 
 
 def bare_lines(text: str, words: str) -> Iterator[Candidate]:
-    """Lines that are nothing but one of these words, apart from a number or a name before a colon."""
+    """Yield lines with only one of these words, perhaps after a number, or a name and a colon."""
     pattern = re.compile(
         r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
         rf"(?P<word>{words})[\W_]*+$",
         re.IGNORECASE,
     )
-    place = 0
-    for line in text.splitlines(keepends=True):
+    for place, line in _lines(text):
         if not line.isspace() and (found := pattern.match(line.rstrip("\r\n"))) is not None:
             yield Candidate(found["word"], place + found.start("word"))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their places."""
+    place = 0
+    for line in text.splitlines(keepends=True):
+        yield place, line
         place += len(line)
 
 
 def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
-    """Where thoughts begin and end, in order."""
+    """Return the beginnings and ends of thoughts, in order."""
     spans: list[tuple[int, int]] = []
     begun: tuple[str, int] | None = None
     for tag in _THOUGHTS.finditer(reply):
@@ -149,7 +153,7 @@ def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
 
 
 def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candidate]:
-    """The text from its first word on, with the sign of a number; nothing when it has no word."""
+    """Yield the text from its first word on, with the sign of a number, if it has a word."""
     if (first := re.search(r"[^\W_]", text)) is not None:
         start = first.start()
         signed = text[start - (start > 0 and text[start - 1] == "-") :]
@@ -158,7 +162,7 @@ def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candida
 
 @cache
 def _line_pattern(name: str) -> re.Pattern[str]:
-    """A line's beginning up to the name and a colon, or a line that is the name alone."""
+    """Return a pattern for the beginning of a line up to a name and a colon, or a line with only a name."""
     return re.compile(
         rf"{_BEFORE_A_NAME}(?:{name})(?>(?:[^\w:=|\uff1a\u2013\u2014-]|_)*)"
         r"(?:[:=\uff1a]++|[|\u2013\u2014]|-(?=\s)|$|is\b(?=[\s:]))",
@@ -166,16 +170,19 @@ def _line_pattern(name: str) -> re.Pattern[str]:
     )
 
 
+T = TypeVar("T")
+
+
 class ParsedAnswer(Enum):
-    """What the words of an answer come to."""
+    """The meaning of an answer's words."""
 
     YES = "yes"
     NO = "no"
     UNSURE = "unsure"
     CHOICES = "choices"
-    """The choices themselves, repeated: no answer at all."""
+    """The choices of the prompt, repeated, which is not an answer."""
     NOTHING = "nothing"
-    """Words that answer something else, or answer by halves."""
+    """Words that answer something else, or only partly."""
 
 
 _YES: Final = re.compile("success|successful|successfully|succeed(?:s|ed)|yes|true|pass(?:ed)?")
@@ -191,10 +198,10 @@ _DECIDE: Final = r"(?:determine|tell|say|decide|verif|judge|assess|evaluate|know
 UNDECIDED: Final = re.compile(
     r"\b(?:unsure|uncertain|unclear|unknown|undetermined|undecided|indeterminate|inconclusive|n/a"
     r"|not (?:sure|clear|certain|known|enough|determinable)|insufficient (?:information|evidence)"
-    rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})",
+    rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})"
 )
 _STANDS_FIRST: Final = re.compile("(?:un)?successful|succeeded|failure|failed")
-"""Words that answer as the first of a clause, whatever follows ("success" may be that of something else)."""
+"""Words that answer at the beginning of a clause. ("success" may be the success of something else.)"""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CLAUSE: Final = re.compile(
@@ -207,14 +214,14 @@ _NUMBER: Final = re.compile(
     r"(?>(?P<range>[\s*_]*+(?:-|\u2013|to\b|or\b)[\s*_]*+\d)?)"
     r"(?>(?:[\s*_]*+(?:/|out of|of)[\s*_]*+(?P<best>\d++(?>(?:\.0++)?)))?)"
 )
-"""Groups are atomic, ``(?>(…)*)``, and not possessive: Python before 3.11.5 matches ``(…)*+`` wrongly."""
+"""Its groups are atomic, ``(?>(…)*)``: Python before 3.11.5 matches possessive ones, ``(…)*+``, wrongly."""
 
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
 
 
 def parse_success(text: str) -> ParsedAnswer:
-    """Whether an answer to "was it successful?" says so. Its first clause decides."""
+    """Return the meaning of an answer to "was it successful?", by its first clause."""
     plain = _plain(text)
     words = _WORD.findall(plain)
     if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
@@ -231,13 +238,13 @@ def parse_success(text: str) -> ParsedAnswer:
 
 
 def parse_yes_no(text: str) -> bool | None:
-    """A plain yes or no at the beginning; None for anything else."""
+    """Return the meaning of a plain yes or no at the beginning, or None if it has neither."""
     words = _WORD.findall(_first_clause(_plain(text)))
     return {"yes": True, "true": True, "no": False, "false": False}.get(words[0]) if words else None
 
 
 def parse_grade(text: str) -> int | None:
-    """The optimality, 1 to 4, by its number or its words; None when the two differ, or for neither."""
+    """Return the optimality, 1 to 4, by its number or words, or None if they differ or both are missing."""
     plain = _plain(text)
     number = re.match(r"[\W_]*+(?>(?:(?:option|choice|answer)[\W_]*+)?)([1-4])(?![\d])", plain)
     by_words = {_GRADES[found] for found in re.findall(rf"\b(?:{'|'.join(_GRADES)})\b", plain)}
@@ -246,9 +253,9 @@ def parse_grade(text: str) -> int | None:
 
 
 def parse_number(text: str, low: float = 1, high: float = 5) -> float | ParsedAnswer:
-    """A rating between ``low`` and ``high``: ``4``, ``4/5``, ``4 out of 5``, ``four``.
+    """Return a rating from ``low`` to ``high``: ``4``, ``4/5``, ``4 out of 5``, ``four``.
 
-    Another scale, a range, or a number that is out of bounds is NOTHING; the whole scale repeated is CHOICES.
+    Another scale, a range, or a number out of bounds gives NOTHING; the whole scale gives CHOICES.
     """
     plain = _plain(text)
     found = _NUMBER.match(plain)
@@ -268,13 +275,13 @@ def _plain(text: str) -> str:
 
 
 def _first_clause(plain: str) -> str:
-    """The first part that has a letter in it."""
+    """Return the first clause that has a letter."""
     clauses = _CLAUSE.split(plain)
     return next((clause.strip() for clause in clauses if re.search(r"[^\W\d_]", clause)), "")
 
 
 def _polarities(words: list[str]) -> set[ParsedAnswer]:
-    """What the words say for and against; a "not" turns the word that it stands before."""
+    """Return whether the words say yes, no, or both. A "not" reverses the word after it."""
     found, is_negated = set[ParsedAnswer](), False
     for place, word in enumerate(words):
         is_yes = _YES.fullmatch(word) is not None
@@ -293,11 +300,13 @@ def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
 
 Form = Literal["tags", "status", "rating"]
 
-_FORMS: Final = {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
-"""How judges answer, by the first word of their folder, such as ``aer-c-my-model``; all others in tags."""
+_FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
+)
+"""Form of a judge's answers by the first word of its folder, such as ``aer-c-my-model``; others use tags."""
 
 LEAST_REWARD: Final = 4
-"""A NNetNav reward of 4 or 5, out of 5, is a success."""
+"""The smallest NNetNav reward, out of 5, that is a success."""
 
 _SIDE: Final = "side(?:[ _]?effects?)?"
 _OPTIMAL: Final = "optimal|optimality"
@@ -310,7 +319,7 @@ _NAMES: Final = MappingProxyType(
         "rating": ("reward", "rating|score"),
     }
 )
-"""The name that each form gives its answer, and names that models give it instead."""
+"""The name of the answer in each form, and the names that models use instead."""
 _ALL_TAGS: Final = (*(name for names in _NAMES.values() for name in names), _SIDE, _OPTIMAL, _LOOP)
 
 _REFUSAL: Final = re.compile(
@@ -321,13 +330,15 @@ _REFUSAL: Final = re.compile(
 _DECLINES: Final = re.compile(r"\b(?:can't|cannot|can not|unable to|not able to|won't|will not|decline)\b")
 
 _FEW_WORDS: Final = 4
-"""A reply this short may be the answer alone, where it is no name without an answer."""
+"""A reply with at most this many words may be only the answer, unless it looks like markup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reply says. ``success`` is None unless the state is ``ok``; ``rating`` is the number of a reply
-    in the form "rating"; ``place`` is where in the reply the word begins that decides.
+    """The meaning of a reply. ``success`` is None unless the state is ``ok``.
+
+    ``rating`` is the number in a reply of the form "rating". ``place`` is where in the reply the deciding
+    word begins.
     """
 
     state: str
@@ -342,17 +353,17 @@ class Verdict:
 def read_reply(
     judge: str, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
 ) -> Verdict:
-    """The verdict in a reply, read in the way that the judge of this released folder answers."""
+    """Return the verdict in a reply in the form of a judge, which is named by its released folder."""
     return read_verdict(_FORMS.get(judge.partition("-")[0], "tags"), reply, finish_reason, refusal)
 
 
 def read_verdict(
     form: Form, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
 ) -> Verdict:
-    """The verdict in a reply of this form.
+    """Return the verdict in a reply of this form.
 
-    States: ``ok``; ``unsure`` when it says so; ``refused``; ``truncated`` when the reply was cut off before a
-    verdict; ``unparsed`` when there is none that can be read; ``error`` when there is no reply at all.
+    Its state is ``ok``, ``unsure`` if the reply says so, ``refused``, ``truncated`` if the reply was cut off
+    before a verdict, ``unparsed`` if the verdict cannot be read, or ``error`` without a reply.
     """
     if refusal or finish_reason == "content_filter":
         return Verdict("refused")
@@ -367,22 +378,24 @@ def read_verdict(
 
 
 def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
-    """The last rating from 1 to 5 that stands in a reply after one of these names; None for none."""
+    """Return the last rating from 1 to 5 after one of these names in a reply, or None."""
     found = _last_answer(_places_of("rating", without_thoughts(reply), False, (names,)), parse_number)
     return found[0] if found is not None and not isinstance(found[0], ParsedAnswer) else None
 
 
 def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
-    """The verdict, unsure and unparsed ones too; None when nothing in the text stands for one."""
-    reads = parse_number if form == "rating" else parse_success
+    """Return the verdict, which may be unsure or unparsed, or None if the text has no candidate for one."""
+    reads: Callable[[str], float | ParsedAnswer] = parse_number if form == "rating" else parse_success
     found = _last_answer(_places_of(form, text, is_cut_off, _NAMES[form]), reads)
     if found is None:
         return None
     answer, place = found
-    if answer in (ParsedAnswer.UNSURE, ParsedAnswer.NOTHING):
-        return Verdict("unsure" if answer is ParsedAnswer.UNSURE else "unparsed", place=place)
-    if form == "rating":
+    if isinstance(answer, float):
         return Verdict("ok", answer >= LEAST_REWARD, rating=answer, place=place)
+    if answer is ParsedAnswer.UNSURE:
+        return Verdict("unsure", place=place)
+    if answer is ParsedAnswer.NOTHING:
+        return Verdict("unparsed", place=place)
     if form == "status":
         return Verdict("ok", answer is ParsedAnswer.YES, place=place)
     return Verdict(
@@ -395,26 +408,30 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
     )
 
 
-def _last_answer(found: Iterator[tuple[bool, list[Candidate]]], reads: Callable) -> tuple | None:
-    """What the last answer says, and where, in the first way of looking that finds one.
+def _last_answer(
+    found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
+) -> tuple[float | ParsedAnswer, int] | None:
+    """Return the last answer and its place, from the first group of candidates that has an answer.
 
-    Choices repeated are no answer; what cannot be read is one only where answers were asked for.
+    Repeated choices are not an answer. Unreadable words are one only in a place that the prompt asked for.
     """
     for is_asked_for, candidates in found:
-        read = ((reads(each.text), each.place) for each in reversed(candidates))
-        answer, place = next(
-            (each for each in read if each[0] is not ParsedAnswer.CHOICES), (ParsedAnswer.NOTHING, None)
-        )
-        if answer is not ParsedAnswer.NOTHING or (is_asked_for and place is not None):
-            return answer, place
+        for candidate in reversed(candidates):
+            answer = reads(candidate.text)
+            if answer is ParsedAnswer.CHOICES:
+                continue
+            if answer is ParsedAnswer.NOTHING and not is_asked_for:
+                break
+            return answer, candidate.place
     return None
 
 
 def _places_of(
     form: Form, text: str, is_cut_off: bool, names: tuple[str, ...]
 ) -> Iterator[tuple[bool, list[Candidate]]]:
-    """Where an answer may stand, the likeliest places first: whether it was asked for there, and each place's
-    answers in order. In the rest of a reply that was cut off, prose is not searched.
+    """Yield groups of candidates, the likeliest first, and whether the prompt asked for an answer there.
+
+    Candidates are in the order of the text. In a reply that was cut off, prose is not searched.
     """
     for name in names:
         tagged, fields, lines = _of_a_name(text, name)
@@ -433,8 +450,8 @@ def _of_a_name(text: str, name: str) -> tuple[Iterator[Candidate], ...]:
     return in_tags(text, name, tags), in_fields(text, name), on_lines(text, name)
 
 
-def _other(text: str, name: str, reads: Callable):
-    """The answer to another of the four questions; None when it is not given."""
+def _other(text: str, name: str, reads: Callable[[str], T | None]) -> T | None:
+    """Return the answer to one of the other three questions, or None if it is missing."""
     for way in _of_a_name(text, name):
         if found := list(way):
             return reads(found[-1].text)
@@ -442,7 +459,6 @@ def _other(text: str, name: str, reads: Callable):
 
 
 def _without_verdict(text: str, finish_reason: str | None) -> str:
-    """The state of a reply that has no verdict."""
     plain = text.strip()[:400].casefold().replace("\u2019", "'")
     if (refusal := _REFUSAL.match(plain)) is not None:
         if UNDECIDED.search(plain):

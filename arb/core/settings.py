@@ -1,4 +1,4 @@
-"""Every setting of the project, in one class, read from the environment (or a `.env` file) at the edge."""
+"""The settings of the project, read from the environment or a ``.env`` file."""
 
 import ipaddress
 from pathlib import Path
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from arb.core.memory import container_memory
 
 _OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
-"""The beginnings of fields whose variables have no prefix: the Hub or other programs name these."""
+"""Prefixes of fields whose variables are named by the Hub or other programs."""
 
 
 def variable_of(field: str) -> str:
@@ -18,7 +18,7 @@ def variable_of(field: str) -> str:
 
 
 class Settings(BaseSettings):
-    """Settings from the environment. The documentation's page of settings is made of the descriptions."""
+    """Settings from the environment. Their descriptions are the documentation's page of settings."""
 
     model_config = SettingsConfigDict(
         alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
@@ -88,21 +88,13 @@ class Settings(BaseSettings):
     space_id: str | None = Field(None, description="set by the Hub: that this is a Space")
     space_host: str | None = Field(None, description="set by the Hub: the Space's address")
     oauth_client_id: str | None = Field(None, description="set by the Hub: sign-in on a Space")
-    oauth_client_secret: SecretStr | None = Field(
-        None,
-        description="set by the Hub, with the one before",
-    )
-    oauth_scopes: str = Field(
-        "openid profile",
-        description="set by the Hub: what sign-in asks for",
-    )
+    oauth_client_secret: SecretStr | None = Field(None, description="set by the Hub, with the one before")
+    oauth_scopes: str = Field("openid profile", description="set by the Hub: what sign-in asks for")
     openid_provider_url: str = Field(
-        "https://huggingface.co",
-        description="set by the Hub: who is asked who somebody is",
+        "https://huggingface.co", description="set by the Hub: who is asked who somebody is"
     )
     hf_token: SecretStr | None = Field(
-        None,
-        description="token for the private repositories of labels and records",
+        None, description="token for the private repositories of labels and records"
     )
 
     @property
@@ -112,12 +104,12 @@ class Settings(BaseSettings):
 
     @property
     def allowed_host_names(self) -> tuple[str, ...]:
-        """The host names under which other machines reach the Space, in small letters."""
+        """The host names by which other machines reach the Space, in small letters."""
         return tuple(name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip())
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches the Space, so that a name is enough to sign in."""
+        """Whether only this machine reaches the Space, so that signing in takes only a name."""
         return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
 
     @property
@@ -127,22 +119,22 @@ class Settings(BaseSettings):
 
     @property
     def disk_is_lasting(self) -> bool:
-        """Whether what is written to the state folder is there after a restart; a Space's disk is not."""
+        """Whether the state folder survives a restart; the disk of a Space does not."""
         return self.space_id is None if self.state_lasts is None else self.state_lasts
 
     @property
     def has_little_memory(self) -> bool:
-        """Whether the Space has less than a gigabyte, so that it reads fewer and smaller files at once."""
+        """Whether the Space has under a gigabyte, so that it reads fewer and smaller files at once."""
         most = container_memory() if self.memory_mb is None else self.memory_mb << 20
         return most is not None and most < 1 << 30
 
     def records_url(self) -> str:
-        """The SQLAlchemy URL of the records: DATABASE_URL, else a SQLite file in the state folder."""
+        """Return the SQLAlchemy URL of the records, by default of a SQLite file in the state folder."""
         return self.database_url or f"sqlite:///{(self.state_dir / 'records.sqlite').resolve()}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Return whether a host name or address is this machine's own."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

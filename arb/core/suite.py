@@ -1,21 +1,22 @@
-"""A suite: the trajectories of a dev and a test split, its rules, its tasks, its published dev labels.
+"""A suite: the trajectories of a dev and a test split, with rules, tasks and published dev labels.
 
-Public knowledge: no test label is in it. A shipped suite is a folder under ``suites/``, and a maintainer's
-own one a folder of the same shape anywhere, of which only ``trajectories.csv`` has to be there:
+A suite is public and has no test labels. A shipped suite is a folder under ``suites/``; a custom suite is a
+folder of the same form anywhere. Only ``trajectories.csv`` is required:
 
 - ``trajectories.csv``: trajectory_id, split.
-- ``dev_labels.csv``: the published dev labels, which the dataset carries too.
-- ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category; sites and evaluation
-  types separated by spaces, empty where nothing is known. That of the official suite holds its 351 tasks,
-  from ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI
-  wheel `agent-reward-bench` 0.1.2.
-- ``about.md``: what its dataset's card has to say.
-- ``guidelines.md``: what annotators are told beside the guide of each question, in Markdown.
-- ``suite.toml``: how the suite presents itself (`SuiteProfile`); ``labels = "public"`` where anyone can have
-  the test labels anyway, ``"private"`` (also when there is no such file) where they are hidden; what
-  annotators are asked (`arb.core.suites.questions`) and, where there is no file of them, ``guidelines``; and
-  the table ``[rules]``. Limits hold for every suite; noise, rounds and the ranking half are for suites whose
-  labels are private. The measurements behind their defaults are on the About page of such a suite."""
+- ``dev_labels.csv``: the published dev labels, which the dataset has too.
+- ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category. Sites and evaluation
+  types are separated by spaces; unknown values are empty. The 351 tasks of the official suite are from
+  ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI wheel
+  `agent-reward-bench` 0.1.2.
+- ``about.md``: a text for the card of the dataset.
+- ``guidelines.md``: general guidelines for annotators, in Markdown.
+- ``suite.toml``: the profile (`SuiteProfile`), the questions to annotators (`arb.core.suites.questions`),
+  ``guidelines`` unless a file has them, ``labels`` and the table ``[rules]``. ``labels = "public"``
+  means that anyone can get the test labels anyway; the default is ``"private"``. Limits apply to every suite;
+  noise, rounds and the ranking half only to suites with private labels, whose About page has the
+  measurements behind the defaults.
+"""
 
 import csv
 import re
@@ -46,7 +47,7 @@ from arb.core.vocabulary import LABELS, SPLITS
 
 @dataclass(frozen=True)
 class SuiteRules:
-    """The numbers of a suite's rules; ``suites/suite.toml.j2`` says what each means."""
+    """The rules of a suite; ``suites/suite.toml.j2`` explains each of them."""
 
     files_a_day: int = 2
     files_a_year: int = 20
@@ -63,17 +64,17 @@ class SuiteRules:
 
 
 def read_rules(table: Any) -> SuiteRules:
-    """The rules that a ``[rules]`` table gives; what it leaves out has its default.
+    """Return the rules of a ``[rules]`` table, with defaults for those that it leaves out.
 
-    Raises ValueError with every problem at once.
+    Raises ValueError, whose message lists every problem.
     """
     if not isinstance(table, Mapping):
         raise ValueError("rules: write a table, [rules]")
-    known = {field.name: field.default for field in fields(SuiteRules)}
+    known: dict[str, Any] = {field.name: field.default for field in fields(SuiteRules)}
     problems = [
         f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in table.keys() - known
     ]
-    found = {}
+    found: dict[str, Any] = {}
     for name, default in known.items():
         if name in table:
             found[name] = tuple(table[name]) if isinstance(table[name], list) else table[name]
@@ -87,7 +88,7 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
-    """Return what is wrong with the value of a rule of the default's type, or None."""
+    """Return a problem of a rule's value, which should have the type of the default, or None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
@@ -104,49 +105,53 @@ def _problem(value: Any, default: Any) -> str | None:
 SHIPPED = Path(__file__).parent / "suites"
 OFFICIAL = "agent-reward-bench"
 _KEYS = ("labels", "rules", "questions", "guidelines", *PROFILE_KEYS)
-"""What a ``suite.toml`` may hold."""
+"""The keys of ``suite.toml``."""
 
 
 class SuiteError(ValueError):
-    """A suite that cannot be used; the message lists every problem and says what to do."""
+    """Raised for a suite that cannot be used; the message lists every problem and what to do."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Trajectories in the order of their released ids."""
+    """A suite, with its trajectories in the order of their released ids."""
 
     name: str
     trajectories: tuple[Trajectory, ...]
     dev_labels_path: Path
     tasks_path: Path
     about: str = ""
-    """What a reader of its data has to know (``about.md``), in Markdown: the card carries it."""
+    """A text for readers of the data, in Markdown (``about.md``). The card of the dataset has it."""
     labels_are_public: bool = False
-    """Whether anyone can have the test labels anyway: then figures may be shown in full detail."""
+    """Whether anyone can get the test labels anyway, so that figures may be shown in full detail."""
     rules: SuiteRules = field(default_factory=SuiteRules)
     profile: SuiteProfile = field(default_factory=SuiteProfile)
     questions: tuple[Question, ...] = field(default_factory=default_questions)
-    """What annotators are asked, in the order of the page."""
+    """The questions to annotators, in the order of the page."""
     guidelines: str = field(default_factory=default_guidelines)
-    """How to annotate in general, in Markdown; each question has its own guide besides."""
+    """General guidelines for annotators, in Markdown. Each question also has a guide."""
+
+    @property
+    def is_official(self) -> bool:
+        return self.name == OFFICIAL
 
     @property
     def own_questions(self) -> tuple[Question, ...]:
-        """Those that the released format does not know."""
+        """The questions that the released format does not know."""
         return tuple(question for question in self.questions if question.is_own)
 
     def question(self, name: str) -> Question | None:
-        """What annotators are asked under a name; None where the suite does not ask it."""
+        """Return the question of a name, or None if the suite does not ask it."""
         return next((question for question in self.questions if question.name == name), None)
 
     @property
     def question_titles(self) -> dict[str, str]:
-        """A title for each question, also for those of the paper that the suite does not ask."""
+        """The title of each question, also of the paper's questions that the suite does not ask."""
         return {each.name: each.title for each in (*default_questions(), *self.questions)}
 
     @cached_property
     def guidelines_sha256(self) -> str:
-        """Names what annotators are asked and how to decide; another one where that changes."""
+        """The hash of questions and guidelines, which changes if either does."""
         return questions_sha256(self.questions, self.guidelines)
 
     @cached_property
@@ -154,29 +159,29 @@ class Suite:
         return MappingProxyType({reading_key(t.trajectory_id): t for t in self.trajectories})
 
     def find(self, trajectory_id: str) -> Trajectory | None:
-        """The trajectory an id names, in any of its spellings; None when the suite has no such one."""
+        """Return the trajectory of an id in any spelling, or None if the suite does not have it."""
         return self._by_key.get(reading_key(trajectory_id))
 
     def split(self, name: str) -> tuple[Trajectory, ...]:
-        """The trajectories of ``dev`` or ``test``, ordered by id; raises SuiteError for another name."""
+        """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for another name."""
         if name not in SPLITS:
             raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
         return tuple(t for t in self.trajectories if t.split == name)
 
 
 def shipped_suites() -> tuple[str, ...]:
-    """Names of the suites that come with the code."""
+    """Return the names of the suites that come with the code."""
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
 
 
 def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
-    """Read a shipped suite by name, or a suite of one's own from its folder.
+    """Read a shipped suite by its name, or a custom suite from its folder.
 
-    Raises SuiteError naming the file and every bad row.
+    Raises:
+        SuiteError: The message names the file and every bad row.
     """
-    folder = (
-        SHIPPED / str(name_or_folder) if str(name_or_folder) in shipped_suites() else Path(name_or_folder)
-    )
+    is_shipped = str(name_or_folder) in shipped_suites()
+    folder = SHIPPED / str(name_or_folder) if is_shipped else Path(name_or_folder)
     path = folder / "trajectories.csv"
     if not path.is_file():
         raise SuiteError(
@@ -196,9 +201,9 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 
 
 def _configuration(folder: Path, name: str) -> dict[str, Any]:
-    """The fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` give; the rest has its default.
+    """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set.
 
-    Raises SuiteError with every problem at once.
+    Raises SuiteError, whose message lists every problem.
     """
     path = folder / "suite.toml"
     content: dict[str, Any] = {}
@@ -229,7 +234,9 @@ def _configuration(folder: Path, name: str) -> dict[str, Any]:
 def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
     """Return the rows of a CSV file.
 
-    Raises SuiteError when it is no text in UTF-8, or no CSV, or lacks columns that are needed; OSError.
+    Raises:
+        SuiteError: The file is not CSV in UTF-8, or lacks needed columns.
+        OSError: The file cannot be read.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -243,7 +250,7 @@ def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
 
 
 def _trajectories(path: Path) -> tuple[Trajectory, ...]:
-    """Return the trajectories of a suite's file, by id."""
+    """Return the trajectories in a suite's file, sorted by id."""
     rows = read_rows(path)
     if not rows or not {"trajectory_id", "split"} <= rows[0].keys():
         raise SuiteError(f"{path.name}: needs the columns trajectory_id and split, and at least one row")
@@ -276,18 +283,20 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
 
 
 _WORDS = MappingProxyType({"true": "yes", "false": "no"})
-"""Words of ``dev_labels.csv`` for answers of judged labels; other answers are written as they are."""
+"""Words of ``dev_labels.csv`` for answers of judged labels. Other answers are written as they are."""
 _NUMBERS = tuple("123456789")
 _ANNOTATOR = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 
 def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
-    """Return every annotation of the suite's dev trajectories by released id, the primary one (1) first.
+    """Return the annotations in ``dev_labels.csv``, if there is one, by trajectory and number.
 
-    Empty if the suite has no ``dev_labels.csv``. What is empty in a column of the paper's questions is
-    Unsure. The column ``annotator`` may be absent, and holds opaque ids; so may those of own questions, and
-    of released ones that the suite does not ask. Raises SuiteError naming the file and every bad row; a label
-    of a test trajectory is one, since this file is published. No message repeats a label.
+    An empty cell of a paper's question means Unsure. The column ``annotator``, which has opaque ids, may be
+    missing, as well as those of the suite's own questions and of questions that it does not ask.
+
+    Raises:
+        SuiteError: The message names the file and every bad row, never a label. A row of a test trajectory is
+            bad, since the file is published.
     """
     path = suite.dev_labels_path
     if not path.is_file():
@@ -303,7 +312,7 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
         key = label.trajectory_id, label.annotation
         if found.setdefault(key, label) is not label:
             problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
-    if not problems:  # an annotation 1 may stand in a row that was refused above
+    if not problems:  # otherwise the annotation 1 may be in a bad row
         ids = sorted({name for name, _ in found})
         problems += [f"{name}: has no annotation 1" for name in ids if (name, 1) not in found]
     if problems:
@@ -312,7 +321,7 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation | list[str]:
-    """Return the annotation in a row of dev labels, or everything that is wrong with the row."""
+    """Return the annotation in a row of dev labels, or the problems of the row."""
     spelled, number = row["trajectory_id"] or "", row["annotation"]
     trajectory = suite.find(spelled)
     problems: list[str] = []
@@ -343,9 +352,10 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
 
 
 def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:
-    """Return the file's text, ordered by trajectory and annotation; an Unsure is an empty cell.
+    """Return the text of ``dev_labels.csv``, ordered by trajectory and annotation.
 
-    ``questions`` are the suite's; without any, the paper's. Own ones are the last columns.
+    Unsure is an empty cell. The suite's own questions are the last columns. By default the questions are
+    the paper's.
     """
     questions = questions or default_questions()
     asked = {question.name for question in questions}

@@ -1,4 +1,4 @@
-"""A recorded run in one neutral form: what sources produce, builds store, judges view and pages show."""
+"""A recorded run, in the form that sources produce, builds store, judges view and pages show."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,10 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An observation and the action chosen from it; None where nothing was recorded.
+    """An observation and the action that followed it. Fields that were not recorded are None.
 
-    ``box`` is that of the element the action names; ``screenshot`` is an image's bytes or where it lies;
-    ``text`` is what was observed in words if it is no web page: a tool's result, a terminal's output.
+    ``box`` is the box of the element that the action names, and ``screenshot`` an image's bytes or path.
+    ``text`` is an observation that is not a web page, such as a tool's result or a terminal's output.
     """
 
     num: int
@@ -30,10 +30,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run of an agent on a task. ``cum_reward`` is the rule-based reward: never for judges.
+    """A run of an agent on a task. ``cum_reward`` is the rule-based reward, which judges never see.
 
-    ``answer`` is what the agent said at the end, if that is no action; ``state`` how the run ended, in the
-    words of its format (``completed``, ``limit: messages``), never whether it succeeded.
+    ``answer`` is the agent's final message, unless that is an action. ``state`` says in the words of the
+    source's format how the run ended (``completed``, ``limit: messages``), never whether it succeeded.
     """
 
     trajectory_id: str

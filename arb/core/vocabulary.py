@@ -1,12 +1,9 @@
-"""The benchmark's words, spelled once: benchmarks, agents, labels, states, columns of a prediction file."""
+"""The vocabulary: benchmarks, agents, labels, states and the columns of a prediction file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
-
-BENCHMARKS: Final = ("assistantbench", "visualwebarena", "webarena", "workarena", "workarena++")
-"""Reporting names (paper, section 3.2). Ids spell WorkArena++ with the folder ``workarena``."""
 
 BENCHMARK_TITLES: Final = MappingProxyType(
     {
@@ -17,6 +14,9 @@ BENCHMARK_TITLES: Final = MappingProxyType(
         "workarena++": "WorkArena++",
     }
 )
+BENCHMARKS: Final = tuple(BENCHMARK_TITLES)
+"""Names in reports (paper, section 3.2). The ids of WorkArena++ begin with ``workarena``."""
+
 BENCHMARK_SHORT_TITLES: Final = MappingProxyType(
     {
         "assistantbench": "AB",
@@ -39,7 +39,7 @@ AGENT_TITLES: Final = MappingProxyType(
 SPLITS: Final = ("dev", "test")
 
 NO_VERDICT: Final = -1
-"""How a typed column stores that there is no verdict."""
+"""The number in a typed column if there is no verdict."""
 
 _YES_NO: Final = MappingProxyType({"true": 1, "false": 0, "yes": 1, "no": 0})
 _GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "completely optimal")
@@ -47,10 +47,10 @@ _GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "complet
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked of an item, and how answers are written in the prediction file's column of that name.
+    """A question about items, with the words for answers in the prediction file's column of that name.
 
-    An item is a run, or a step or another part of one, as ``level`` says. Answers are stored as whole numbers
-    (``words`` has them): 1 and 0 for a binary target, a grade from 1 for an ordinal one.
+    An item is a run, a step, or another part of a run, as ``level`` says. ``words`` maps the words to the
+    whole numbers that are stored: 1 and 0 for a binary target, a grade from 1 for an ordinal one.
     """
 
     title: str
@@ -60,16 +60,14 @@ class Target:
 
     @property
     def no_answer(self) -> int:
-        """The number that is stored if there is no answer."""
+        """The number that is stored without an answer."""
         return NO_VERDICT if self.type == "binary" else 0
 
 
 TARGETS: Final = MappingProxyType(
     {
         "success": Target(
-            "Success",
-            "binary",
-            {**_YES_NO, "successful": 1, "unsuccessful": 0, "success": 1, "failure": 0},
+            "Success", "binary", {**_YES_NO, "successful": 1, "unsuccessful": 0, "success": 1, "failure": 0}
         ),
         "side_effect": Target("Side effect", "binary", _YES_NO),
         "repetition": Target("Repetition", "binary", _YES_NO),
@@ -84,7 +82,7 @@ TARGETS: Final = MappingProxyType(
 """The targets of AgentRewardBench."""
 
 LABELS: Final = tuple(name for name, target in TARGETS.items() if target.type == "binary")
-"""The labels that judges are scored on; the positive class is "the label is true"."""
+"""The labels that judges are scored on. In the positive class the label is true."""
 
 LABEL_TITLES: Final = MappingProxyType({name: TARGETS[name].title for name in LABELS})
 
@@ -103,7 +101,7 @@ METRIC_TITLES: Final = MappingProxyType(
         "fpr": "FPR",
     }
 )
-"""The metrics that judges are compared by, as CELLs of a board name them."""
+"""The metrics that judges are compared by, by their names in the board's cells."""
 
 LOWER_IS_BETTER: Final = frozenset({"fpr"})
 
@@ -119,7 +117,7 @@ JUDGE_INPUTS: Final = (
     "reward",
     "other",
 )
-"""What a judge sees of a trajectory; ``reward`` is that of the benchmark's own rules."""
+"""The parts of a trajectory that a judge sees; ``reward`` is the reward by the benchmark's own rules."""
 
 EVIDENCE: Final = MappingProxyType(
     {
@@ -130,19 +128,22 @@ EVIDENCE: Final = MappingProxyType(
         "reported": "metrics as reported; nothing is derived from them",
     }
 )
-"""What the metrics of a row on the board rest on."""
+"""The sources of the metrics in a row of the board."""
 
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
-"""How a judge's answer ended; only ``ok`` carries true or false, every other state is no verdict."""
+"""The outcomes of judging a trajectory. Only ``ok`` comes with a verdict, true or false."""
 
 ColumnKind = Literal["id", "target", "probability", "state", "text", "amount", "tokens"]
-"""What a column holds: answers for one of TARGETS, a probability from 0 to 1, an amount that is a number from
-0, tokens that are a whole number from 0."""
+"""The kind of a column's values.
+
+``target``: answers for one of TARGETS; ``probability``: numbers from 0 to 1; ``amount``: numbers of at least
+0; ``tokens``: whole numbers of at least 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionColumn:
-    """A column of a prediction file, in a submitter's words: what it holds, and how to correct a cell."""
+    """A column of a prediction file, with a description and advice on how to correct a cell."""
 
     kind: ColumnKind
     description: str

@@ -114,7 +114,7 @@ def _read(file: Path, reader: str) -> ReadResult:
             content = opened.read(limits.max_bytes + 1)
     except OSError as problem:
         return None, [error("unreadable", f"cannot be read: {problem.strerror}")]
-    return read_predictions(content, file.name, limits, reader=reader)
+    return read_predictions(content, limits, reader=reader)
 
 
 def _stop_with(findings: Sequence[Finding]) -> NoReturn:

@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from arb.core.console import percent
-from arb.core.predictions.check import excerpt, row_texts
+from arb.core.predictions.excerpts import excerpt, row_texts
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.raw import recognise
 from arb.core.vocabulary import LABEL_TITLES, LABELS

@@ -58,7 +58,7 @@ def read_upload(
         size = Path(source).stat().st_size
         refused = too_large(size, limits.max_bytes)
         return Upload(name, None, None, check(None, [refused], suite, split, name))
-    table, findings = read_predictions(content, name, limits, parsers, apart)
+    table, findings = read_predictions(content, limits, parsers, apart)
     return Upload(
         file_name=name,
         content=content,

@@ -168,11 +168,8 @@ def test_hidden_labels_of_a_suite_go_to_a_private_repository_that_its_space_read
     options = ["--suite", "sample", "--data", str(SAMPLE_DATA), "--labels", str(tmp_path / "labels.csv")]
     done = CliRunner().invoke(app, ["hub", "publish-all", "ada", "--dry-run", "--json", *options])
     labels, *_ = json.loads(done.stdout)
-    assert (labels["what"], labels["repo"], labels["kind"]) == (
-        "labels",
-        "ada/sample-labels",
-        "private dataset",
-    )
+    expected = ("labels", "ada/sample-labels", "private dataset")
+    assert (labels["what"], labels["repo"], labels["kind"]) == expected
     plan = PublishPlan("ada", "sample", load_suite("sample"), SAMPLE_DATA, tmp_path / "labels.csv")
     assert plan.space_labels == "hub:ada/sample-labels"
 

@@ -22,6 +22,13 @@ shop/GenericAgent-b/shop.resized.1,1,false,true,true,,
 SUITE_IDS = tuple(line.split(",")[0] for line in SUITE_ROWS.splitlines()[1:])
 
 
+def suite_with(folder: Path, toml: str) -> Suite:
+    """A suite of one test trajectory in a folder, with this ``suite.toml``."""
+    (folder / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
+    (folder / "suite.toml").write_text(toml)
+    return load_suite(folder)
+
+
 @pytest.fixture
 def suite_folder(tmp_path) -> Path:
     folder = tmp_path / "own-suite"

@@ -1,13 +1,13 @@
-"""The prediction file, a row per trajectory with a judge's verdicts: bytes to a typed table and findings.
+"""The prediction file, which has one row per trajectory with a judge's verdicts.
 
-Any bytes at all give a table or findings, never an exception. No label is read anywhere in this package.
+Reading a file returns a typed table and findings; no content raises an exception. No label is read here.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from arb.core.lazy import lazy_imports
 from arb.core.predictions.findings import Finding, error
 from arb.core.predictions.raw import (
     UTF8_MARK,
@@ -18,6 +18,9 @@ from arb.core.predictions.raw import (
     too_large,
 )
 
+with lazy_imports():  # these need numpy, and a run of a judge only writes files
+    from arb.core.predictions import parser_pool, table
+
 if TYPE_CHECKING:
     from arb.core.predictions.parser_pool import ParserPool, ReadResult
     from arb.core.predictions.table import Predictions
@@ -25,36 +28,43 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "ParserPool", "Predictions", "ReadResult", "ReadingLimits", "read_predictions"]
 
 SMALL_BYTES: Final = 250_000
-"""Text up to here is read in this process, in some hundredths of a second; verdicts of a split without
-reasoning take 150 kB."""
+"""Text of at most this size is read in this process, in some hundredths of a second.
+
+Verdicts on a split take 150 kB without reasoning.
+"""
 
 
 def __getattr__(name: str) -> Any:
-    """What needs numpy is imported as it is asked for: a run of a judge, which only writes, does without."""
-    places = {"ReadResult": "parser_pool", "ParserPool": "parser_pool", "Predictions": "table"}
-    if name not in places:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{places[name]}"), name)
+    """Load the names that need numpy when they are first used."""
+    if name in ("ParserPool", "ReadResult"):
+        return getattr(parser_pool, name)
+    if name == "Predictions":
+        return table.Predictions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def read_predictions(
     content: bytes,
-    file_name: str = "",
     limits: ReadingLimits | None = None,
     parsers: ParserPool | None = None,
     isolated: bool = False,
     reader: str | None = None,
 ) -> ReadResult:
-    """Read a prediction file by what it holds; `file_name` is not trusted and decides nothing.
+    """Read a prediction file; its content decides which format it has.
 
-    Returns the rows that could be read, or None, and everything that is wrong with the file itself.
-    `check.check` compares its ids with a suite. Parquet is always read in another process. With `parsers` so
-    is large text, and any text if `isolated`, so that a server can answer meanwhile. `reader` names another
-    function of bytes and limits, as ``module:function``, for files of another form.
+    Parquet is always read in another process. `check.check` compares the ids with a suite.
+
+    Args:
+        content: The file's bytes.
+        limits: Bounds on the file.
+        parsers: Processes that read large text too, so that a server can answer meanwhile.
+        isolated: Whether ``parsers`` read all text.
+        reader: Another function of bytes and limits, as ``module:function``, for files of another form.
+
+    Returns:
+        The rows that could be read, or None, and everything that is wrong with the file itself.
     """
-    from arb.core.predictions.parser_pool import PREDICTIONS, ParserPool, call_reader
-
-    limits, reader = limits or ReadingLimits(), reader or PREDICTIONS
+    limits, reader = limits or ReadingLimits(), reader or parser_pool.PREDICTIONS
     if len(content) > limits.max_bytes:
         return None, [too_large(len(content), limits.max_bytes)]
     if not content.removeprefix(UTF8_MARK).strip(b" \t\r\n"):
@@ -63,8 +73,8 @@ def read_predictions(
     if is_parquet and not has_parquet_footer(content):  # junk must not cost a process
         return None, [damaged_parquet("it has no footer: it was cut off, or is something else")]
     if not is_parquet and (parsers is None or (len(content) <= SMALL_BYTES and not isolated)):
-        return call_reader(reader, content, limits)
+        return parser_pool.call_reader(reader, content, limits)
     if parsers is not None:
         return parsers.read(content, limits, reader)
-    with ParserPool(1) as own:
+    with parser_pool.ParserPool(1) as own:
         return own.read(content, limits, reader)

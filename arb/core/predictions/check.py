@@ -1,20 +1,14 @@
-"""A prediction table against a suite's split: which trajectory each row names, and what is wrong.
-
-Reads no label. `row_texts` gives what stands in single rows, for a finding's rows to be shown beside it.
-"""
+"""Check a prediction table against a suite's split. No label is read here."""
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arb.core.files import csv_text
-from arb.core.ids import TrajectoryId, reading_key
-from arb.core.predictions import read_predictions
+from arb.core.ids import Trajectory, TrajectoryId, reading_key
 from arb.core.predictions.findings import (
     MAX_EXAMPLES,
     UNREAD_ROW_CODES,
@@ -26,10 +20,8 @@ from arb.core.predictions.findings import (
     row_finding,
     warning,
 )
-from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.table import Codes, Predictions
-from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
-from arb.core.suite import Suite, Trajectory
+from arb.core.suite import Suite
 from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
 
 _SUGGESTIONS: Final = 3
@@ -38,12 +30,12 @@ NOWHERE: Final = -1
 
 
 def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
-    """For each row of the table, where its trajectory stands among `trajectories`; -1 for nowhere.
+    """Return the index of each row's trajectory among ``trajectories``, or -1 if it is not among them.
 
     Every spelling of an id counts.
     """
     position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
-    # In Parquet every row may hold the same text of a megabyte: each is looked at once.
+    # In Parquet every row may have the same text of a megabyte, so each text is looked up once.
     found = {text: position_of.get(reading_key(text), NOWHERE) for text in set(table.trajectory_ids)}
     return np.fromiter((found[text] for text in table.trajectory_ids), dtype=np.int64, count=table.rows)
 
@@ -51,15 +43,23 @@ def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDAr
 def id_findings(
     table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
 ) -> list[Finding]:
-    """Malformed, unknown, other-split, duplicate and missing ids; `earlier` are the reader's findings."""
+    """Find malformed, unknown, other-split, duplicate and missing ids.
+
+    ``positions`` are those of `positions_in`, and ``earlier`` are the reader's findings.
+    """
     expected = suite.split(split)
-    malformed, unknown, elsewhere = [], [], []
-    kinds = {"": []}  # no text at all: the reader has named it
-    for row in np.flatnonzero(positions == NOWHERE):
+    malformed: list[int] = []
+    unknown: list[int] = []
+    elsewhere: list[int] = []
+    kinds: dict[str, list[int]] = {"": []}  # the reader has a finding for ids that are not text
+    for row in np.flatnonzero(positions == NOWHERE).tolist():
         spelled = table.trajectory_ids[row]
-        if spelled not in kinds:
-            is_known = suite.find(spelled) is not None
-            kinds[spelled] = elsewhere if is_known else malformed if _is_malformed(spelled) else unknown
+        if spelled in kinds:
+            pass
+        elif suite.find(spelled) is not None:
+            kinds[spelled] = elsewhere
+        else:
+            kinds[spelled] = malformed if _is_malformed(spelled) else unknown
         kinds[spelled].append(row)
     other = next(name for name in SPLITS if name != split)
     return [
@@ -86,13 +86,14 @@ def _is_malformed(spelled: str) -> bool:
 
 
 LONGEST_ID: Final = 500
-"""Characters; a longer text is no id."""
+"""Characters; a longer text is not an id."""
 
 
 def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
-    """Each row (its index) by its id's `reading_key`, and what is wrong with ids where no suite has them."""
+    """Return the index of each row by its id's `reading_key`, and findings about ids of any suite."""
     found: dict[str, int] = {}
-    malformed, repeated = [], []
+    malformed: list[int] = []
+    repeated: list[int] = []
     for row, spelled in enumerate(table.trajectory_ids):
         if len(spelled) > LONGEST_ID or _is_malformed(spelled):
             malformed.append(row)
@@ -112,7 +113,7 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """One error for all rows whose ids have the same problem; none without rows. The hint follows an id."""
+    """Return one error for all rows whose ids have the same problem. The hint follows an id."""
     if not rows:
         return []
 
@@ -120,7 +121,7 @@ def _id_error(
         spelled = table.trajectory_ids[rows[i]]
         return quoted_id(spelled) + hint(i, spelled)
 
-    numbers = table.row_numbers[rows].tolist()
+    numbers = table.numbers_of(rows)
     return [row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)]
 
 
@@ -146,11 +147,11 @@ def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) 
 def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
     times = np.bincount(positions[positions >= 0], minlength=expected)
     doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
-    # Rows of one trajectory are shown side by side, in the order of its first row.
-    first = {}
+    # Rows of one trajectory are shown next to each other, in the order of its first row.
+    first: dict[int, int] = {}
     for row in doubled:
-        first.setdefault(positions[row], row)
-    doubled.sort(key=lambda row: (first[positions[row]], row))
+        first.setdefault(int(positions[row]), row)
+    doubled.sort(key=lambda row: (first[int(positions[row])], row))
     advice = "Keep one row for each; ids with and without .resized or .improved name the same trajectory."
     return _id_error(table, doubled, "duplicate_id", "a trajectory named more than once", advice)
 
@@ -176,15 +177,16 @@ def _missing(
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
-"""Below this many verdicts, all of them alike says nothing."""
+"""With fewer verdicts it means nothing that all of them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSummary:
-    """One reporting benchmark's part of a file.
+    """One benchmark's part of a file.
 
-    `expected` trajectories of the split, `rows` of the file that name one of them, `coverage` the share of
-    the expected that got a success verdict, `success_share` the share of those verdicts that is true.
+    ``expected`` counts the trajectories of the split and ``rows`` the rows that name one of them.
+    ``coverage`` is the share of the expected ones that have a verdict on success, and ``success_share`` the
+    share of these verdicts that is true.
     """
 
     expected: int
@@ -195,11 +197,10 @@ class BenchmarkSummary:
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """What a check found. `aligned` is there exactly when the file is acceptable: no finding is an error."""
+    """The result of a check. ``aligned`` has the rows in the split's order, unless a finding is an error."""
 
     suite: str
     split: str
-    acceptable: bool
     rows: int
     coverage: float
     success_share: float | None
@@ -208,8 +209,12 @@ class CheckResult:
     aligned: Predictions | None = None
     file_name: str | None = None
 
+    @property
+    def acceptable(self) -> bool:
+        return self.aligned is not None
+
     def to_json(self) -> dict[str, object]:
-        """The check report (product.md, "Score report"), ready for JSON."""
+        """Return the check report, ready for JSON."""
         return {
             "file": self.file_name,
             "suite": self.suite,
@@ -230,9 +235,9 @@ def check(
     split: str,
     file_name: str | None = None,
 ) -> CheckResult:
-    """Check what `read.read_predictions` gave against one split; its findings come first in the result.
+    """Check the table and findings that `read_predictions` returned against a split.
 
-    Raises SuiteError for a split that does not exist.
+    Raises SuiteError for an unknown split.
     """
     trajectories = suite.split(split)
     success, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
@@ -245,18 +250,18 @@ def check(
         found += id_findings(table, positions, suite, split, findings)
         found += _verdict_findings(table, positions, len(trajectories), findings)
     found.sort(key=lambda finding: finding.level != "error")
-    acceptable = table is not None and not any(finding.level == "error" for finding in found)
+    has_errors = any(finding.level == "error" for finding in found)
+    aligned = table.align(positions, trajectories) if table is not None and not has_errors else None
     overall = _summary(success, positions, np.arange(len(trajectories)))
     return CheckResult(
         suite=suite.name,
         split=split,
-        acceptable=acceptable,
         rows=table.rows if table is not None else 0,
         coverage=overall.coverage,
         success_share=overall.success_share,
         findings=tuple(found),
         by_benchmark=_by_benchmark(success, positions, trajectories),
-        aligned=table.align(positions, trajectories) if acceptable else None,
+        aligned=aligned,
         file_name=file_name,
     )
 
@@ -265,14 +270,14 @@ def _by_benchmark(
     success: Codes, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]
 ) -> dict[str, BenchmarkSummary]:
     names = np.array([t.benchmark for t in trajectories], dtype=object)
-    # The official order, then whatever a suite of one's own adds.
+    # The official order, then the other benchmarks of a custom suite.
     present = set(names)
     order = [name for name in BENCHMARKS if name in present] + sorted(present - set(BENCHMARKS))
     return {name: _summary(success, positions, np.flatnonzero(names == name)) for name in order}
 
 
 def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
-    """The part of the file on the expected positions; a trajectory named twice is covered once."""
+    """Summarize the rows at the expected positions; a trajectory that is named twice is covered once."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & (success != NO_VERDICT)
     covered = np.unique(positions[decided]).size
@@ -293,7 +298,7 @@ def _verdict_findings(
     success = table.success
     unreadable = any(finding.level == "error" and finding.column == "success" for finding in earlier)
     if success is None or unreadable:
-        return findings  # the reader has named what is wrong with the column
+        return findings  # the reader has a finding for the column
     covered = np.unique(positions[(positions != NOWHERE) & (success != NO_VERDICT)]).size
     if not (success != NO_VERDICT).any():
         message = "success: no row has a verdict. Fill in true or false where the judge has one."
@@ -316,54 +321,3 @@ def _constant(label: str, verdicts: Codes | None, positions: NDArray[np.int64]) 
     word = "true" if decided[0] else "false"
     message = f"{label}: all {decided.size:,} verdicts are {word}. Make sure that the judge meant it."
     return [warning("constant_verdicts", message, count=int(decided.size), column=label)]
-
-
-LONGEST: Final = 160
-"""Characters of a row that are shown."""
-
-_BEFORE: Final = 24
-"""Characters before the place that is looked for."""
-
-
-def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
-    """What stands in rows, by their numbers as findings count them; of Parquet the ids only.
-
-    A row that cannot be read, or is not there, is left out. The texts are as they came: see `excerpt`.
-    """
-    if not rows:
-        return {}
-    if file_format == "parquet":
-        table, _ = read_predictions(content, limits=ReadingLimits(max_bytes=len(content)))
-        if table is None:
-            return {}
-        pairs = zip(table.row_numbers.tolist(), table.trajectory_ids, strict=True)
-        return {number: spelled for number, spelled in pairs if number in rows}
-    text, _ = to_text(content)
-    if text is None:
-        return {}
-    if file_format == "jsonl":
-        return {
-            number: line.rstrip("\r") for number, line in enumerate(text.split("\n"), 1) if number in rows
-        }
-    found = {}
-    with suppress(BrokenQuotesError):
-        for number, record in numbered_records(text):
-            if number in rows:
-                found[number] = csv_text(record, ()).removesuffix("\n")
-            if number >= max(rows):
-                break
-    return found
-
-
-def excerpt(text: str, around: str = "") -> str:
-    """A row's text, shortened and safe to print; ``around``, a column's name, is in what is left of it."""
-    text = text.strip()
-    if len(text) > LONGEST:
-        at = text.find(around) if around else -1
-        start = max(0, at - _BEFORE) if at > LONGEST - 60 else 0
-        end = start + LONGEST
-        text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-    # Control and direction marks are spelled, so that the rest stands as it is.
-    return "".join(
-        mark if mark.isprintable() else mark.encode("unicode_escape", "replace").decode() for mark in text
-    )

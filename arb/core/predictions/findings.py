@@ -1,7 +1,4 @@
-"""Findings: what is wrong with a prediction file, a source of runs or a built dataset.
-
-They are values, made where something is found and printed elsewhere.
-"""
+"""Findings: problems of a prediction file, a source of runs or a built dataset, as values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,16 +12,16 @@ MAX_EXAMPLES: Final = 5
 MAX_QUOTED_CHARS: Final = 80
 
 UNREAD_ROW_CODES: Final = frozenset({"invalid_json", "not_an_object", "field_count"})
-"""Findings about rows that are left out of the table, so that their ids are not known."""
+"""Codes of findings about rows that are left out of the table, so that their ids are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong (error) or worth a look (warning), and where it was seen.
+    """A problem (error) or something worth a look (warning), and its place.
 
-    `file` is a file or a trajectory of a source or a dataset, `names` a few places in it. `rows` holds the
-    first 1,000 row numbers (a line of JSONL, a record of CSV with the header as 1, a row of Parquet from 1),
-    `count` all of them, or what the message counts where no row is to blame.
+    ``file`` is a file or a trajectory of a source or dataset, and ``names`` are a few places in it. ``rows``
+    are the first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, rows of Parquet
+    from 1. ``count`` counts all rows, or whatever the message counts.
     """
 
     level: Level
@@ -37,7 +34,7 @@ class Finding:
     names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The finding as the check report spells it; `column` only where there is one."""
+        """Return the finding as in the check report, without ``column`` if it is None."""
         body: dict[str, object] = {
             "level": self.level,
             "code": self.code,
@@ -49,12 +46,12 @@ class Finding:
 
 
 def error(code: str, message: str, *, count: int = 1, column: str | None = None) -> Finding:
-    """An error about the file as a whole."""
+    """Return an error about the whole file."""
     return Finding("error", code, message, count=count, column=column)
 
 
 def warning(code: str, message: str, *, count: int = 1, column: str | None = None) -> Finding:
-    """A warning about the file as a whole."""
+    """Return a warning about the whole file."""
     return Finding("warning", code, message, count=count, column=column)
 
 
@@ -69,9 +66,9 @@ def row_finding(
     show: Callable[[int], str] | None = None,
     of: str = "row",
 ) -> Finding:
-    """One finding for every row with the same problem: up to five are shown, all are counted.
+    """Return one finding for all rows with the same problem; up to five of them are shown.
 
-    `show(i)` gives the text for `rows[i]`, already safe to print; it is asked for the examples only.
+    ``show(i)`` returns the text of ``rows[i]``, safe to print. It is called only for the rows shown.
     """
     named = [f"{of} {row}" for row in islice(rows, MAX_EXAMPLES)]
     if show is not None:
@@ -84,15 +81,15 @@ def row_finding(
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 row`, `1,106 rows`."""
+    """Return a number with its noun, such as "1 row" or "1,106 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
-    """Return a user's value, cut to some characters and safe to print.
+    """Return a user's value, shortened and safe to print.
 
-    `repr` spells control characters, terminal escapes, line ends, direction marks and lone surrogates as
-    escapes, so what is left prints as itself.
+    ``repr`` writes control characters, terminal escapes, line ends, direction marks and lone surrogates as
+    escapes.
     """
     match value:
         case None:
@@ -113,11 +110,11 @@ def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
 
 
 def quoted_id(trajectory_id: str) -> str:
-    """Return an id, long enough to show its task: released ones have up to 130 characters."""
+    """Return an id, long enough to show its task, because released ids have up to 130 characters."""
     return quoted(trajectory_id, 2 * MAX_QUOTED_CHARS)
 
 
-def quoted_names(names: Sequence[str]) -> str:
-    """A list of names, safe to print, with no more than eight of them."""
-    few = ", ".join(quoted(name) for name in names[:8])
+def quoted_names(names: Sequence[str], quote: Callable[[str], str] = quoted) -> str:
+    """Return at most eight names, safe to print."""
+    few = ", ".join(map(quote, names[:8]))
     return few if len(names) <= 8 else f"{few} and {len(names) - 8:,} more"

@@ -1,10 +1,10 @@
-"""Parquet to a raw table: only the known columns, only after the footer's sizes were looked at.
+"""Read Parquet into a raw table: only the known columns, and only after a look at the sizes in the footer.
 
-Text columns are read as dictionaries, so that one long value that 50,000 rows point at stays one value.
+Text columns are read as dictionaries, so that a long value of 50,000 rows is one value in memory.
 
-Strangers' files are read in a process that a hostile file can end and nothing else (`parser_pool`): damaged
-Parquet makes the library's C++ code abort the whole process (pyarrow 26: one changed byte in the footer is
-enough), and a few kB can unpack to gigabytes.
+Files of strangers are read in a process of their own (`parser_pool`), because a hostile file can end it.
+Damaged Parquet makes the C++ library abort the whole process (with pyarrow 26 one changed byte in the footer
+is enough), and a few kB can unpack to gigabytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _NOT_KEPT: Final = "reasoning"
 _MAX_LIST_IN_FOOTER: Final = 5_000
 _MAX_DEPTH: Final = 16
 _MAX_FIXED_WIDTH: Final = 32
-"""Bytes of the widest decimal; wider fixed-length values would be multiplied by every row."""
+"""Bytes of the widest decimal. Wider values of fixed length would take their width in every row."""
 
 _TEXT_TYPES: Final = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
@@ -40,12 +40,12 @@ _READ_TYPES: Final = (
 
 
 def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read Parquet bytes; row numbers count from 1. None when it is damaged, too large or without rows."""
+    """Read Parquet bytes. The table is None if they are damaged or too large, or have no rows."""
     try:
         return _read(content, limits)
     except Exception as problem:
-        # Damaged bytes make the library raise nearly anything (ArrowException, OSError, KeyError,
-        # UnicodeDecodeError, MemoryError …); whichever it is, the answer to the user is the same.
+        # Damaged bytes make the library raise nearly anything: ArrowException, OSError, KeyError,
+        # UnicodeDecodeError, MemoryError …
         return None, [damaged_parquet(quoted(str(problem))[1:-1])]
 
 
@@ -93,7 +93,7 @@ def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile
 
 
 def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: ReadingLimits) -> Finding | None:
-    """The error for columns that would not fit in memory, going by the footer."""
+    """Return an error if the columns would not fit in memory according to the footer."""
     read = set(wanted.values())
     schema = metadata.schema
     leaves = [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]
@@ -116,7 +116,7 @@ def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: Readi
 def _columns(
     file: pq.ParquetFile, wanted: Mapping[str, str], limits: ReadingLimits
 ) -> dict[str, list[object]] | None:
-    """The wanted columns as Python values; None when more rows come than the footer said."""
+    """Return the wanted columns as Python values, or None if there are too many rows."""
     columns: dict[str, list[object]] = {column: [] for column in wanted}
     rows = 0
     for batch in file.iter_batches(columns=list(wanted.values()), use_threads=False):
@@ -129,7 +129,7 @@ def _columns(
 
 
 def _values(array: pa.Array) -> list[object]:
-    """Python values of a batch's column; text that is not UTF-8 comes as bytes, decimals as floats."""
+    """Return a column's Python values. Text that is not UTF-8 is bytes, and decimals are floats."""
     if pa.types.is_dictionary(array.type) and _is_any_of(array.type, _TEXT_TYPES):
         words = [_decoded(word) for word in array.dictionary.cast(pa.binary()).to_pylist()]
         return [None if index is None else words[index] for index in array.indices.to_pylist()]
@@ -150,7 +150,7 @@ def _decoded(word: bytes | None) -> str | bytes | None:
 
 
 def _is_any_of(arrow_type: pa.DataType, tests: Sequence[Callable[[pa.DataType], bool]]) -> bool:
-    """Return whether the type, or that of a dictionary's values, passes one of the tests."""
+    """Return whether a type, or the type of a dictionary's values, passes one of the tests."""
     if pa.types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
     return any(is_type(arrow_type) for is_type in tests)

@@ -1,9 +1,9 @@
-"""Warm processes that read uploaded files, so that a hostile file can only end or fill one of them.
+"""Warm processes that read uploaded files, so that a hostile file cannot harm the server.
 
-A worker is a Python process with the readers imported. It forks for each file: the child reads that one file
-within bounds of memory and time, and ends. So a file cannot see another one, a file that makes a library
-abort only ends its child, and reading takes milliseconds where a new Python process takes a quarter of a
-second. Answers are JSON, because the server must not unpickle what such a process sends.
+A worker is a Python process with the readers imported. It forks for each file: the child reads this one file
+within bounds on memory and time, and ends. So a file cannot see another one, and a file that makes a library
+abort only ends its child. A fork takes milliseconds, a new Python process a quarter of a second. Answers are
+JSON, because the server must not unpickle the answer of such a process.
 """
 
 import json
@@ -26,20 +26,20 @@ import numpy as np
 
 from arb.core.predictions.findings import Finding, error
 from arb.core.predictions.raw import ReadingLimits, damaged_parquet, recognise, to_text
-from arb.core.predictions.table import NUMBER_COLUMNS, TEXT_COLUMNS, Predictions, to_table
+from arb.core.predictions.table import NUMBER_COLUMNS, Predictions, to_table
 from arb.core.predictions.text_files import read_csv, read_jsonl
 
 ReadResult = tuple[Predictions | None, list[Finding]]
 
 WORKERS: Final = 2
 NICENESS: Final = 5
-"""Reading files must not slow down answering pages."""
+"""Reading files must not slow down the pages."""
 IDLE_SECONDS: Final = 300.0
-"""A worker without work for this long ends and frees its memory."""
+"""An idle worker ends after this time and frees its memory."""
 MAX_MEMORY_BYTES: Final = 1 << 30
-"""Of address space; a file at the limits takes 330 MB of it, and less than 600 MB with its reasoning."""
+"""Bound on a worker's address space. The largest file takes 330 MB, with its reasoning under 600 MB."""
 SMALL_MEMORY_BYTES: Final = 400 << 20
-"""The same on a machine with little memory; the libraries take 216 MB of it, most of them shared."""
+"""The same on a machine with little memory. The libraries take 216 MB of it, most of it shared."""
 _KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (
@@ -47,7 +47,7 @@ _PROGRAM: Final = (
     "from arb.core.predictions.parser_pool import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
-"""The variables of the environment that a worker gets; tokens and database addresses are not among them."""
+"""The environment variables that a worker gets, without tokens and database addresses."""
 _SINGLE_THREADED: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "ARROW_IO_THREADS": "1",
@@ -55,7 +55,7 @@ _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""A process that forks with several threads may leave a lock closed forever in its child."""
+"""A process that forks while it has threads may leave a lock closed forever in its child."""
 PREDICTIONS: Final = "arb.core.predictions.parser_pool:read_in_process"
 
 logger = logging.getLogger(__name__)
@@ -63,11 +63,12 @@ logger = logging.getLogger(__name__)
 
 def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
     """Read a file of a known format in this process."""
-    file_format, findings = recognise(content), []
+    findings: list[Finding] = []
+    file_format = recognise(content)
     if isinstance(file_format, Finding):
         return None, [file_format]
     if file_format == "parquet":
-        from arb.core.predictions.parquet import read_parquet
+        from arb.core.predictions.parquet import read_parquet  # noqa: PLC0415 - pyarrow is slow to load
 
         raw, found = read_parquet(content, limits)
     else:
@@ -96,9 +97,9 @@ def _unreadable(content: bytes, why: str) -> ReadResult:
 
 
 class ParserPool:
-    """At most ``size`` workers, started when they are needed and used again. Safe for threads.
+    """At most ``size`` workers, started when they are needed and reused. Safe for threads.
 
-    A thread that finds all of them busy waits; the caller bounds how many wait. ``most_bytes`` bounds the
+    A thread waits if all workers are busy; the caller bounds how many threads wait. ``most_bytes`` bounds the
     address space of a worker.
     """
 
@@ -119,16 +120,13 @@ class ParserPool:
         self.close()
 
     def close(self) -> None:
-        """End the idle workers; the pool can be used again."""
+        """End the idle workers. The pool can still be used."""
         with suppress(IndexError):
             while True:
                 self._idle.pop().end()
 
     def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
-        """Return what ``reader`` gives, from a process that may die of the file.
-
-        ``reader`` names a function like `read_in_process`, see `call_reader`.
-        """
+        """Call ``reader``, the name of a function such as `read_in_process`, in a worker."""
         with self._room:
             try:
                 return _unpack(json.loads(self._ask(content, limits, reader)))
@@ -138,7 +136,7 @@ class ParserPool:
                 logger.error("no process to read files in: %s", problem)
                 return _unreadable(content, "the server has no room to read it now; try again later")
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-                # The answer may quote the file, so it is not logged.
+                # The answer is not logged, since it may quote the file.
                 logger.warning("the process that reads a file broke down")
                 return _unreadable(content, "the reader broke down over it")
 
@@ -151,7 +149,7 @@ class ParserPool:
         for has_another_try in (True, False):
             try:
                 answer = worker.ask(content, limits, reader)
-            except EOFError:  # it had just been idle for too long, or the system ended it
+            except EOFError:  # it was idle for too long, or the system ended it
                 worker.end()
                 if has_another_try:
                     worker = _Worker(self._most_bytes)
@@ -165,7 +163,7 @@ class ParserPool:
 
 
 class _Worker:
-    """A process and the connection to it; used by one thread at a time."""
+    """A process and the connection to it, used by one thread at a time."""
 
     def __init__(self, most_bytes: int = MAX_MEMORY_BYTES) -> None:
         environment = _SINGLE_THREADED | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -176,12 +174,12 @@ class _Worker:
                 [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), str(place), str(most_bytes)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 env=environment, pass_fds=[place],
-                start_new_session=True,  # Ctrl-C is for the server, which ends its workers
+                start_new_session=True,  # so that Ctrl-C reaches only the server, which ends its workers
             )  # fmt: skip
             self._connection = Connection(ours.detach())
 
     def ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
-        """Return the answer about a file, empty if its child failed.
+        """Return the answer about a file, which is empty if the child failed.
 
         Raises:
             EOFError: The worker ended.
@@ -211,7 +209,8 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
 
     If memory runs out, the kernel ends this process and not the server.
     """
-    import arb.core.predictions.parquet  # noqa: F401 - before the first fork, so that every child has it
+    # Imported before the first fork, so that every child has it.
+    import arb.core.predictions.parquet  # noqa: F401, PLC0415 - pyarrow is slow to load
 
     _bound("RLIMIT_AS", most_bytes)
     _bound("RLIMIT_CORE", 0)
@@ -229,7 +228,7 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
 
 
 def _read_in_child(connection: Connection, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
-    """Return the answer of a child that reads the file; empty if it failed."""
+    """Return the answer of a child that reads the file, which is empty if the child failed."""
     answers, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -259,23 +258,19 @@ def _answer(content: bytes, limits: ReadingLimits, reader: str) -> bytes:
 
 
 def _bound(what: str, bound: int) -> None:
-    import resource
+    import resource  # noqa: PLC0415 - Unix only
 
-    # A lower bound may be in force already, or the system may not know this one.
+    # There may be a lower bound already, or the system may not know this one.
     with suppress(AttributeError, ValueError, OSError):
         resource.setrlimit(getattr(resource, what), (bound, bound))
 
 
 def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return a JSON value, with each distinct text once: a long one may be in every row."""
+    """Return a JSON value with each distinct text once, since every row may have the same long text."""
     answer: dict[str, object] = {"findings": [asdict(finding) for finding in findings]}
     if table is not None:
-        answer["texts"] = {
-            name: _distinct(getattr(table, name)) for name in TEXT_COLUMNS if getattr(table, name) is not None
-        }
-        answer["numbers"] = {
-            name: getattr(table, name).tolist() for name in NUMBER_COLUMNS if getattr(table, name) is not None
-        }
+        answer["texts"] = {name: _distinct(texts) for name, texts in table.texts.items()}
+        answer["numbers"] = {name: numbers.tolist() for name, numbers in table.numbers.items()}
         answer["targets"] = {name: codes.tolist() for name, codes in table.targets.items()}
     return answer
 
@@ -287,7 +282,7 @@ def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
 
 
 def _unpack(answer: dict[str, Any]) -> ReadResult:
-    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like for anything else."""
+    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is something else."""
     findings = [
         Finding(**(found | {name: tuple(found.get(name, ())) for name in ("rows", "names")}))
         for found in answer["findings"]

@@ -1,7 +1,6 @@
-"""What comes before the cells: limits on a file, its format, its text, its header, and columns not yet typed.
+"""The first steps of reading a prediction file: limits, format, text and header.
 
-The format goes by the content and never by the file's ending. Every reader of a format hands on a RawTable:
-columns of untyped values under their settled names, and row numbers.
+The content decides the format, never the file's ending. The readers of all formats return a RawTable.
 """
 
 import difflib
@@ -23,14 +22,14 @@ class ReadingLimits:
     max_columns: int = 100
     max_cell_chars: int = 200_000
     max_unpacked_bytes: int = 50_000_000
-    """Parquet only: what the columns that are read may take once decompressed."""
+    """The size of the columns that are read once decompressed (only Parquet)."""
 
     keep_reasoning: bool = False
-    """Whether the texts of `reasoning` are kept; whoever checks or scores a file has no use for them."""
+    """Whether the texts of ``reasoning`` are kept, which checks and scores do not use."""
 
 
 class Missing:
-    """The value of a key that a JSONL row does not have; not the same as null."""
+    """The value of a key that a JSONL row does not have, which is not the same as null."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -41,17 +40,17 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class RawTable:
-    """Columns of Python values (str, bool, int, float, None, MISSING; bytes for text that is not UTF-8)."""
+    """Untyped columns by name: str, bool, int, float, None, MISSING, or bytes if text is not UTF-8."""
 
     row_numbers: Sequence[int]
     columns: Mapping[str, Sequence[object]]
 
 
 def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str, int], list[Finding]]:
-    """Return the known columns by their position among a file's names, and the findings about the names.
+    """Return the position of each known column among a file's names, and the findings about the names.
 
-    Aliases count, surrounding space does not. A column named twice (also once under its alias) is an error,
-    and its first occurrence is read on.
+    Aliases count, and surrounding space does not. If a column is named twice, once perhaps by its alias, that
+    is an error and the first one is read.
     """
     stripped = [name.strip() for name in names]
     known: dict[str, int] = {}
@@ -88,7 +87,7 @@ def too_many_rows(limits: ReadingLimits) -> Finding:
 
 
 def without_rows(findings: list[Finding]) -> list[Finding]:
-    """The findings of a file that gave no row, with an error that says so unless one explains it."""
+    """Return the findings of a file without rows; an error is added unless they have one."""
     if any(finding.level == "error" for finding in findings):
         return findings
     message = (
@@ -99,7 +98,7 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
 
 
 def blank_rows(rows: Sequence[int]) -> list[Finding]:
-    """A warning for blank rows between others; none for none."""
+    """Return a warning about blank rows between others, if there are any."""
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
@@ -125,17 +124,15 @@ def _missing(column: str, names: Sequence[str]) -> Finding:
 
 
 def _unknown(names: Sequence[str]) -> Finding:
-    hints = []
-    for name in names[:8]:
-        close = difflib.get_close_matches(
-            name[:80].casefold().replace(" ", "_"), PREDICTION_COLUMNS, n=1, cutoff=0.75
-        )
-        hints.append(f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name))
-    more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
-    message = (
-        f"{counted(len(names), 'unknown column')} not read: {', '.join(hints)}{more}. Remove or rename them."
-    )
+    listed = quoted_names(names, _with_hint)
+    message = f"{counted(len(names), 'unknown column')} not read: {listed}. Remove or rename them."
     return warning("unknown_columns", message, count=len(names))
+
+
+def _with_hint(name: str) -> str:
+    spelled = name[:80].casefold().replace(" ", "_")
+    close = difflib.get_close_matches(spelled, PREDICTION_COLUMNS, n=1, cutoff=0.75)
+    return f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name)
 
 
 FileFormat = Literal["jsonl", "csv", "parquet"]
@@ -166,7 +163,7 @@ _FORMATS_READ: Final = "a prediction file is JSONL, CSV (UTF-8, with a header li
 
 
 def recognise(content: bytes) -> FileFormat | Finding:
-    """The format of non-empty bytes, or the error that says what they are instead."""
+    """Return the format of non-empty bytes, or an error that says what else they are."""
     if content.startswith(b"PAR1"):
         return "parquet"
     for magic, code, says, advice in _FOREIGN:
@@ -183,9 +180,9 @@ def recognise(content: bytes) -> FileFormat | Finding:
 
 
 def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
-    """UTF-8 bytes as text without its byte order mark and with `\\n` or `\\r\\n` line ends.
+    """Decode UTF-8 without its byte order mark; lines end in a line feed, with or without a carriage return.
 
-    None with an error when the bytes are not UTF-8 or hold a NUL; every line with such a byte is named.
+    Returns None with an error, which names the lines, if the bytes are not UTF-8 or contain a NUL.
     """
     try:
         text = content.removeprefix(UTF8_MARK).decode("utf-8")
@@ -208,14 +205,14 @@ def _is_utf16(content: bytes) -> bool:
     if content.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         return True
     head = content[:200]
-    # Without a mark: ASCII text in UTF-16 has a NUL in every second byte, and only there.
+    # Without a byte order mark, ASCII text in UTF-16 has a NUL in every second byte and only there.
     return len(head) >= 4 and (
         (not any(head[1::2]) and all(head[0::2])) or (not any(head[0::2]) and all(head[1::2]))
     )
 
 
 def _not_utf8(content: bytes) -> Finding:
-    # A broken sequence never spans a line feed, so every one of them shows up in its own line.
+    # A broken sequence never spans a line feed, so each of them is found in its own line.
     lines, offsets, position = [], [], 0
     for number, line in enumerate(content.split(b"\n"), 1):
         try:
@@ -246,7 +243,7 @@ def too_large(size: int, max_bytes: int) -> Finding:
 
 
 def has_parquet_footer(content: bytes) -> bool:
-    """Return whether Parquet bytes end with the length of a footer that is in them, and the format's mark."""
+    """Return whether Parquet bytes end with the length of a footer inside them and the format's mark."""
     length = int.from_bytes(content[-8:-4], "little")
     return content.endswith(b"PAR1") and 0 < length <= len(content) - 12
 

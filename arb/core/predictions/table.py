@@ -1,16 +1,8 @@
-"""The typed columns of a prediction file, and what their cells mean.
-
-The words that people write for an answer, a number or a state are understood in any case, with or without
-space around them. Every function of a cell takes its value (text, bool, number, None, MISSING) and returns
-its meaning, or the Problem that says why it has none. A column has one finding for each kind of bad cell.
-"""
+"""The typed columns of a prediction file. A column has one finding for each kind of bad cell."""
 
 import hashlib
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arb.core.ids import Trajectory
+from arb.core.predictions.cells import ABSENT, EMPTY_ID, TOO_LONG, Problem, meaning_of, target_code
 from arb.core.predictions.findings import Finding, quoted, row_finding
-from arb.core.predictions.raw import Missing, RawTable, ReadingLimits
-from arb.core.vocabulary import LABELS, NO_VERDICT, PREDICTION_COLUMNS, STATES, TARGETS, ColumnKind, Target
+from arb.core.predictions.raw import RawTable, ReadingLimits
+from arb.core.vocabulary import LABELS, NO_VERDICT, PREDICTION_COLUMNS, TARGETS
 
 Codes = NDArray[np.int8]
 Numbers = NDArray[np.float64]
@@ -34,13 +27,12 @@ TEXT_COLUMNS: Final = ("trajectory_ids", "state", "reasoning")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The rows that could be read, in the file's order or in that of a split; an absent column is None.
+    """The rows that could be read, in the order of the file or of a split. A missing column is None.
 
-    A row is about an item: a trajectory. `targets` has a column for each target that the file answers, with
-    the numbers that `Target` describes. `score` (a probability), `cost_usd`, `input_tokens`, `output_tokens`,
-    `latency_s` (seconds): nan if there is none. A cell with an error reads as none. `trajectory_ids` are as
-    written ("" stands for an id that was no text, which a finding has named), and after `align` the released
-    spellings. `reasoning` is there only if the limits asked to keep it.
+    ``targets`` has a column for each target that the file answers, with the numbers that `Target` describes.
+    ``score`` is a probability and ``latency_s`` in seconds; numbers are nan where the cell is empty. A cell
+    with an error counts as empty. ``trajectory_ids`` are as written, "" if the id was not text, and after
+    `align` the released spellings. ``reasoning`` is kept only if the limits say so.
     """
 
     trajectory_ids: tuple[str, ...]
@@ -59,6 +51,18 @@ class Predictions:
         return len(self.trajectory_ids)
 
     @property
+    def texts(self) -> dict[str, tuple[str | None, ...]]:
+        """The columns of text that the file has."""
+        columns = {name: getattr(self, name) for name in TEXT_COLUMNS}
+        return {name: texts for name, texts in columns.items() if texts is not None}
+
+    @property
+    def numbers(self) -> dict[str, np.ndarray]:
+        """The columns of numbers that the file has, with the row numbers."""
+        columns = {name: getattr(self, name) for name in NUMBER_COLUMNS}
+        return {name: numbers for name, numbers in columns.items() if numbers is not None}
+
+    @property
     def success(self) -> Codes | None:
         return self.targets.get("success")
 
@@ -70,35 +74,35 @@ class Predictions:
     def repetition(self) -> Codes | None:
         return self.targets.get("repetition")
 
+    def numbers_of(self, rows: Sequence[int]) -> list[int]:
+        """Return the numbers that rows, by their indexes, have in the file; they count from 1 if unknown."""
+        return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
+
     def codes(self, target: str) -> Codes:
-        """Return the answers for a target; without its column every row has no answer."""
+        """Return the answers for a target; if its column is missing, no row has an answer."""
         absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
         return self.targets.get(target, absent)
 
     def take(self, rows: NDArray[np.int64]) -> "Predictions":
         """Return some of the rows, by their indexes, with every column that the file has."""
-        changes: dict[str, Any] = {
-            "targets": {name: codes[rows] for name, codes in self.targets.items()},
-        }
-        for name in TEXT_COLUMNS:
-            if (texts := getattr(self, name)) is not None:
-                changes[name] = tuple(texts[row] for row in rows)
-        for name in NUMBER_COLUMNS:
-            if (numbers := getattr(self, name)) is not None:
-                changes[name] = numbers[rows]
+        changes: dict[str, Any] = {"targets": {name: codes[rows] for name, codes in self.targets.items()}}
+        for name, texts in self.texts.items():
+            changes[name] = tuple(texts[row] for row in rows)
+        for name, numbers in self.numbers.items():
+            changes[name] = numbers[rows]
         return replace(self, **changes)
 
     def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
-        """In the order of the trajectories, each named by one row; `positions` is where each row goes."""
+        """Return the rows in the order of the trajectories, each of which has one row at its position."""
         row_of = np.empty(len(trajectories), dtype=np.int64)
         row_of[positions] = np.arange(self.rows)
         return replace(self.take(row_of), trajectory_ids=tuple(t.trajectory_id for t in trajectories))
 
     def content_hash(self) -> str:
-        """SHA-256 (hex) of which verdict each trajectory got, for every label, once the rows are aligned.
+        """Return the SHA-256 (hex) of the verdicts for every label. The rows have to be aligned.
 
-        The same for every order of rows, spelling of ids and words, file format, and whatever else the file
-        carries (scores, costs, reasoning). A label that is absent hashes as one without a verdict.
+        The hash does not depend on the order of rows, the spelling of ids and words, the file format or other
+        columns. A missing column of a label counts as one without verdicts.
         """
         digest = hashlib.sha256("\n".join(self.trajectory_ids).encode())
         for label in LABELS:
@@ -107,170 +111,11 @@ class Predictions:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a cell has no meaning: the finding's code and what the message calls it."""
-
-    code: str
-    says: str
-
-
-NAN: Final = Problem("nan", "NaN")
-INFINITE: Final = Problem("infinite", "infinity")
-OUT_OF_RANGE: Final = Problem("out_of_range", "a value out of range")
-WRONG_TYPE: Final = Problem("wrong_type", "a value of the wrong type")
-UNKNOWN_WORD: Final = Problem("unknown_word", "a word that is not understood")
-NOT_UTF8: Final = Problem("wrong_encoding", "text that is not UTF-8")
-TOO_LONG: Final = Problem("cell_too_long", "a text that is too long")
-EMPTY_ID: Final = Problem("empty_id", "no id")
-ABSENT: Final = Problem("missing_key", "no such key")
-
-NO_NUMBER: Final = math.nan
-
-_EMPTY_WORDS: Final = frozenset({"", "null", "none", "n/a", "na"})
-_NO_ANSWER_WORDS: Final = _EMPTY_WORDS | {"unsure"}
-# A digit can be matched in one way only: else a cell of 400 digits and a letter takes milliseconds.
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
-    {"nan": NAN} | dict.fromkeys(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"), INFINITE)
-)
-_LONGEST_WORD: Final = 400
-_LARGEST_WHOLE: Final = 2.0**53
-"""Up to here a float64 holds every whole number exactly."""
-
-
-def target_code(value: object, target: Target) -> int | Problem:
-    """Return the number to store for an answer: `target.no_answer` for null, an empty cell or unsure."""
-    if isinstance(value, bool) and target.type != "binary":
-        return WRONG_TYPE
-    word = _word(value)
-    if word is None or word in _NO_ANSWER_WORDS:
-        return target.no_answer
-    if isinstance(word, str):
-        if word in target.words:
-            return target.words[word]
-        word = _number_of(word, UNKNOWN_WORD)
-    if isinstance(word, Problem):
-        return word
-    return int(word) if word in target.words.values() else OUT_OF_RANGE
-
-
-def probability(value: object) -> float | Problem:
-    """A number from 0 to 1; nan for none."""
-    return _bounded(value, 1.0)
-
-
-def amount(value: object) -> float | Problem:
-    """A finite number of at least 0 (US dollars, seconds); nan for none."""
-    return _bounded(value, math.inf)
-
-
-def tokens(value: object) -> float | Problem:
-    """A whole number of at least 0; nan for none."""
-    number = _bounded(value, _LARGEST_WHOLE)
-    if isinstance(number, Problem) or math.isnan(number) or number.is_integer():
-        return number
-    return OUT_OF_RANGE
-
-
-def state(value: object) -> str | Problem | None:
-    """One of the vocabulary's states; None for none."""
-    word = _word(value)
-    if word is None or isinstance(word, Problem):
-        return word
-    if not isinstance(word, str):
-        return WRONG_TYPE
-    return None if word in _EMPTY_WORDS else word if word in STATES else UNKNOWN_WORD
-
-
-def trajectory_id(value: object) -> str | Problem:
-    """The id's text as written; whether it names a trajectory is the check's business."""
-    if isinstance(value, Missing):
-        return ABSENT
-    text = free_text(value)
-    return EMPTY_ID if text is None else text
-
-
-def free_text(value: object) -> str | Problem | None:
-    """Text as it is; None for none, or for nothing but space."""
-    match value:
-        case str():
-            return value if value.strip() else None
-        case None | Missing():
-            return None
-        case bytes():
-            return NOT_UTF8
-        case _:
-            return WRONG_TYPE
-
-
-def _word(value: object) -> str | float | Problem | None:
-    """A cell as a lower-case word, a float (bool included), None, or what is wrong with it."""
-    match value:
-        case str():
-            return " ".join(value.split()).casefold() if len(value) <= _LONGEST_WORD else UNKNOWN_WORD
-        case bool() | int() | float():
-            return _finite(value)
-        case None | Missing():
-            return None
-        case bytes():
-            return NOT_UTF8
-        case _:
-            return WRONG_TYPE
-
-
-def _finite(value: float) -> float | Problem:
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number beyond a float's reach
-        return OUT_OF_RANGE
-    if math.isnan(number):
-        return NAN
-    return INFINITE if math.isinf(number) else number
-
-
-def _bounded(value: object, largest: float) -> float | Problem:
-    if isinstance(value, bool):
-        return WRONG_TYPE
-    word = _word(value)
-    if word is None or word in _EMPTY_WORDS:
-        return NO_NUMBER
-    number = _number_of(word, WRONG_TYPE) if isinstance(word, str) else word
-    if isinstance(number, Problem):
-        return WRONG_TYPE if number is UNKNOWN_WORD else number
-    return number if 0.0 <= number <= largest else OUT_OF_RANGE
-
-
-def _number_of(word: str, otherwise: Problem) -> float | Problem:
-    if _NUMBER.fullmatch(word):
-        return _finite(float(word))
-    return _NOT_FINITE.get(word, otherwise)
-
-
-_MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = MappingProxyType(
-    {
-        "id": (trajectory_id, ""),
-        "probability": (probability, NO_NUMBER),
-        "state": (state, None),
-        "text": (free_text, None),
-        "amount": (amount, NO_NUMBER),
-        "tokens": (tokens, NO_NUMBER),
-    }
-)
-"""By kind of a column other than a target's: what a cell means, and what an empty one is."""
-
-
-def _answer(value: object, name: str) -> int | Problem:
-    """Return the answer in a cell of a target's column."""
-    is_required = PREDICTION_COLUMNS[name].required
-    return ABSENT if is_required and isinstance(value, Missing) else target_code(value, TARGETS[name])
-
-
 _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
 
 
 def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Every column's meaning and every bad cell; None only where the file has no ids."""
+    """Return the typed table, or None if the file has no ids, and a finding for each kind of bad cell."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
     for name in PREDICTION_COLUMNS:
@@ -289,46 +134,49 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 
 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
-    """Return the column's meanings and its findings: an array of answers or numbers, else a tuple."""
-    column, values = PREDICTION_COLUMNS[name], raw.columns[name]
-    if column.kind == "target":
-        meaning, empty = partial(_answer, name=name), TARGETS[name].no_answer
-    else:
-        meaning, empty = _MEANINGS[column.kind]
+    """Return a column and its findings. Answers and numbers are an array, texts a tuple."""
+    values = raw.columns[name]
+    meaning, empty = meaning_of(name)
     meanings = _meanings(values, meaning)
     bad: dict[Problem, list[int]] = {}
     for position, found in enumerate(meanings):
         if found.__class__ is Problem:
             bad.setdefault(found, []).append(position)
             meanings[position] = empty
-    is_text = name in TEXT_COLUMNS or column.kind == "id"
-    if is_text:  # in the others a long text is no word anyway
+    is_text = name in TEXT_COLUMNS or name == "trajectory_id"
+    if is_text:  # elsewhere a long text is an unknown word
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
-    findings = [
-        row_finding(
-            "error",
-            problem.code,
-            problem.says,
-            [raw.row_numbers[position] for position in positions],
-            column.advice,
-            column=name,
-            show=None if problem in _NOTHING_TO_SHOW else lambda i, at=positions: quoted(values[at[i]]),
-        )
-        for problem, positions in bad.items()
-    ]
+    findings = [_bad_cells(problem, name, raw, positions) for problem, positions in bad.items()]
     if is_text:
         return tuple(meanings), findings
     return np.array(meanings, dtype=NUMBER_COLUMNS.get(name, np.int8)), findings
 
 
+def _bad_cells(problem: Problem, name: str, raw: RawTable, positions: Sequence[int]) -> Finding:
+    """Return the error for the cells of a column that have the same problem."""
+
+    def show(i: int) -> str:
+        return quoted(raw.columns[name][positions[i]])
+
+    return row_finding(
+        "error",
+        problem.code,
+        problem.says,
+        [raw.row_numbers[position] for position in positions],
+        PREDICTION_COLUMNS[name].advice,
+        column=name,
+        show=None if problem in _NOTHING_TO_SHOW else show,
+    )
+
+
 def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> list[Any]:
-    """Each distinct value is looked up once; True, 1 and 1.0 are equal, so the type is part of the key."""
+    """Return the meaning of every value, computed once per distinct value."""
     known: dict[tuple[type, object], Any] = {}
     meanings = []
     for value in values:
-        key = (value.__class__, value)
+        key = (value.__class__, value)  # True, 1 and 1.0 are equal
         try:
             found = known[key]
         except KeyError:
@@ -340,21 +188,21 @@ def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> lis
 
 
 def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
-    """Only `ok` carries true or false (vocabulary); a state that was not given says nothing."""
+    """Return findings about rows whose state does not go with their verdict on success."""
     states, verdicts = typed.get("state"), typed.get("success")
     if states is None or verdicts is None:
         return []
-    is_ok = np.array([each == "ok" for each in states], dtype=bool)
-    is_other = np.array([each not in (None, "ok") for each in states], dtype=bool)
-    contradicting = np.flatnonzero(is_other & (verdicts != NO_VERDICT))
-    # A cell that is wrong also reads as no verdict, and has its own finding.
-    silent = [
-        i
-        for i in np.flatnonzero(is_ok & (verdicts == NO_VERDICT))
-        if target_code(raw.columns["success"][i], TARGETS["success"]) == NO_VERDICT
-    ]
+    contradicting: list[int] = []
+    silent: list[int] = []
+    for i, (state, verdict) in enumerate(zip(states, verdicts.tolist(), strict=True)):
+        if state == "ok" and verdict == NO_VERDICT:
+            # A cell with an error has no verdict either, but its own finding.
+            if target_code(raw.columns["success"][i], TARGETS["success"]) == NO_VERDICT:
+                silent.append(i)
+        elif state not in (None, "ok") and verdict != NO_VERDICT:
+            contradicting.append(i)
     findings = []
-    if contradicting.size:
+    if contradicting:
         findings.append(
             row_finding(
                 "error",

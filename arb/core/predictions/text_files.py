@@ -1,8 +1,8 @@
-"""CSV and JSON Lines to a raw table.
+"""Read CSV and JSON Lines into a raw table.
 
-CSV: comma, semicolon or tab, with a header; every value stays text. Row numbers are record numbers as a
-spreadsheet shows them: the header is row 1, a quoted line end does not start a row, a blank line takes one.
-JSON Lines: one object a line, numbered as lines; a bad line is named and does not stop the rest.
+CSV files are separated by comma, semicolon or tab and have a header; every value stays text. Rows are
+numbered as in a spreadsheet: the header is row 1, quoted line ends do not begin a row, blank lines count.
+JSON Lines have one object per line and are numbered by line; a bad line does not stop the others.
 """
 
 import csv
@@ -28,7 +28,7 @@ _DELIMITERS: Final = (",", ";", "\t")
 
 
 class BrokenQuotesError(ValueError):
-    """The quotes of a CSV file cannot be followed."""
+    """Raised when the quotes of a CSV file do not match."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -36,15 +36,18 @@ class BrokenQuotesError(ValueError):
 
 
 def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read text without a byte order mark. None when there is no row, or too many, or quotes are broken."""
+    """Read CSV without a byte order mark.
+
+    The table is None if the file has no rows or too many, or if the quotes do not match.
+    """
     _allow_long_cells(limits.max_cell_chars)
     known: dict[str, int] = {}
     findings: list[Finding] = []
-    width = 0  # of the header, once it was read
-    kept: list[list[str]] = []  # of the known columns only: the others may be many
+    width = 0  # number of columns, once the header was read
+    kept: list[list[str]] = []  # only cells of known columns, since there may be many others
     numbers: list[int] = []
     blank: list[int] = []
-    uneven: list[tuple[int, int]] = []
+    uneven: dict[int, int] = {}  # row number to its number of fields
     try:
         for number, record in numbered_records(text):
             if number > limits.max_rows + 1:
@@ -55,22 +58,22 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
                 width = len(record)
                 known, findings = settle_header(record, limits)
             elif len(record) != width:
-                uneven.append((number, len(record)))
+                uneven[number] = len(record)
             else:
                 kept.append([record[position] for position in known.values()])
                 numbers.append(number)
-    except BrokenQuotesError as problem:
-        return None, [problem.finding]
-    # Spreadsheets leave empty records at the end; only those between rows may have lost something.
-    last = max([*numbers[-1:], *(number for number, _ in uneven[-1:])], default=0)
+    except BrokenQuotesError as broken:
+        return None, [broken.finding]
+    # Spreadsheets leave empty records at the end; only those between rows are worth a warning.
+    last = max([*numbers[-1:], *uneven], default=0)
     if not width:
         _, findings = settle_header([], limits)
     if uneven:
         problem = f"another number of fields than the header's {width}"
         advice = "Quote cells that hold the delimiter, and write every field."
-        rows = [number for number, _ in uneven]
+        rows = list(uneven)
         findings.append(
-            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[i][1]:,}")
+            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[rows[i]]:,}")
         )
     findings += blank_rows([number for number in blank if number < last])
     if not kept:
@@ -80,7 +83,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
 
 
 def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield every record with its number, the header's too. Raises BrokenQuotesError."""
+    """Yield every record, the header too, with its number. Raises BrokenQuotesError."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
     number, line = 1, 1
     while True:
@@ -95,7 +98,7 @@ def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(text: str) -> str:
-    """The delimiter under which the header names most known columns; the comma when none does."""
+    """Return the delimiter that splits the header into most known columns; by default the comma."""
     first_line = text.lstrip().split("\n", 1)[0][:10_000]
 
     def known(delimiter: str) -> int:
@@ -106,8 +109,8 @@ def _delimiter(text: str) -> str:
 
 
 def _allow_long_cells(max_cell_chars: int) -> None:
-    # The csv module keeps one bound for the whole process, 131,072 by default. It is only ever raised, so
-    # that two threads cannot undo each other; the file's own size bounds the work.
+    # The csv module has one bound for the whole process, 131,072 by default. It is only ever raised, so that
+    # two threads cannot undo each other's change; the size of the file bounds the work.
     if csv.field_size_limit() < max_cell_chars:
         csv.field_size_limit(max_cell_chars)
 
@@ -133,7 +136,7 @@ _BAD_LINES = {
     ),
     "duplicate_key": ("a key written twice", "Keep one of them."),
 }  # fmt: skip
-"""By code: the problem, and what to do."""
+"""Problem and advice by code of the finding."""
 _JSON_ARRAY: Final = (
     "the file is one JSON array. Write JSON Lines: one object on each line, without brackets around them "
     'or commas between them (pandas: to_json(path, orient="records", lines=True)).'
@@ -141,9 +144,9 @@ _JSON_ARRAY: Final = (
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read text without a byte order mark; row numbers are line numbers.
+    """Read JSON Lines without a byte order mark.
 
-    None when there is nothing to read row by row: a JSON array, no row, too many rows.
+    The table is None if the text is a JSON array, or if it has no rows or too many.
     """
     if text.lstrip()[:1] == "[":
         return None, [error("json_array", _JSON_ARRAY)]
@@ -153,8 +156,8 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     rows: list[Mapping[str, object]] = []
     numbers: list[int] = []
     blank: list[int] = []
-    bad: dict[str, dict[int, str]] = {code: {} for code in _BAD_LINES}  # line number -> what is wrong in it
-    repeated: list[str] = []  # keys that one line has twice
+    bad: dict[str, dict[int, str]] = {code: {} for code in _BAD_LINES}  # by line number: the detail shown
+    repeated: list[str] = []  # keys that the current line has twice
 
     def to_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         row = dict(pairs)
@@ -170,13 +173,13 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
         repeated.clear()
         try:
             row = decoder.decode(line)
-        except json.JSONDecodeError as problem:
-            bad["invalid_json"][number] = f"{quoted(problem.msg)[1:-1]} at character {problem.colno:,}"
+        except json.JSONDecodeError as invalid:
+            bad["invalid_json"][number] = f"{quoted(invalid.msg)[1:-1]} at character {invalid.colno:,}"
             continue
         except RecursionError:
             bad["invalid_json"][number] = "nested too deeply"
             continue
-        except ValueError:  # the interpreter's bound on the digits of a whole number
+        except ValueError:  # Python bounds the digits of a whole number
             bad["invalid_json"][number] = "a whole number with thousands of digits"
             continue
         if not isinstance(row, dict):
@@ -202,7 +205,7 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
 def _to_columns(
     rows: Sequence[Mapping[str, object]], numbers: list[int], findings: list[Finding], limits: ReadingLimits
 ) -> tuple[RawTable, list[Finding]]:
-    # Rows of one file share few sets of keys, so names are collected over the distinct ones.
+    # The rows of a file have few different sets of keys, so the names are collected from those.
     names = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
     known, found = settle_header(names, limits)
     columns: dict[str, Sequence[object]] = {}

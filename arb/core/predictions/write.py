@@ -1,4 +1,4 @@
-"""Prediction files out: a judge's rows as JSON Lines, complete or not at all; and empty files to fill in."""
+"""Write prediction files: a judge's rows as JSON Lines, and templates to fill in."""
 
 import io
 import json
@@ -12,11 +12,13 @@ from arb.core.vocabulary import PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
 
 
 def write_predictions(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
-    """Write rows as JSON Lines in the column order of the vocabulary; returns how many.
+    """Write rows as JSON Lines in the column order of the vocabulary, and return their number.
 
-    The file appears whole under its name, replacing what was there, or not at all. Raises ValueError naming
-    the row (from 1) and the key for a key that is no prediction column, a required one that is not there, or
-    a value that JSON cannot hold (NaN included).
+    The file replaces an earlier one only when it is complete.
+
+    Raises:
+        ValueError: A row has an unknown key, lacks a required one, or has a value that JSON cannot hold (NaN
+            too). The message names the row, counted from 1, and the key.
     """
     number = 0
     with atomic_writer(path) as file:
@@ -39,7 +41,7 @@ def _line(number: int, row: Mapping[str, object]) -> bytes:
         raise ValueError(f"row {number}: {_unwritable(ordered) or problem}") from problem
     try:
         return text.encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, as models sometimes emit: only escapes hold it
+    except UnicodeEncodeError:  # models sometimes emit half of a surrogate pair, which needs escapes
         return json.dumps(ordered, allow_nan=False).encode() + b"\n"
 
 
@@ -53,9 +55,9 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
 
 
 def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
-    """The bytes of a file with `trajectory_id` in suite order and `success` null (CSV: empty).
+    """Return a file with every ``trajectory_id`` of a split, in suite order, and an empty ``success``.
 
-    Raises SuiteError for a split that does not exist.
+    Raises SuiteError for an unknown split.
     """
     ids = [trajectory.trajectory_id for trajectory in suite.split(split)]
     match file_format:
@@ -68,8 +70,8 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
 
 
 def _parquet(ids: Sequence[str]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
     table = pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": pa.nulls(len(ids), pa.bool_())})
     buffer = io.BytesIO()

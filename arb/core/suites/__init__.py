@@ -1,1 +1,1 @@
-"""What a ``suite.toml`` holds beside its rules, and the suites that come with the code, a folder each."""
+"""The shipped suites, each in a folder, and the readers of profile and questions in ``suite.toml``."""

@@ -1,6 +1,6 @@
-"""How a suite presents itself: its title, a description, how to cite it, links, and the pages of its Space.
+"""The profile of a suite: title, description, citation, links, and the pages of its Space.
 
-All of it is in ``suite.toml``, and any of it may be left out::
+It is in ``suite.toml``, and every part may be left out::
 
     title = "Our Bench"                      # else made of the folder's name
     description = "Runs of four agents."     # a paragraph
@@ -34,23 +34,25 @@ OPTIONAL_PAGES: Final = MappingProxyType(
         "submit": True,
     }
 )
-"""The pages of the Space that a suite may switch on or off, by the first part of their address, with what
-they are by default. The leaderboard, the judges' pages and About are always there."""
+"""The pages of the Space that a suite may switch on or off, and whether they are on by default.
+
+They are named by the first part of their address. The leaderboard, the judges' pages and About are always on.
+"""
 
 PROFILE_KEYS: Final = ("title", "description", "citation", "links", "pages")
-"""What a profile takes of ``suite.toml``."""
+"""The keys of ``suite.toml`` that belong to a profile."""
 
 _LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation": 10_000})
 _MOST_LINKS: Final = 12
 _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
 _NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
-"""The pages without which a page makes no sense: its entries lead there."""
+"""Pages that another page links to and therefore needs."""
 
 
 @dataclass(frozen=True)
 class SuiteProfile:
-    """What a suite is called, says of itself and links to, wherever it is shown."""
+    """The title, texts, links and pages of a suite."""
 
     title: str = ""
     description: str = ""
@@ -58,18 +60,18 @@ class SuiteProfile:
     links: tuple[tuple[str, str], ...] = ()
     """Names and addresses, in the order of the file."""
     pages: frozenset[str] = frozenset(name for name, is_on in OPTIONAL_PAGES.items() if is_on)
-    """Those of `OPTIONAL_PAGES` that there are."""
+    """The pages of `OPTIONAL_PAGES` that are on."""
 
     def serves(self, path: str) -> bool:
-        """Whether the Space has the page of an address such as ``/paper``."""
+        """Return whether the Space has the page of an address such as ``/paper``."""
         name = path.strip("/").partition("/")[0]
         return name not in OPTIONAL_PAGES or name in self.pages
 
 
 def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
-    """The profile in the content of a ``suite.toml``; ``name`` is the suite's.
+    """Return the profile in the content of a ``suite.toml``.
 
-    Raises ValueError with every problem at once.
+    Raises ValueError, whose message lists every problem.
     """
     problems = [*_text_problems(content), *_link_problems(content), *_page_problems(content)]
     if problems:
@@ -85,7 +87,7 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
 
 
 def default_title(name: str) -> str:
-    """The name of a folder as a title: "Our bench" of ``our-bench``."""
+    """Return a title made from the name of a folder: "Our bench" from ``our-bench``."""
     words = " ".join(re.split(r"[-_\s]+", name)).strip() or name
     return words[:1].upper() + words[1:]
 
@@ -133,8 +135,8 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def render_suite_toml(made: str, title: str, rules: Any) -> str:
-    """Return a new suite's file, with its `SuiteRules`; ``made`` is a line that says how it came about."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    """Return the ``suite.toml`` of a new suite with its `SuiteRules`; ``made`` says how it was made."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only for `new-suite`
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
@@ -148,7 +150,7 @@ def _toml(value: Any) -> str:
     match value:
         case bool():
             return str(value).lower()
-        case str():  # JSON escapes what TOML wants escaped
+        case str():  # TOML has the escapes of JSON
             return json.dumps(value, ensure_ascii=False)
         case tuple():
             return f"[{', '.join(map(_toml, value))}]"

@@ -1,18 +1,18 @@
-"""What annotators of a suite are asked: questions, answers and guidelines, as ``suite.toml`` writes them.
+"""The questions to annotators of a suite, with answers and guidelines, as in ``suite.toml``.
 
 ::
 
     [[questions]]
     name = "tone"                       # the column in files of annotations and in the dataset
-    title = "Tone"                      # on pages; left out, the name
+    title = "Tone"                      # on pages; by default the name
     text = "Was the agent polite to the people that it wrote to?"
     answers = [{ value = "polite", title = "Polite", key = "p" }, { value = "rude" }]
     guide = "- Rude: …"                 # how to decide, in Markdown
     ordered = false                     # whether the answers are grades, in their order
 
-``success`` is always among them, since judges are scored on it. It, ``side_effect``, ``repetition`` and
-``optimality`` have columns and words in the released format, so that their answers are fixed; their titles,
-texts and guides are the suite's. Everybody may answer any question with Unsure.
+``success`` is required, since judges are scored on it. ``success``, ``side_effect``, ``repetition`` and
+``optimality`` have columns and words in the released format, so their answers are fixed; a suite chooses
+their titles, texts and guides. Any question may be answered with Unsure.
 """
 
 import hashlib
@@ -38,12 +38,12 @@ RELEASED_ANSWERS: Final = MappingProxyType(
         "optimality": ("1", "2", "3", "4"),
     }
 )
-"""The questions of the paper (section 3.1) with their answers: those that the released format can hold."""
+"""The questions of the paper (section 3.1) and their answers, which the released format has."""
 
 MOST_ANSWERS: Final = 8
-"""Unsure has the digit behind the last answer."""
+"""Unsure has the digit after the last answer."""
 PAGE_KEYS: Final = "cdfgjkqstu"
-"""Keys that the pages of annotators have for something else than an answer."""
+"""Keys that the pages of annotators use for something other than an answer."""
 RESERVED_NAMES: Final = frozenset(
     {
         "agent", "annotation", "annotator", "annotator_name", "at", "benchmark", "comment", "exp_name",
@@ -51,7 +51,7 @@ RESERVED_NAMES: Final = frozenset(
         "trajectory_id",
     }
 )  # fmt: skip
-"""Columns and fields beside the answers; names that begin with ``trajectory_`` are columns of the release."""
+"""Other columns and fields. Names that begin with ``trajectory_`` are columns of the release too."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -62,7 +62,7 @@ _ANSWER_FIELDS: Final = ("value", "title", "key")
 
 
 class QuestionsInvalid(ValueError):
-    """Questions that cannot be used; ``problems`` names the question and the field of each."""
+    """Raised for questions that cannot be used; ``problems`` name the question and the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -71,7 +71,7 @@ class QuestionsInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AnswerChoice:
-    """An answer: how files and records write it, how pages do, and the key that chooses it there."""
+    """An answer: its value in files and records, its title on pages, and the key that chooses it."""
 
     value: str
     title: str
@@ -80,9 +80,9 @@ class AnswerChoice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. ``text`` is what is asked, ``guide`` how to decide, in Markdown.
+    """A question, its ``text``, and a ``guide`` on how to decide, in Markdown.
 
-    ``answers`` are in the order of the page, without Unsure. ``ordered``: they are grades.
+    ``answers`` are in the order of the page, without Unsure. If ``ordered``, they are grades.
     """
 
     name: str
@@ -94,38 +94,40 @@ class Question:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the suite's own: the released format has neither a column nor words for it."""
+        """Whether it is the suite's own question, without a column in the released format."""
         return self.name not in RELEASED_ANSWERS
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The answers in the order of codes and tables: no before yes, so that yes is 1; else as written."""
+        """The answers in the order of their codes: no before yes, so that yes is 1; otherwise as written."""
         values = tuple(answer.value for answer in self.answers)
         return ("no", "yes") if set(values) == {"yes", "no"} else values
 
     @property
     def choices(self) -> tuple[AnswerChoice, ...]:
-        """Everything that may be answered, in the order of the page: Unsure comes last."""
+        """All possible answers in the order of the page, with Unsure at the end."""
         return (*self.answers, AnswerChoice(UNSURE, "Unsure", str(len(self.answers) + 1)))
 
     def answer_title(self, value: str | None) -> str:
-        """An answer for people: a dash where there is none, its value where it is no longer offered."""
+        """Return an answer's title, its value if it is no longer offered, or a dash for None."""
         return next((answer.title for answer in self.choices if answer.value == value), value or "–")
 
     def answer_words(self, value: str | None) -> str:
-        """The same with its number before it where the answers are ordered: "2. Suboptimal"."""
+        """Return an answer's title, after its number if the answers are ordered: "2. Suboptimal"."""
         title = self.answer_title(value)
-        return f"{self.values.index(value) + 1}. {title}" if self.ordered and value in self.values else title
+        if self.ordered and value in self.values:
+            return f"{self.values.index(value) + 1}. {title}"
+        return title
 
     def accepts(self, value: str | None) -> bool:
-        """Whether it may stand in a record: an answer, Unsure, or None for not answered yet."""
+        """Return whether a record may have this value: an answer, Unsure, or None before an answer."""
         return value in (None, UNSURE) or value in self.values
 
 
 def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
-    """``questions`` and ``guidelines`` of a suite, as far as its ``suite.toml`` or the file has them.
+    """Return ``questions`` and ``guidelines`` of a suite, if ``suite.toml`` or ``guidelines.md`` has them.
 
-    Raises QuestionsInvalid with every problem at once.
+    Raises QuestionsInvalid, whose message lists every problem.
     """
     found: dict[str, Any] = {}
     problems: list[str] = []
@@ -150,7 +152,7 @@ def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, An
 
 
 def parse_questions(tables: Any) -> tuple[Question, ...]:
-    """The questions of ``[[questions]]``. Raises QuestionsInvalid with every problem at once."""
+    """Return the questions of ``[[questions]]``. Raises QuestionsInvalid with every problem."""
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise QuestionsInvalid(["questions: write each as a table, [[questions]]"])
     problems: list[str] = []
@@ -177,7 +179,7 @@ def _place(number: int, table: Mapping[str, Any]) -> str:
 
 
 def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -> Question:
-    """A question; where something is added to ``problems`` it is not to be used."""
+    """Return a question, which is not valid if something was added to ``problems``."""
     problems += _unknown_fields(table, _QUESTION_FIELDS, place)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -187,7 +189,7 @@ def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -
         problems.append(f"{place}, name: is the name of another column; use another one")
     title = table.get("title", LABEL_TITLES.get(name) or name.replace("_", " ").capitalize())
     text, guide = table.get("text"), table.get("guide", "")
-    if name or "title" in table:  # without a name it has no default either
+    if name or "title" in table:  # without a name there is no default title
         problems += _text_problem(title, f"{place}, title")
     problems += _text_problem(text, f"{place}, text")
     if guide != "":
@@ -196,7 +198,9 @@ def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -
     if not isinstance(ordered, bool):
         problems.append(f"{place}, ordered: write true or false")
     answers = _parse_answers(table.get("answers"), name, place, problems)
-    return Question(name, title, text, answers, guide.strip() if isinstance(guide, str) else "", ordered)
+    text = text if isinstance(text, str) else ""
+    guide = guide.strip() if isinstance(guide, str) else ""
+    return Question(name, title, text, answers, guide, ordered)
 
 
 def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> tuple[AnswerChoice, ...]:
@@ -264,19 +268,19 @@ _SHIPPED: Final = Path(__file__).parent
 
 @cache
 def default_questions() -> tuple[Question, ...]:
-    """The paper's four questions in our words: those of every suite that writes none."""
+    """Return the paper's four questions in our words, which are the default of every suite."""
     content = (_SHIPPED / "questions.toml").read_text(encoding="utf-8")
     return parse_questions(tomllib.loads(content)["questions"])
 
 
 @cache
 def default_guidelines() -> str:
-    """The guidelines of every suite that writes none, in Markdown."""
+    """Return the default guidelines of every suite, in Markdown."""
     return (_SHIPPED / "guidelines.md").read_text(encoding="utf-8").strip()
 
 
 def questions_sha256(questions: Sequence[Question], guidelines: str) -> str:
-    """What was asked and how to decide, as a SHA-256 in hex; keys of the page are not in it."""
+    """Return the SHA-256 (hex) of questions and guidelines, without the keys that choose answers."""
     asked = [
         [q.name, q.title, q.text, [[a.value, a.title] for a in q.answers], q.guide, q.ordered]
         for q in questions

@@ -32,10 +32,8 @@ def test_any_text_is_parsed_or_refused_with_a_value_error(text):
 
 @given(names, names, numbers, st.sampled_from(["resized", "improved"]))
 def test_spellings_with_and_without_the_word_meet_in_one_key(benchmark, agent, number, word):
-    short, long = (
-        f"{benchmark}/{agent}/{benchmark}.{number}",
-        f"{benchmark}/{agent}/{benchmark}.{word}.{number}",
-    )
+    short = f"{benchmark}/{agent}/{benchmark}.{number}"
+    long = f"{benchmark}/{agent}/{benchmark}.{word}.{number}"
     assert reading_key(long) == reading_key(short) == reading_key(f"  {short}\n")
     assert TrajectoryId.parse(long).task == TrajectoryId.parse(short).task
 

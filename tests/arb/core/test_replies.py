@@ -19,15 +19,9 @@ LINES = {"tags": "<success>Unsuccessful</success>", "status": "Status: failure",
 def test_a_reply_reads_as_a_person_would_read_it(case):
     verdict = read_verdict(case["form"], case["text"], case.get("finish"))
     assert {True: "yes", False: "no", None: verdict.state}[verdict.success] == case["says"]
-    read = {
-        "side": verdict.side_effect,
-        "loop": verdict.repetition,
-        "optimal": verdict.optimality,
-        "rating": verdict.rating,
-    }
-    assert {name: value for name, value in read.items() if name in case} == {
-        name: case[name] for name in read if name in case
-    }
+    fields = {"side": "side_effect", "loop": "repetition", "optimal": "optimality", "rating": "rating"}
+    for name in fields.keys() & case.keys():
+        assert getattr(verdict, fields[name]) == case[name], name
 
 
 def test_the_corpus_has_every_form_and_every_state_that_a_text_can_end_in():

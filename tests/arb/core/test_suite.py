@@ -21,6 +21,7 @@ from arb.core.suite import (
     shipped_suites,
 )
 from tests.support.annotations import by, success_of
+from tests.support.small_suite import suite_with
 
 ANSWERS = st.sampled_from(("yes", "no", "unsure"))
 
@@ -72,10 +73,8 @@ def test_every_problem_is_reported_at_once():
 
 
 def test_a_suite_has_the_rules_of_its_file(tmp_path):
-    row = "webarena/agent-a/webarena.1,test\n"
-    (tmp_path / "trajectories.csv").write_text(f"trajectory_id,split\n{row}")
-    (tmp_path / "suite.toml").write_text('labels = "private"\n[rules]\nfiles_a_year = 7\n')
-    assert load_suite(tmp_path).rules == SuiteRules(files_a_year=7)
+    suite = suite_with(tmp_path, 'labels = "private"\n[rules]\nfiles_a_year = 7\n')
+    assert suite.rules == SuiteRules(files_a_year=7)
 
 
 OFFICIAL = load_suite()
@@ -175,11 +174,8 @@ def test_labels_are_read_in_any_spelling_and_given_in_the_released_one(suite_fol
         ("shop/GenericAgent-a/shop.1", 2),
         ("shop/GenericAgent-b/shop.resized.1", 1),
     ]
-    assert [said[0].answers[name] for name in ("success", "repetition", "optimality")] == [
-        "yes",
-        "unsure",
-        "4",
-    ]
+    answers = [said[0].answers[name] for name in ("success", "repetition", "optimality")]
+    assert answers == ["yes", "unsure", "4"]
 
 
 def test_a_suite_without_labels_has_none(suite_folder):
@@ -196,9 +192,8 @@ def test_a_label_of_a_test_trajectory_is_refused_and_not_repeated(suite_folder):
 
 
 def test_every_bad_row_of_the_labels_is_named_at_once(suite_folder):
-    header = "trajectory_id,annotation,success,side_effect,repetition,optimality"
     rows = [
-        header,
+        "trajectory_id,annotation,success,side_effect,repetition,optimality",
         "shop/GenericAgent-a/shop.1,1,yes,false,false,1",
         "shop/GenericAgent-z/shop.1,1,true,false,false,1",
         "shop/GenericAgent-b/shop.1,2,true,false,false,1",
@@ -233,9 +228,8 @@ def test_labels_given_twice_or_without_a_primary_one_are_refused(suite_folder):
 
 def test_labels_without_their_columns_are_refused(suite_folder):
     (suite_folder / "dev_labels.csv").write_text("trajectory_id,success\n")
-    with pytest.raises(
-        SuiteError, match="columns annotation, side_effect, repetition, optimality are absent"
-    ):
+    absent = "columns annotation, side_effect, repetition, optimality are absent"
+    with pytest.raises(SuiteError, match=absent):
         load_dev_labels(load_suite(suite_folder))
 
 
@@ -268,19 +262,13 @@ def test_files_saved_with_a_byte_order_mark_are_read(suite_folder):
     ("said", "expected"), [('labels = "public"', True), ('labels = "private"', False), ("", False)]
 )
 def test_a_suite_says_whether_its_labels_are_public_and_by_default_hides_them(tmp_path, said, expected):
-    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
-    (tmp_path / "suite.toml").write_text(said)
-
-    assert load_suite(tmp_path).labels_are_public is expected
+    assert suite_with(tmp_path, said).labels_are_public is expected
 
 
 @pytest.mark.parametrize("said", ['labels = "pubic"', "labels = true", "labels"])
 def test_a_suite_that_is_unclear_about_its_labels_is_refused_with_what_to_write(tmp_path, said):
-    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
-    (tmp_path / "suite.toml").write_text(said)
-
     with pytest.raises(SuiteError, match=r"suite\.toml"):
-        load_suite(tmp_path)
+        suite_with(tmp_path, said)
 
 
 def test_the_official_labels_are_public():

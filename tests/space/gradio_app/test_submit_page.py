@@ -5,7 +5,7 @@ import re
 import pytest
 from starlette.requests import Request
 
-from arb.core.predictions.check import excerpt
+from arb.core.predictions.excerpts import excerpt
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import (
     NO,

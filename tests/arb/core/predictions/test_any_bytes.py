@@ -1,10 +1,8 @@
 """Whatever the bytes, reading and checking end in findings that are safe to print."""
 
-import io
 import json
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from arb.core.predictions import read_predictions
 from arb.core.predictions.check import check
 from arb.core.predictions.raw import ReadingLimits
 from tests.conftest import examples
+from tests.support.hostile import written
 
 IDS = ("shop/GenericAgent-a/shop.2", "shop/GenericAgent-b/shop.2", "shop/GenericAgent-a/shop.9")
 LIMITS = ReadingLimits(max_bytes=100_000, max_unpacked_bytes=1_000_000)
@@ -30,22 +29,15 @@ def _csv() -> bytes:
 
 
 def _parquet() -> bytes:
-    buffer = io.BytesIO()
-    table = {
-        "trajectory_id": IDS,
-        "success": [True, None, False],
-        "score": [0.5, 1.0, None],
-        "state": ["ok"] * 3,
-    }
-    pq.write_table(pa.table(table), buffer)
-    return buffer.getvalue()
+    table = {"trajectory_id": IDS, "success": [True, None, False], "score": [0.5, 1.0, None]}
+    return written(pa.table(table | {"state": ["ok"] * 3}))
 
 
 WHOLE = {"jsonl": _jsonl(), "csv": _csv(), "parquet": _parquet()}
 
 
 def survives(suite, content: bytes) -> None:
-    table, findings = read_predictions(content, "f", LIMITS)
+    table, findings = read_predictions(content, LIMITS)
     result = check(table, findings, suite, "test")
     assert table is not None or any(finding.level == "error" for finding in findings)
     assert result.acceptable is not any(finding.level == "error" for finding in result.findings)

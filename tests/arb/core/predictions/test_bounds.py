@@ -22,7 +22,7 @@ def read(content: bytes, limits: ReadingLimits | None = None) -> tuple[list[str]
     """The codes of all findings, and the most memory that reading took, in bytes."""
     tracemalloc.start()
     try:
-        _, findings = read_predictions(content, "", limits)
+        _, findings = read_predictions(content, limits)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -64,7 +64,7 @@ def test_nested_lists_without_end_cost_what_they_hold():
 def test_digits_before_a_letter_are_judged_at_once():
     # A pattern that can split the digits in two ways tries 200,000² / 2 of them: hours.
     program = (
-        "from arb.core.predictions import table; assert table._NUMBER.fullmatch('1' * 200_000 + 'x') is None"
+        "from arb.core.predictions import cells; assert cells._NUMBER.fullmatch('1' * 200_000 + 'x') is None"
     )
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True, timeout=300)
 
@@ -84,7 +84,7 @@ class Opened:
 def test_a_pickle_is_refused_and_never_opened(tmp_path, protocol, mark):
     trace = tmp_path / "opened"
     content = pickle.dumps(Opened(trace), protocol)
-    table, findings = read_predictions(mark + content, "verdicts.jsonl")
+    table, findings = read_predictions(mark + content)
     assert table is None
     assert any(finding.level == "error" for finding in findings)
     assert not trace.exists()

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arb.core.predictions import table
+from arb.core.predictions import cells
+from arb.core.predictions.cells import Problem, target_code
 from arb.core.predictions.raw import MISSING
-from arb.core.predictions.table import Problem, target_code
 from arb.core.vocabulary import TARGETS
 
 SUCCESS, SIDE_EFFECT, OPTIMALITY = (TARGETS[name] for name in ("success", "side_effect", "optimality"))
@@ -41,16 +41,16 @@ def optimality(value: object):
         (success, ("Unsuccessful", "FAILURE"), 0),
         (optimality, (4, 4.0, "4", "4.0", "4. Completely Optimal", "completely  optimal"), 4),
         (optimality, (MISSING,), 0),
-        (table.probability, (0, "0"), 0.0),
-        (table.probability, (0.25, "0.25"), 0.25),
-        (table.probability, (0.5, ".5"), 0.5),
-        (table.probability, (" 1e-1 ",), 0.1),
-        (table.amount, (12_345.6,), 12_345.6),  # without an upper bound
-        (table.tokens, ("1106",), 1106.0),
-        (table.state, ("OK",), "ok"),
-        (table.state, ("too_long",), "too_long"),
-        (table.state, ("",), None),
-        (table.trajectory_id, (" a/b/c ",), " a/b/c "),
+        (cells.probability, (0, "0"), 0.0),
+        (cells.probability, (0.25, "0.25"), 0.25),
+        (cells.probability, (0.5, ".5"), 0.5),
+        (cells.probability, (" 1e-1 ",), 0.1),
+        (cells.amount, (12_345.6,), 12_345.6),  # without an upper bound
+        (cells.tokens, ("1106",), 1106.0),
+        (cells.state, ("OK",), "ok"),
+        (cells.state, ("too_long",), "too_long"),
+        (cells.state, ("",), None),
+        (cells.trajectory_id, (" a/b/c ",), " a/b/c "),
     ],
 )
 def test_a_cell_is_understood_in_the_words_people_use(meaning, values, expected):
@@ -60,27 +60,27 @@ def test_a_cell_is_understood_in_the_words_people_use(meaning, values, expected)
 @pytest.mark.parametrize(
     ("meaning", "values", "problem"),
     [
-        (success, PARTS, table.UNKNOWN_WORD),  # part of a word is no word
-        (side_effect, ("Successful",), table.UNKNOWN_WORD),  # the annotations' word for success alone
-        (success, (2, 0.7, "0.7", -1, 10**400), table.OUT_OF_RANGE),
-        (success, (math.nan, "NaN"), table.NAN),
-        (success, (math.inf, "-Infinity"), table.INFINITE),
-        (success, ([True], {}), table.WRONG_TYPE),
-        (success, (b"\xff",), table.NOT_UTF8),
-        (optimality, (0, 5, 2.5), table.OUT_OF_RANGE),
-        (optimality, (True,), table.WRONG_TYPE),
-        (optimality, ("3. Completely Optimal",), table.UNKNOWN_WORD),
-        (table.probability, (1.0000001, -0.1), table.OUT_OF_RANGE),
-        (table.probability, (True, "85%", "0,5", "1_0"), table.WRONG_TYPE),
-        (table.probability, ("nan",), table.NAN),
-        (table.probability, ("1e999",), table.INFINITE),
-        (table.amount, (-0.01,), table.OUT_OF_RANGE),
-        (table.tokens, (0.5, 10**40), table.OUT_OF_RANGE),
-        (table.state, ("fine",), table.UNKNOWN_WORD),
-        (table.state, (1, True), table.WRONG_TYPE),
-        (table.trajectory_id, ("  ", None), table.EMPTY_ID),
-        (table.trajectory_id, (MISSING,), table.ABSENT),
-        (table.trajectory_id, (7,), table.WRONG_TYPE),
+        (success, PARTS, cells.UNKNOWN_WORD),  # part of a word is no word
+        (side_effect, ("Successful",), cells.UNKNOWN_WORD),  # the annotations' word for success alone
+        (success, (2, 0.7, "0.7", -1, 10**400), cells.OUT_OF_RANGE),
+        (success, (math.nan, "NaN"), cells.NAN),
+        (success, (math.inf, "-Infinity"), cells.INFINITE),
+        (success, ([True], {}), cells.WRONG_TYPE),
+        (success, (b"\xff",), cells.NOT_UTF8),
+        (optimality, (0, 5, 2.5), cells.OUT_OF_RANGE),
+        (optimality, (True,), cells.WRONG_TYPE),
+        (optimality, ("3. Completely Optimal",), cells.UNKNOWN_WORD),
+        (cells.probability, (1.0000001, -0.1), cells.OUT_OF_RANGE),
+        (cells.probability, (True, "85%", "0,5", "1_0"), cells.WRONG_TYPE),
+        (cells.probability, ("nan",), cells.NAN),
+        (cells.probability, ("1e999",), cells.INFINITE),
+        (cells.amount, (-0.01,), cells.OUT_OF_RANGE),
+        (cells.tokens, (0.5, 10**40), cells.OUT_OF_RANGE),
+        (cells.state, ("fine",), cells.UNKNOWN_WORD),
+        (cells.state, (1, True), cells.WRONG_TYPE),
+        (cells.trajectory_id, ("  ", None), cells.EMPTY_ID),
+        (cells.trajectory_id, (MISSING,), cells.ABSENT),
+        (cells.trajectory_id, (7,), cells.WRONG_TYPE),
     ],
 )
 def test_a_cell_without_a_meaning_says_why(meaning, values, problem):
@@ -88,7 +88,7 @@ def test_a_cell_without_a_meaning_says_why(meaning, values, problem):
 
 
 def test_a_number_that_is_not_there_is_nan():
-    assert math.isnan(table.probability(MISSING))
+    assert math.isnan(cells.probability(MISSING))
 
 
 ANY_CELL = st.one_of(
@@ -105,9 +105,9 @@ def test_any_cell_has_a_meaning_in_range_or_a_problem(value):
     assert isinstance(success, Problem) or success in (-1, 0, 1)
     grade = target_code(value, OPTIMALITY)
     assert isinstance(grade, Problem) or grade in range(5)
-    score = table.probability(value)
+    score = cells.probability(value)
     assert isinstance(score, Problem) or math.isnan(score) or 0 <= score <= 1
-    for meaning in (table.amount, table.tokens):
+    for meaning in (cells.amount, cells.tokens):
         number = meaning(value)
         assert isinstance(number, Problem) or math.isnan(number) or 0 <= number < math.inf
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arb.core.predictions import read_predictions
-from arb.core.predictions.check import LONGEST, check, excerpt, row_texts
+from arb.core.predictions.check import check
+from arb.core.predictions.excerpts import LONGEST, excerpt, row_texts
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.raw import recognise
 from arb.core.predictions.write import template
@@ -32,9 +33,8 @@ def test_rows_after_quotes_that_break_are_left_out():
 
 
 def test_of_parquet_the_ids_are_shown():
-    out = io.BytesIO()
-    pd.DataFrame({"trajectory_id": ["a", "b"], "success": [True, False]}).to_parquet(out)
-    assert row_texts(out.getvalue(), "parquet", [2]) == {2: "b"}
+    content = pd.DataFrame({"trajectory_id": ["a", "b"], "success": [True, False]}).to_parquet()
+    assert row_texts(content, "parquet", [2]) == {2: "b"}
 
 
 def test_a_long_row_is_cut_around_the_column_that_is_meant():
@@ -62,7 +62,7 @@ def test_whatever_a_finding_names_can_be_asked_for(content):
 
 
 def checked(suite, content: bytes, split: str = "test"):
-    table, findings = read_predictions(content, "f")
+    table, findings = read_predictions(content)
     return check(table, findings, suite, split)
 
 
@@ -191,9 +191,7 @@ def test_a_template_filled_in_is_acceptable(shop):
     assert (result.acceptable, result.coverage) == (True, 0.75)
     frame = pd.read_parquet(io.BytesIO(template(shop, "test", "parquet")))
     frame["success"] = [True, False, None, True]
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer)
-    result = checked(shop, buffer.getvalue())
+    result = checked(shop, frame.to_parquet())
     assert result.aligned.success.tolist() == [1, 0, -1, 1]
 
 

@@ -5,7 +5,7 @@ from arb.core.predictions.raw import ReadingLimits
 
 
 def read(text: str, limits: ReadingLimits | None = None):
-    table, findings = read_predictions(text.encode(), "f.csv", limits)
+    table, findings = read_predictions(text.encode(), limits)
     return table, {finding.code: finding for finding in findings}
 
 
@@ -65,10 +65,8 @@ def test_a_header_that_names_a_column_twice_is_an_error():
 def test_for_a_file_without_a_header_the_missing_columns_are_named():
     table, findings = read_predictions(b"a/b/c,1\na/b/d,0\n")
     assert table is None
-    assert [finding.column for finding in findings if finding.code == "missing_column"] == [
-        "trajectory_id",
-        "success",
-    ]
+    missing = [finding.column for finding in findings if finding.code == "missing_column"]
+    assert missing == ["trajectory_id", "success"]
 
 
 @pytest.mark.parametrize("text", ["trajectory_id,success\n", "trajectory_id,success\n\n,\n"])

@@ -9,7 +9,7 @@ GOOD = {"trajectory_id": "a/b/c", "success": True}
 
 
 def read(*lines: str, limits: ReadingLimits | None = None):
-    table, findings = read_predictions("\n".join(lines).encode(), "f.jsonl", limits)
+    table, findings = read_predictions("\n".join(lines).encode(), limits)
     return table, {finding.code: finding for finding in findings}
 
 

@@ -2,25 +2,22 @@
 
 import datetime
 import decimal
-import io
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from arb.core.predictions.parquet import read_parquet
 from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import to_table
+from tests.support.hostile import written
 
 IDS = ["a/b/c", "a/b/d", "a/b/e"]
 
 
 def parquet(table: pa.Table | dict, **options) -> bytes:
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(table), buffer, **options)
-    return buffer.getvalue()
+    return written(pa.table(table), **options)
 
 
 def read_all(content: bytes):
@@ -93,23 +90,16 @@ def test_a_type_that_can_hold_no_verdict_is_named(success):
 
 def test_a_null_of_pandas_is_no_verdict_and_a_true_nan_is_an_error():
     frame = pd.DataFrame({"trajectory_id": IDS, "success": [1.0, np.nan, 0.0]})
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer)
-    table, found = read(buffer.getvalue())
+    table, found = read(frame.to_parquet())
     assert (table.success.tolist(), found) == ([1, -1, 0], {})
-    _, found = read(
-        parquet({"trajectory_id": IDS, "success": pa.array([1.0, np.nan, 0.0], from_pandas=False)})
-    )
+    true_nan = pa.array([1.0, np.nan, 0.0], from_pandas=False)
+    _, found = read(parquet({"trajectory_id": IDS, "success": true_nan}))
     assert (found["nan"].rows, found["nan"].column) == ((2,), "success")
 
 
 def test_numbers_out_of_range_are_named_by_row():
-    columns = {
-        "trajectory_id": IDS,
-        "success": [True] * 3,
-        "score": [0.5, 1.5, -1.0],
-        "input_tokens": [1, -2, None],
-    }
+    columns = {"trajectory_id": IDS, "success": [True] * 3, "score": [0.5, 1.5, -1.0]}
+    columns["input_tokens"] = [1, -2, None]
     _, findings = read_all(parquet(columns))
     assert [(f.code, f.column, f.rows) for f in findings] == [
         ("out_of_range", "score", (2, 3)),
@@ -174,11 +164,8 @@ def test_one_long_value_that_every_row_points_at_stays_one_value():
 
 def test_columns_that_are_not_known_are_not_read():
     # 60 MB unpacked in a column of no interest: no matter.
-    table, found = read(
-        parquet(
-            {"trajectory_id": IDS, "success": [True] * 3, "page": ["x" * 20_000_000] * 3}, compression="zstd"
-        )
-    )
+    columns = {"trajectory_id": IDS, "success": [True] * 3, "page": ["x" * 20_000_000] * 3}
+    table, found = read(parquet(columns, compression="zstd"))
     assert table.rows == 3
     assert list(found) == ["unknown_columns"]
 
@@ -187,12 +174,9 @@ def test_columns_that_are_not_known_are_not_read():
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_every_compression_and_page_version_is_read_over_several_row_groups(compression, version):
     ids = [f"a/b/{i}" for i in range(1_000)]
+    success = [i % 2 == 0 for i in range(1_000)]
     content = parquet(
-        {
-            "trajectory_id": ids,
-            "success": [i % 2 == 0 for i in range(1_000)],
-            "score": np.linspace(0, 1, 1_000),
-        },
+        {"trajectory_id": ids, "success": success, "score": np.linspace(0, 1, 1_000)},
         compression=compression,
         data_page_version=version,
         row_group_size=300,

@@ -1,6 +1,5 @@
 """Processes that read strangers' files: what comes back, what ends them, what they get, and for how long."""
 
-import io
 import os
 import signal
 import sys
@@ -8,22 +7,19 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from arb.core.predictions import ParserPool, parser_pool, read_predictions
 from arb.core.predictions.parser_pool import read_in_process
 from arb.core.predictions.raw import ReadingLimits
-from arb.core.predictions.table import NUMBER_COLUMNS
+from tests.support.hostile import written
 from tests.support.waiting import eventually
 
 LIMITS = ReadingLimits()
 
 
 def parquet(**columns) -> bytes:
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(columns), buffer, store_schema=False)
-    return buffer.getvalue()
+    return written(pa.table(columns))
 
 
 GOOD = parquet(trajectory_id=["a/b/c"], success=[True])
@@ -79,16 +75,13 @@ def test_what_comes_back_is_what_was_read(pool):
     for keeps in (False, True):
         limits = ReadingLimits(keep_reasoning=keeps)
         for content in files:
-            (expected, found), (table, findings) = (
-                read_in_process(content, limits),
-                pool.read(content, limits),
-            )
+            expected, found = read_in_process(content, limits)
+            table, findings = pool.read(content, limits)
             assert findings == found
             assert repr(table) == repr(expected)  # nan is not equal to itself, its spelling is
             if table is not None:
                 dtypes = [
-                    {name: codes.dtype for name, codes in each.targets.items()}
-                    | {name: getattr(getattr(each, name), "dtype", None) for name in NUMBER_COLUMNS}
+                    {name: column.dtype for name, column in (each.targets | each.numbers).items()}
                     for each in (table, expected)
                 ]
                 assert dtypes[0] == dtypes[1]
@@ -101,9 +94,7 @@ def test_the_limits_go_along(pool):
 
 def test_a_file_that_kills_the_library_is_a_finding_and_the_worker_reads_the_next_one(pool):
     assert KILLER != GOOD
-    assert codes(read_predictions(KILLER)) == [
-        "invalid_parquet"
-    ]  # without a pool, in a process for this file
+    assert codes(read_predictions(KILLER)) == ["invalid_parquet"]  # in a process for this file
     assert pool.read(GOOD, LIMITS)[0].rows == 1
     worker = worker_of(pool)
     for _ in range(3):

@@ -13,7 +13,7 @@ ROW = '{"trajectory_id": "a/b/c", "success": true}\n'
 
 
 def codes(content: bytes) -> list[str]:
-    table, findings = read_predictions(content, "predictions.jsonl")
+    table, findings = read_predictions(content)
     assert table is None
     return [finding.code for finding in findings]
 
@@ -38,13 +38,6 @@ def zipped() -> bytes:
 )
 def test_the_format_is_found_in_the_content(content, kind):
     assert recognise(content) == kind
-
-
-def test_the_files_ending_decides_nothing():
-    for name in ("x.parquet", "x.csv", "x.jsonl", "", "x.exe"):
-        table, findings = read_predictions(ROW.encode(), name)
-        assert table.trajectory_ids == ("a/b/c",)
-        assert findings == []
 
 
 @pytest.mark.parametrize(
@@ -109,8 +102,8 @@ def test_windows_line_ends_are_read_as_they_are(content):
 def test_a_file_over_the_size_limit_is_not_read():
     content = ROW.encode()
     limits = ReadingLimits(max_bytes=len(content))
-    assert read_predictions(content, "", limits)[0].rows == 1
-    table, (finding,) = read_predictions(content + b"\n", "", limits)
+    assert read_predictions(content, limits)[0].rows == 1
+    table, (finding,) = read_predictions(content + b"\n", limits)
     assert table is None
     assert isinstance(finding, Finding)
     assert finding.code == "too_large"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from arb.core.suite import SuiteError, load_suite, shipped_suites
 from arb.core.suites.profile import OPTIONAL_PAGES, PROFILE_KEYS, SuiteProfile, default_title, read_profile
+from tests.support.small_suite import suite_with
 
 TOML = """title = "Our  Bench"
 description = '''
@@ -114,10 +115,8 @@ def test_whatever_is_written_is_a_profile_or_a_refusal_in_words(content):
 
 
 def test_a_suites_file_is_refused_with_all_that_is_wrong_in_it(tmp_path):
-    (tmp_path / "trajectories.csv").write_text("trajectory_id,split\nshop/a/shop.1,test\n")
-    (tmp_path / "suite.toml").write_text('labels = "secret"\ntittle = "x"\ntitle = 3\n[rules]\nspeed = 1\n')
     with pytest.raises(SuiteError) as refused:
-        load_suite(tmp_path)
+        suite_with(tmp_path, 'labels = "secret"\ntittle = "x"\ntitle = 3\n[rules]\nspeed = 1\n')
     message = str(refused.value)
     assert "suite.toml, tittle: is not known; use labels, rules" in message
     assert all(words in message for words in ("labels 'secret'", "rules.speed", "title: write a text"))

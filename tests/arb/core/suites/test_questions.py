@@ -21,6 +21,7 @@ from arb.core.suites.questions import (
     parse_questions,
     questions_sha256,
 )
+from tests.support.small_suite import suite_with
 
 YES_NO = [{"value": "yes", "title": "Yes"}, {"value": "no", "title": "No"}]
 SUCCESS = {"name": "success", "title": "Success", "text": "Did it?", "answers": YES_NO}
@@ -65,13 +66,9 @@ def test_titles_and_keys_have_defaults_and_unsure_is_always_offered():
     assert (tone.is_own, success.is_own) == (True, False)
     # yes is code 1, whatever the page shows first; other answers keep their order
     assert success.values == ("no", "yes") and tone.values == ("polite", "rude")
-    assert [tone.answer_title(value) for value in ("rude", UNSURE, None, "gone")] == [
-        "Rude",
-        "Unsure",
-        "–",
-        "gone",
-    ]
-    assert [tone.accepts(value) for value in ("rude", UNSURE, None, "gone")] == [True, True, True, False]
+    values = ("rude", UNSURE, None, "gone")
+    assert list(map(tone.answer_title, values)) == ["Rude", "Unsure", "–", "gone"]
+    assert list(map(tone.accepts, values)) == [True, True, True, False]
 
 
 def test_without_success_the_error_says_why_it_has_to_be_there():
@@ -219,12 +216,6 @@ answers = [{ value = "polite", key = "p" }, { value = "rude" }]
 [rules]
 files_a_day = 3
 """
-
-
-def suite_with(folder, text: str):
-    (folder / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
-    (folder / "suite.toml").write_text(text)
-    return load_suite(folder)
 
 
 def test_a_suite_has_the_questions_and_the_guidelines_of_its_file(tmp_path):

@@ -1,0 +1,184 @@
+"""The meaning of a prediction file's cells.
+
+Every function takes a cell's value (text, bool, number, None, MISSING) and returns its meaning, or the
+Problem that says why it has none. Words are understood in any case, with or without space around them.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from arb.core.predictions.raw import Missing
+from arb.core.vocabulary import PREDICTION_COLUMNS, STATES, TARGETS, ColumnKind, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The reason why a cell has no meaning: the finding's code and the words of its message."""
+
+    code: str
+    says: str
+
+
+NAN: Final = Problem("nan", "NaN")
+INFINITE: Final = Problem("infinite", "infinity")
+OUT_OF_RANGE: Final = Problem("out_of_range", "a value out of range")
+WRONG_TYPE: Final = Problem("wrong_type", "a value of the wrong type")
+UNKNOWN_WORD: Final = Problem("unknown_word", "a word that is not understood")
+NOT_UTF8: Final = Problem("wrong_encoding", "text that is not UTF-8")
+TOO_LONG: Final = Problem("cell_too_long", "a text that is too long")
+EMPTY_ID: Final = Problem("empty_id", "no id")
+ABSENT: Final = Problem("missing_key", "no such key")
+
+NO_NUMBER: Final = math.nan
+
+_EMPTY_WORDS: Final = frozenset({"", "null", "none", "n/a", "na"})
+_NO_ANSWER_WORDS: Final = _EMPTY_WORDS | {"unsure"}
+# A digit can be matched in one way only: else a cell of 400 digits and a letter takes milliseconds.
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
+    {"nan": NAN} | dict.fromkeys(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"), INFINITE)
+)
+_LONGEST_WORD: Final = 400
+_LARGEST_WHOLE: Final = 2.0**53
+"""A float64 holds every whole number up to this one exactly."""
+
+
+def target_code(value: object, target: Target) -> int | Problem:
+    """Return the number that is stored for an answer. Null, an empty cell and unsure do not answer."""
+    if isinstance(value, bool) and target.type != "binary":
+        return WRONG_TYPE
+    word = _word(value)
+    if word is None or word in _NO_ANSWER_WORDS:
+        return target.no_answer
+    if isinstance(word, str):
+        if word in target.words:
+            return target.words[word]
+        word = _number_of(word, UNKNOWN_WORD)
+    if isinstance(word, Problem):
+        return word
+    return int(word) if word in target.words.values() else OUT_OF_RANGE
+
+
+def probability(value: object) -> float | Problem:
+    """Return a number from 0 to 1, or nan if the cell is empty."""
+    return _bounded(value, 1.0)
+
+
+def amount(value: object) -> float | Problem:
+    """Return a finite number of at least 0 (US dollars, seconds), or nan if the cell is empty."""
+    return _bounded(value, math.inf)
+
+
+def tokens(value: object) -> float | Problem:
+    """Return a whole number of at least 0, or nan if the cell is empty."""
+    number = _bounded(value, _LARGEST_WHOLE)
+    if isinstance(number, Problem) or math.isnan(number) or number.is_integer():
+        return number
+    return OUT_OF_RANGE
+
+
+def state(value: object) -> str | Problem | None:
+    """Return one of `STATES`, or None if the cell is empty."""
+    word = _word(value)
+    if word is None or isinstance(word, Problem):
+        return word
+    if not isinstance(word, str):
+        return WRONG_TYPE
+    if word in _EMPTY_WORDS:
+        return None
+    return word if word in STATES else UNKNOWN_WORD
+
+
+def trajectory_id(value: object) -> str | Problem:
+    """Return the text of an id as written; `check.check` finds out if it names a trajectory."""
+    if isinstance(value, Missing):
+        return ABSENT
+    text = free_text(value)
+    return EMPTY_ID if text is None else text
+
+
+def free_text(value: object) -> str | Problem | None:
+    """Return text as it is, or None if the cell is empty or only space."""
+    match value:
+        case str():
+            return value if value.strip() else None
+        case None | Missing():
+            return None
+        case bytes():
+            return NOT_UTF8
+        case _:
+            return WRONG_TYPE
+
+
+def _word(value: object) -> str | float | Problem | None:
+    """Return a cell as a lower-case word, as a float (bools too), or None if it is empty."""
+    match value:
+        case str():
+            return " ".join(value.split()).casefold() if len(value) <= _LONGEST_WORD else UNKNOWN_WORD
+        case bool() | int() | float():
+            return _finite(value)
+        case None | Missing():
+            return None
+        case bytes():
+            return NOT_UTF8
+        case _:
+            return WRONG_TYPE
+
+
+def _finite(value: float) -> float | Problem:
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond a float's reach
+        return OUT_OF_RANGE
+    if math.isnan(number):
+        return NAN
+    return INFINITE if math.isinf(number) else number
+
+
+def _bounded(value: object, largest: float) -> float | Problem:
+    if isinstance(value, bool):
+        return WRONG_TYPE
+    word = _word(value)
+    if word is None or word in _EMPTY_WORDS:
+        return NO_NUMBER
+    number = _number_of(word, WRONG_TYPE) if isinstance(word, str) else word
+    if isinstance(number, Problem):
+        return WRONG_TYPE if number is UNKNOWN_WORD else number
+    return number if 0.0 <= number <= largest else OUT_OF_RANGE
+
+
+def _number_of(word: str, otherwise: Problem) -> float | Problem:
+    if _NUMBER.fullmatch(word):
+        return _finite(float(word))
+    return _NOT_FINITE.get(word, otherwise)
+
+
+_MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = MappingProxyType(
+    {
+        "id": (trajectory_id, ""),
+        "probability": (probability, NO_NUMBER),
+        "state": (state, None),
+        "text": (free_text, None),
+        "amount": (amount, NO_NUMBER),
+        "tokens": (tokens, NO_NUMBER),
+    }
+)
+"""The function and the value of an empty cell, by kind of column; columns of targets have their own."""
+
+
+def meaning_of(name: str) -> tuple[Callable[[object], Any], Any]:
+    """Return the function that reads the cells of a column, and the value of an empty one."""
+    kind = PREDICTION_COLUMNS[name].kind
+    if kind == "target":
+        return partial(_answer, name=name), TARGETS[name].no_answer
+    return _MEANINGS[kind]
+
+
+def _answer(value: object, name: str) -> int | Problem:
+    is_required = PREDICTION_COLUMNS[name].required
+    return ABSENT if is_required and isinstance(value, Missing) else target_code(value, TARGETS[name])
