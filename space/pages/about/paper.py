@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.cache import ByteCache
 from arb.core.suite import OFFICIAL
-from leaderboard.paper import TABLES
+from leaderboard.paper.tables import TABLES
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.table import DERIVED, PaperTable
 from space.services import Services

@@ -13,7 +13,8 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.calibration import calibrate
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
-from leaderboard.report import running_costs, task_names
+from leaderboard.costs import running_costs
+from leaderboard.report import task_names
 from space.pages.judge.view import JudgeView
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp

@@ -162,15 +162,9 @@ def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others
     return ViewRow(
         row=row,
         rank=rank,
-        rank_text=_rank_text(rank),
+        rank_text=rank.range_text("–") if rank else "",
         main=metric_cell(main, choice.figure, choice.label),
         interval=axis.span(main.get(choice.figure), main.get(f"{choice.figure}_ci")) if main else None,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
     )
-
-
-def _rank_text(rank: Rank | None) -> str:
-    if rank is None:
-        return ""
-    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"

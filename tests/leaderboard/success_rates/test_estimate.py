@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from arb.core.predictions import Predictions
 from arb.core.suite import load_suite
 from bench.estimate import simulate
-from leaderboard.report import read_verdict_file
+from leaderboard.verdict_files import read_verdict_file
 from leaderboard.success_rates.estimate import (
     _without_judges,
     estimate_agents,
