@@ -57,7 +57,7 @@ class Calibration:
         error: The expected calibration error: the mean distance of mean score and share over the bins,
             weighted by trajectories.
         auc: The probability that of a random positive and a random negative trajectory the positive one has
-            the higher score, with ties counting half. None without both kinds.
+            the higher score, with ties counting half. None if all labels are equal.
         bins: The reliability diagram.
         thresholds: The figures at each threshold.
     """
@@ -87,7 +87,7 @@ def calibrate(
     """Evaluate scores against labels.
 
     Args:
-        scores: float of shape (n,); NaN if there is no score.
+        scores: float of shape (n,); NaN if a row has no score.
         labels: int8 of shape (n,): 1, 0, or -1 if unsure.
         tasks: The task of each row as a number from 0.
         n_resamples: The number of resamples for the intervals.
@@ -172,7 +172,7 @@ def sweep(
 
 
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the area under the ROC curve from ranks (Mann and Whitney 1947), or None without both labels."""
+    """Return the area under the ROC curve from ranks (Mann and Whitney 1947), or None if all labels are equal."""
     positives, negatives = int((labels == 1).sum()), int((labels == 0).sum())
     if not positives or not negatives:
         return None

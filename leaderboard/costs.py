@@ -1,4 +1,4 @@
-"""What a judge costs, from its file's columns of dollars, tokens and seconds. Unknown is None, never 0."""
+"""Costs of a judge, from the columns of dollars, tokens and seconds in its file. Unknown is None, never 0."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

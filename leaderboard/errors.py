@@ -95,7 +95,7 @@ def error_queue(
 ) -> tuple[WrongVerdict, ...]:
     """Return a judge's errors on one label, by falling priority, then by id.
 
-    Rows without a verdict do not count as errors here, since there is no reasoning to read.
+    Rows without a verdict do not count as errors here, since they have no reasoning to read.
 
     Args:
         suite: The suite, which says whether its labels are public.

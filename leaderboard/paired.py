@@ -32,7 +32,7 @@ class Difference:
     """The difference ``value`` = ``first`` - ``second`` of a figure, as fractions (kappa: units of kappa).
 
     Each is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was made:
-    paired over tasks, or approximate from two separate intervals. Both are None if there is no interval.
+    paired over tasks, or approximate from two separate intervals. Both may be None.
     """
 
     first: float | None
@@ -123,8 +123,8 @@ def approximate_difference(first: Cell | None, second: Cell | None, figure: str 
     """Return the difference of two cells from their own intervals, with the errors added in squares.
 
     Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but together with
-    all other pairs, so two judges that are separated here may be tied there. There is no interval if one of
-    the cells has none for the figure.
+    all other pairs, so two judges that are separated here may be tied there. The interval is None if one
+    of the cells has none for the figure.
     """
     one = None if first is None else metric_of(first, figure)
     other = None if second is None else metric_of(second, figure)

@@ -76,7 +76,7 @@ class BoardRow(JudgeInfo):
     """Set by maintainers: ``verified`` (reproduced by others), ``labels exposed`` (test labels leaked)."""
 
     def score(self, label: str) -> Score:
-        """Return the score of a label that the judge gives verdicts on; raises KeyError for another one."""
+        """Return the score of a label; raises KeyError if the judge gives no verdicts on it."""
         found = self.labels[label]
         if found is None:
             raise KeyError(label)

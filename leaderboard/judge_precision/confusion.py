@@ -18,8 +18,8 @@ def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
         name: The argument that an error message names.
 
     Raises:
-        ValueError: Rows have no order (a dict, a set), there are no rows (a number, a text), or a row has
-            several values.
+        ValueError: Rows have no order (a dict, a set), the value has no rows (a number, a text), or a
+            row has several values.
     """
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:

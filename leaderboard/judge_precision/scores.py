@@ -32,7 +32,7 @@ def judge_scores(
         benchmarks: A name per row; adds ``by_benchmark`` with the same keys for each name.
         agents: A name per row; adds ``by_agent``.
         clusters: The task of each row; adds 95 % intervals to every cell.
-        policy: What a missing verdict counts as; see `confusion_counts`.
+        policy: How a missing verdict counts; see `confusion_counts`.
         n_resamples: The number of bootstrap resamples; 0 turns intervals off. Without clusters every row is
             its own cluster.
         seed: The seed of the resampling.

@@ -115,7 +115,7 @@ class AuditResult:
 
     @property
     def bounds(self) -> tuple[Counts, Counts] | None:
-        """The least and the greatest value of each count over all possible sets; None without any."""
+        """The least and the greatest value of each count over all possible sets, if there are any."""
         if not self.possible:
             return None
         columns = list(zip(*self.possible, strict=True))
@@ -123,7 +123,7 @@ class AuditResult:
 
     @property
     def note(self) -> str:
-        """A remark for readers about the counts; empty for a plain unique fit."""
+        """A remark for readers about the counts; empty if a unique set fits."""
         notes = [self._misfit() if self.status == "none" else self._choice()]
         if self.missing and self.status != "none":
             notes.append(f"{_judgments(self.missing)} left out, missing as another label shows")

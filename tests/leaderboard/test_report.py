@@ -8,11 +8,11 @@ import pytest
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from arb.core.vocabulary import BENCHMARKS
+from leaderboard.costs import cost_of, running_costs, with_cost
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.labels.labels import load_labels
 from leaderboard.paper.audit import Counts
 from leaderboard.paper.published import load_published_rows
-from leaderboard.costs import cost_of, running_costs, with_cost
 from leaderboard.report import counts_by_task, score_report, verdicts_of
 
 
