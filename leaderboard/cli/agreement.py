@@ -118,7 +118,7 @@ def ceiling(
         found = {
             "suite": chosen.name,
             "label_versions": {name: labels.version for name, labels in label_sets.items()},
-            "labels": scores,
+            "labels": {label: score and _score_json(score) for label, score in scores.items()},
             "disagreement": {label: _rates_json(rate) for label, rate in rates.items()},
             "bands": {name: band and asdict(band) for name, band in bands.items()},
         }
@@ -128,6 +128,10 @@ def ceiling(
     print_ceiling(scores, rates, console)
     if bands:
         print_bands(bands, console)
+
+
+def _score_json(score: Score) -> dict[str, Any]:
+    return {"by_benchmark": score["by_benchmark"], "overall": score["overall"]}
 
 
 def _rates_json(rates: DisagreementRates) -> dict[str, Any]:

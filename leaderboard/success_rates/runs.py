@@ -238,7 +238,7 @@ def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
 
 
 def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
-    """Divide ``total`` among groups in proportion to their sizes, with at least two for each if it has them."""
+    """Divide ``total`` among groups in proportion to their sizes, with at least two each if possible."""
     total = min(total, sum(sizes))
     found = [min(size, LEAST_IN_STRATUM) for size in sizes]
     while sum(found) < total:

@@ -162,9 +162,13 @@ def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others
     return ViewRow(
         row=row,
         rank=rank,
-        rank_text=rank.range_text("–") if rank else "",
+        rank_text=_rank_text(rank),
         main=metric_cell(main, choice.figure, choice.label),
         interval=axis.span(main.get(choice.figure), main.get(f"{choice.figure}_ci")) if main else None,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
     )
+
+
+def _rank_text(rank: Rank | None) -> str:
+    return rank.range_text("–") if rank else ""
