@@ -47,19 +47,13 @@ class ThresholdFigures:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores evaluated against labels.
+    """Scores evaluated against labels, of ``n`` labelled trajectories with a score.
 
-    Attributes:
-        n: Labelled trajectories with a score.
-        without_score: Labelled trajectories without a score; they are in no bin.
-        brier: The mean squared distance of score and label; 0 is best.
-        brier_of_base_rate: The Brier score if every score were the share of positives.
-        error: The expected calibration error: the mean distance of mean score and share over the bins,
-            weighted by trajectories.
-        auc: The probability that of a random positive and a random negative trajectory the positive one has
-            the higher score, with ties counting half. None if all labels are equal.
-        bins: The reliability diagram.
-        thresholds: The figures at each threshold.
+    ``without_score`` labelled trajectories have no score and are in no bin. ``brier`` is the mean squared
+    distance of score and label (0 is best), ``brier_of_base_rate`` the same if every score were the share of
+    positives. ``error`` is the expected calibration error: the mean distance of mean score and share over the
+    bins, weighted by trajectories. ``auc`` is the probability that a random positive trajectory has a higher
+    score than a random negative one, with ties counting half; it is None if all labels are equal.
     """
 
     n: int
@@ -84,19 +78,10 @@ class Calibration:
 def calibrate(
     scores: np.ndarray, labels: np.ndarray, tasks: np.ndarray, n_resamples: int = N_RESAMPLES
 ) -> Calibration | None:
-    """Evaluate scores against labels.
+    """Evaluate scores (float of shape (n,), NaN if absent) against labels (int8: 1, 0, or -1 if unsure).
 
-    Args:
-        scores: float of shape (n,); NaN if a row has no score.
-        labels: int8 of shape (n,): 1, 0, or -1 if unsure.
-        tasks: The task of each row as a number from 0.
-        n_resamples: The number of resamples for the intervals.
-
-    Returns:
-        The calibration, or None if fewer than 20 labelled trajectories have a score.
-
-    Raises:
-        ValueError: A score is outside 0 to 1.
+    ``tasks`` has the task of each row as a number from 0. The result is None if fewer than 20 labelled
+    trajectories have a score. Raises ValueError for a score outside 0 to 1.
     """
     wrong = np.flatnonzero((scores < 0) | (scores > 1))
     if wrong.size:

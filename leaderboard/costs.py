@@ -13,14 +13,10 @@ TRAJECTORIES: Final = 1_000
 
 
 def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
-    """Return the mean cost of 1,000 rows, over the rows whose cost is known.
+    """Return the mean cost of 1,000 rows, over the rows whose cost in dollars is known (not NaN).
 
-    Args:
-        cost_usd: Dollars per row, shape (n,); NaN if a row gives no cost.
-
-    Returns:
-        ``{"usd_per_1000", "rows", "of"}``: the cost, how many rows gave one, and how many rows there are.
-        None if no row gave a cost: unknown does not mean free.
+    The result is ``{"usd_per_1000", "rows", "of"}``: the cost, how many rows gave one, and how many rows
+    there are. It is None if no row gave a cost, since unknown does not mean free.
     """
     if cost_usd is None:
         return None

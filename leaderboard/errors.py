@@ -87,26 +87,13 @@ def may_see_errors(suite: Suite, split: str) -> bool:
 
 
 def error_queue(
-    suite: Suite,
-    labels: LabelSet,
-    label: str,
-    verdicts: np.ndarray,
-    others: Sequence[np.ndarray] = (),
+    suite: Suite, labels: LabelSet, label: str, verdicts: np.ndarray, others: Sequence[np.ndarray] = ()
 ) -> tuple[WrongVerdict, ...]:
     """Return a judge's errors on one label, by falling priority, then by id.
 
-    Rows without a verdict do not count as errors here, since they have no reasoning to read.
-
-    Args:
-        suite: The suite, which says whether its labels are public.
-        labels: The labels of a split.
-        label: The label that was judged.
-        verdicts: int8 of shape (n,) in the order of the labels: 1, 0, -1.
-        others: The verdicts of other judges; without any, every priority is 0.
-
-    Raises:
-        ErrorsHidden: The labels may not be seen.
-        ValueError: A column has another length.
+    ``verdicts``, and the verdicts of ``others`` that set the priority, are int8 of shape (n,) in the order of
+    the labels: 1, 0, -1. Rows without a verdict do not count as errors here, since they have no reasoning to
+    read. Raises ErrorsHidden if the labels may not be seen, ValueError for a column of another length.
     """
     if not may_see_errors(suite, labels.split):
         raise ErrorsHidden(

@@ -14,11 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from leaderboard.judge_precision.confusion import confusion_counts, figures, metric_values, ratio
-from leaderboard.judge_precision.intervals import (
-    N_RESAMPLES,
-    percentile_intervals,
-    resampled_counts,
-)
+from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
 from leaderboard.score import Cell, interval_of, metric_of
 
 COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
@@ -71,17 +67,10 @@ def resample_judges(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Resampled:
-    """Count judges' verdicts against labels, under the policy ``strict``.
+    """Count judges' verdicts (int8 of shape (n,): 1, 0, -1) against labels, under the policy ``strict``.
 
+    ``tasks`` has the task of each row as a number from 0; ``cells`` are masks of rows, bool of shape (n,).
     The same seed and number of tasks give the resamples of the board's intervals.
-
-    Args:
-        verdicts: A column per judge, int8 of shape (n,): 1, 0, -1.
-        labels: int8 of shape (n,): 1, 0, -1.
-        tasks: The task of each row as a number from 0.
-        cells: Masks of rows, bool of shape (n,).
-        n_resamples: The number of resamples.
-        seed: The seed of the resampling.
     """
     n_tasks = int(tasks.max(initial=0)) + 1
     parts = []

@@ -166,18 +166,11 @@ def make_board(
     """Make the board of records and published rows under a label version.
 
     Rows are ordered by precision, then recall, then the earlier submission. A judge is ranked by its best
-    submission for each label; its other rows, self-reported rows and references have no rank.
-
-    Args:
-        suite: The name of the suite.
-        records: Scored submissions. A record of another label version is left out, since it waits for a new
-            score; if it ``keeps_version``, its ``note`` names the version instead.
-        published: Rows from the paper and from other reports.
-        label_version: The version of the labels.
-        references: Rows made elsewhere (`leaderboard.labels.quality`). A reference replaces the published row
-            of its id.
-        labels_by_task: The result of `leaderboard.report.labels_by_task` for this label version. It allows
-            paired comparisons of rows with verdicts by other metrics than precision.
+    submission for each label; its other rows, self-reported rows and references have no rank. A record of
+    another label version is left out, since it waits for a new score; if it ``keeps_version``, its ``note``
+    names the version instead. ``references`` are rows made elsewhere (`leaderboard.labels.quality`); one
+    replaces the published row of its id. ``labels_by_task`` (of `leaderboard.report`) allows paired
+    comparisons of rows with verdicts by other metrics than precision.
     """
     current = [record for record in records if record.is_current(label_version)]
     attempts = Counter((record.info.account, record.info.judge) for record in current)

@@ -97,13 +97,8 @@ def metric_samples(
 ) -> list[np.ndarray]:
     """Return each judge's metric over resamples of tasks; NaN if undefined.
 
-    Drawing takes the time, not the products: 50 judges cost little more than one.
-
-    Args:
-        judges: Counts of the same tasks for every judge: (tasks, 2) with TP, FP, which is enough for
-            precision, or (tasks, 4) with TP, FP, FN, TN.
-        metric: One of `RANKED_METRICS`.
-        n_resamples: The number of resamples.
+    ``judges`` have counts of the same tasks: (tasks, 2) with TP, FP, which is enough for precision, or
+    (tasks, 4) with TP, FP, FN, TN. Drawing takes the time, so 50 judges cost little more than one.
     """
     if not judges:
         return []

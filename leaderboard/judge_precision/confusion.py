@@ -12,14 +12,9 @@ POLICIES = ("strict", "published")
 def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
     """Return ``values`` as a column with one value per row: an array, a list or a tuple.
 
-    Args:
-        values: Any ordered rows: arrays, columns of pandas, Arrow and ``datasets``, tensors, or an iterable
-            such as a generator.
-        name: The argument that an error message names.
-
-    Raises:
-        ValueError: Rows have no order (a dict, a set), the value has no rows (a number, a text), or a
-            row has several values.
+    They may be any ordered rows: arrays, columns of pandas, Arrow and ``datasets``, tensors, generators.
+    Raises ValueError with the ``name`` of the argument if rows have no order (a dict, a set), if the value
+    has no rows (a number, a text), or if a row has several values.
     """
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:
@@ -94,16 +89,10 @@ def confusion_counts(
 ) -> np.ndarray:
     """Return the counts of each group: int64 of shape (n_groups, 5), columns TP, FP, FN, TN, no verdict.
 
-    Rows whose label is -1 (unsure) are left out.
-
-    Args:
-        verdicts: int8 of shape (n,): 1, 0, or -1 if missing.
-        labels: int8 of shape (n,): 1, 0, or -1 if unsure.
-        groups: The number of each row's group, from 0.
-        n_groups: How many groups there are.
-        policy: Under ``strict`` a missing verdict counts as "no": a miss on a positive, right on a negative.
-            Under ``published`` it is left out, as in the released scorer. The last column counts it
-            either way.
+    ``verdicts`` and ``labels`` are int8 of shape (n,): 1, 0, -1; ``groups`` has the number of each row's
+    group. Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no": a
+    miss on a positive, right on a negative. Under ``published`` it is left out, as in the released scorer.
+    The last column counts it either way.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy: there is no {policy!r}; use one of {', '.join(POLICIES)}")

@@ -76,16 +76,10 @@ def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
 def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> list[dict]:
     """Return the intervals of several cells at once from one set of resamples.
 
-    Args:
-        cluster_counts: TP, FP and FN of each cluster in each cell, (clusters, cells, 3).
-        n_resamples: The number of resamples; 0 gives no intervals.
-        seed: The seed of the resampling.
-
-    Returns:
-        For each cell ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. A figure has None if it
-        is undefined on the whole cell or rests on a single cluster. If a figure is exactly 0 or 1, every
-        resample repeats it and the bootstrap would claim certainty; then the interval is Wilson's over the
-        clusters that the figure rests on.
+    ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN. The result has for each cell
+    ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. A figure has None if it is undefined on the
+    whole cell or rests on a single cluster. If a figure is exactly 0 or 1, every resample repeats it and the
+    bootstrap would claim certainty; then the interval is Wilson's over the clusters that the figure rests on.
     """
     n_clusters, n_cells, _ = cluster_counts.shape
     if n_clusters < 2 or not n_resamples:

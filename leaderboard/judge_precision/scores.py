@@ -26,19 +26,10 @@ def judge_scores(
 ) -> dict[str, Any]:
     """Return the figures of ``predictions`` against ``references``, pooled over rows, and by group.
 
-    Args:
-        predictions: Verdicts of shape (n,): 1 true, 0 false, -1 missing.
-        references: Labels of shape (n,): 1 true, 0 false, -1 unsure.
-        benchmarks: A name per row; adds ``by_benchmark`` with the same keys for each name.
-        agents: A name per row; adds ``by_agent``.
-        clusters: The task of each row; adds 95 % intervals to every cell.
-        policy: How a missing verdict counts; see `confusion_counts`.
-        n_resamples: The number of bootstrap resamples; 0 turns intervals off. Without clusters every row is
-            its own cluster.
-        seed: The seed of the resampling.
-
-    Raises:
-        ValueError: Columns have unequal lengths, or a value is not allowed.
+    Both are of shape (n,): 1 true, 0 false, -1 missing or unsure. ``benchmarks`` and ``agents`` (a name per
+    row) add ``by_benchmark`` and ``by_agent`` with the same keys for each name. ``clusters`` (the task of
+    each row) adds 95 % intervals to every cell. If ``n_resamples`` is given without clusters, every row is
+    its own cluster; 0 turns intervals off. Raises ValueError if columns have unequal lengths or wrong values.
     """
     verdicts = as_verdicts(predictions, "predictions")
     labels = as_verdicts(references, "references")

@@ -57,18 +57,11 @@ class Agreement:
 class Doubles:
     """Annotations and the doubles among them.
 
-    Attributes:
-        units: The number of each annotation's trajectory, (annotations,).
-        tasks: The number of each trajectory's task, (trajectories,).
-        questions: The questions of the suite by name.
-        codes: For each question int64 of shape (annotations,): the place of the answer in the question's
-            ``values``, -1 if missing.
-        first: The place of the annotation that is earlier in the file, (doubles,).
-        second: The place of the later annotation, (doubles,).
-        benchmarks: The benchmark of each double.
-        pairs: The two annotators of each double in order of name, None if one is unknown.
-        periods: The week or batch of each double.
-        swapped: Whether the annotators of a double are in the opposite order of ``pairs``.
+    ``units`` (annotations,) has the number of each annotation's trajectory, ``tasks`` (trajectories,) the
+    number of each trajectory's task. ``codes`` maps each question to int64 of shape (annotations,): the place
+    of the answer in its ``values``, -1 if missing. ``first`` and ``second`` (doubles,) are the places of the
+    earlier and the later annotation. Each double has a benchmark, a pair of annotators in order of name (None
+    if one is unknown) and a period; ``swapped`` says whether its annotators are in the opposite order.
     """
 
     units: np.ndarray
@@ -162,18 +155,11 @@ def agreement_of(
     swapped: np.ndarray | None = None,
     n_resamples: int = 0,
 ) -> Agreement:
-    """Return the agreement on a question over doubles.
+    """Return the agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
 
-    Percent and kappa are over doubles. Alpha is over trajectories, with every annotation that belongs to one
-    of these doubles.
-
-    Args:
-        doubles: All doubles.
-        question: The name of the question.
-        chosen: Which doubles count, bool of shape (doubles,); all if it is None.
-        swapped: For which doubles the later annotation is the first rater's in kappa, bool of shape
-            (doubles,). By default it is the earlier one.
-        n_resamples: The number of resamples for the intervals; 0 gives no intervals.
+    Percent and kappa are over doubles. The first rater of kappa gave the earlier annotation, or the later one
+    if ``swapped`` (bool of the same shape) is true. Alpha is over trajectories, with every annotation that
+    belongs to one of these doubles. Without ``n_resamples`` there are only point estimates.
     """
     chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
     first, second = doubles.first[chosen], doubles.second[chosen]
@@ -242,18 +228,10 @@ class AnnotatorAgreement:
 class QuestionAgreement:
     """Agreement on one question.
 
-    Attributes:
-        question: The question.
-        overall: Agreement over all doubles.
-        by_benchmark: Agreement by benchmark.
-        by_pair: Agreement by two annotators in order of name; the first one is kappa's first rater.
-        by_annotator: Each annotator compared with the others.
-        over_time: Agreement by week (``2026-W07``, ISO, UTC, of the later annotation), or by batch of
-            doubles (``1-20``).
-        confusion: Doubles by both answers in the order of the question's ``values``; rows are the earlier
-            annotation.
-        wanted: For ``kappa``, ``alpha`` and ``ac1``, how many more doubles a narrow interval takes; see
-            `doubles_wanted`.
+    ``by_pair`` is by two annotators in order of name, the first of whom is kappa's first rater. ``over_time``
+    is by week of the later annotation (``2026-W07``, ISO, UTC), or by batch of doubles (``1-20``).
+    ``confusion`` counts doubles by both answers in the order of the question's ``values``, with a row per
+    answer of the earlier annotation. ``wanted`` has for each coefficient the result of `doubles_wanted`.
     """
 
     question: Question

@@ -153,15 +153,8 @@ def parse_released(
     ``annotator_name``, ``exp_name`` and the columns of own questions may be absent. If a suite has questions
     other than the paper's, only the column of success is required, since a file may be older than a
     question. Unknown columns are ignored, and so are answers that an own question does not have (any more).
-
-    Args:
-        text: The text of the file.
-        questions: The questions of the suite.
-        is_strict: For files that people write: refuse unknown columns and answers, and missing ones too.
-
-    Raises:
-        AnnotationsInvalid: With every bad cell; rows count from 2, after the header. Whether a trajectory
-            exists is not checked here.
+    ``is_strict``, for files that people write, refuses both, and missing columns and answers too. Raises
+    AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
     known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
     needed = {*_ID_COLUMNS, *(_COLUMNS.get(name, name) for name in _needed(questions, is_strict))}
@@ -220,16 +213,9 @@ def write_released(
     """Return the records as a released file, with its column order, words and line ends (CR LF).
 
     Own questions follow as columns with their values; a cell is empty if the question was not asked.
-    Comments, times and durations are not written.
-
-    Args:
-        annotations: The records.
-        may_be_open: Leave unanswered released questions empty: the file is a form to fill in.
-        questions: The questions of the suite.
-
-    Raises:
-        AnnotationsInvalid: An id does not have three parts, or a released question has no answer, for which
-            the format has no word.
+    Comments, times and durations are not written. Raises AnnotationsInvalid for an id without three parts,
+    and for a released question without an answer, since the format has no word for it. With ``may_be_open``
+    such a cell stays empty: the file is a form to fill in.
     """
     questions = questions or default_questions()
     asked = {question.name for question in questions}

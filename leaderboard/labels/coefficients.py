@@ -89,13 +89,8 @@ def agreement_intervals(
 
     Tasks are resampled, since annotators answer the runs of several agents on one task alike. An interval is
     None with fewer than two tasks, or if every resample gives the same value, which measures no error.
-
-    Args:
-        tables: The confusion table of each task, (tasks, c, c).
-        coincidences: The result of `coincidence_matrices`, (tasks, c, c).
-        level: The level of alpha.
-        n_resamples: The number of resamples; 0 gives no intervals.
-        seed: The seed of the resampling.
+    ``tables`` has the confusion table of each task, ``coincidences`` is from `coincidence_matrices`; both are
+    of shape (tasks, c, c).
     """
     rests_on = int((tables.sum(axis=(1, 2)) > 0).sum())
     if rests_on < 2 or not n_resamples:
@@ -132,15 +127,9 @@ def difference_of_shares(
     """Return the interval of the share of equal answers in some rows minus that in the rest, as (low, high).
 
     An equal and an unequal row, each with its own task, are added to both sides, so that a few equal rows
-    do not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over tasks, to
-    first order (Kish and Frankel 1974).
-
-    Args:
-        is_equal: Which rows have equal answers, bool of shape (rows,).
-        is_theirs: Which rows belong to the one side, bool of shape (rows,).
-        is_rest: Which rows belong to the other side, bool of shape (rows,).
-        tasks: The task of each row as a number from 0, (rows,).
-        error: How often the interval may miss: 0.05 divided by the number of comparisons.
+    do not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over ``tasks``
+    (whole numbers from 0), to first order (Kish and Frankel 1974). ``error`` is how often the interval may
+    miss: 0.05 divided by the number of comparisons.
     """
     is_equal = np.concatenate([is_equal, [True, False, True, False]])
     is_theirs = np.concatenate([is_theirs, [True, True, False, False]])

@@ -91,18 +91,9 @@ def load_annotations(
 ) -> tuple[Annotation, ...]:
     """Return every annotation of a split, or of the whole suite, by released ids in the order of the file.
 
-    Annotations of the whole suite come only from the source, where a person has one name.
-
-    Args:
-        suite: The suite.
-        settings: The settings, which name the source.
-        split: ``dev`` or ``test``; both if it is None.
-        file: A file to read (released CSV or our Parquet) instead of the places that `load_labels` reads.
-        is_strict: Whether every column of the file must be known; see `annotations.parse_released`.
-
-    Raises:
-        LabelsUnavailable: The source is not available.
-        LabelsInvalid: A file cannot be used.
+    They come from ``file`` (released CSV or our Parquet) if it is given, else from the places that
+    `load_labels` reads. Annotations of the whole suite come only from the source, where a person has one
+    name. ``is_strict`` is that of `annotations.parse_released`. Raises the same exceptions as `load_labels`.
     """
     if file is not None:
         annotations = read_annotation_file(file, file.name, suite.questions, is_strict)

@@ -230,16 +230,9 @@ def precision_under_noise(
     a draw the rates of all cells are high or low together: a cell may use the doubles of all benchmarks,
     which include those of another cell, so that independent draws would count them twice.
 
-    Args:
-        tp: True positives, whole numbers of shape (cells,).
-        fp: False positives, whole numbers of shape (cells,).
-        of_yes: The doubles of each cell whose first answer is yes.
-        of_no: The doubles of each cell whose first answer is no.
-        n_draws: The number of draws.
-        seed: The seed of the draws.
-
-    Returns:
-        The band, or None if the judge never says yes or if labels that count have no doubles.
+    ``tp`` and ``fp`` are whole numbers of shape (cells,); ``of_yes`` and ``of_no`` have the doubles of each
+    cell by their first answer. The band is None if the judge never says yes, or if labels that count have no
+    doubles.
     """
     called_successful = int(np.sum(tp) + np.sum(fp))
     if not called_successful:

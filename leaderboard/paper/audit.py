@@ -78,15 +78,9 @@ MOST_MISSING: Final = 3
 class AuditResult:
     """The counts behind one cell.
 
-    Attributes:
-        figures: The printed figures.
-        positives: How many of the trajectories are labelled true.
-        n: How many trajectories the cell has.
-        candidates: Counts that fit all ``n`` trajectories.
-        missing: How many judgments are assumed to be missing. It is 0 unless no whole numbers fit otherwise,
-            or the row says so.
-        possible: Counts that fit without the missing judgments and do not contradict the row's total.
-        alone: How many counts fitted before other cells were taken into account.
+    ``candidates`` fit all ``n`` trajectories. ``missing`` judgments are assumed to be missing: 0 unless no
+    whole numbers fit otherwise, or the row says so. ``possible`` fit without these and do not contradict the
+    row's total. ``alone`` is how many counts fitted before other cells were taken into account.
     """
 
     figures: Figures
@@ -161,15 +155,9 @@ def _ranges(low: Counts, high: Counts) -> str:
 def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None = None) -> AuditResult:
     """Find every set of whole numbers (TP, FP, FN, TN) that is printed as these figures.
 
-    Args:
-        figures: The printed figures.
-        positives: How many of the trajectories are labelled true.
-        n: How many trajectories the cell has.
-        missing: How many judgments are missing. If it is None and nothing fits all trajectories, the smallest
-            number that fits is used, up to `MOST_MISSING`.
-
-    Raises:
-        ValueError: A count is out of range.
+    ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` is how many judgments are
+    missing; if it is None and nothing fits all trajectories, the smallest number that fits is used, up to
+    `MOST_MISSING`. Raises ValueError if a count is out of range.
     """
     if not 0 <= positives <= n:
         raise ValueError(f"positives must be between 0 and n, got {positives} of {n}")

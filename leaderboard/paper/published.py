@@ -129,16 +129,9 @@ def _fractions(figures: Figures) -> tuple[float | None, float | None, float | No
 
 def _audited_cell(result: AuditResult) -> PublishedCell:
     return PublishedCell(
-        result.n,
-        result.positives,
-        *_fractions(result.figures),
-        counts=result.counts,
-        status=result.status,
-        no_verdict=result.missing,
-        fits=len(result.possible),
-        bounds=result.bounds,
-        note=result.note,
-    )
+        result.n, result.positives, *_fractions(result.figures), result.status, result.counts,
+        result.missing, len(result.possible), result.bounds, result.note,
+    )  # fmt: skip
 
 
 def _exact_label(counts: Mapping[str, Counts]) -> PublishedLabel:
@@ -149,18 +142,9 @@ def _exact_label(counts: Mapping[str, Counts]) -> PublishedLabel:
 
 def _exact_cell(counts: Counts) -> PublishedCell:
     known = figures(*counts)
-    return PublishedCell(
-        n=counts.n,
-        positives=counts.positives,
-        precision=known["precision"],
-        recall=known["recall"],
-        f1=known["f1"],
-        status="exact",
-        counts=counts,
-        no_verdict=0,
-        fits=1,
-        bounds=(counts, counts),
-    )
+    shares = known["precision"], known["recall"], known["f1"]
+    bounds = counts, counts
+    return PublishedCell(counts.n, counts.positives, *shares, "exact", counts, 0, fits=1, bounds=bounds)
 
 
 SPLIT_TITLES: Final = MappingProxyType(

@@ -12,15 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, NonNegativeInt, TypeAdapte
 from pydantic_core import PydanticCustomError
 
 from arb.core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS, LABELS
-from leaderboard.paper.audit import (
-    OVERALL,
-    Counts,
-    Figures,
-    Marginal,
-    Status,
-    prints,
-    read_tenths,
-)
+from leaderboard.paper.audit import OVERALL, Counts, Figures, Marginal, Status, prints, read_tenths
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -10,13 +10,7 @@ from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_
 from leaderboard.paper.audit import OVERALL
 from leaderboard.paper.evidence import POLICY, Records
 from leaderboard.paper.published_files import PUBLISHED
-from leaderboard.paper.table import (
-    FROM_COUNTS,
-    FROM_VERDICTS,
-    PaperCell,
-    PaperTable,
-    TableRow,
-)
+from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS, PaperCell, PaperTable, TableRow
 from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, rate_of
 
 LLM_JUDGE: Final = "paper/gpt-4o-tree"
@@ -49,11 +43,7 @@ def printed_rates() -> tuple[PrintedRates, ...]:
     """Return Table 6 as printed, from its file."""
     with (PUBLISHED / "success_rates.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
-            PrintedRates(
-                line["benchmark"],
-                line["agent"],
-                *(float(line[name]) / 100 for name in TITLES),
-            )
+            PrintedRates(line["benchmark"], line["agent"], *(float(line[name]) / 100 for name in TITLES))
             for line in csv.DictReader(file)
         )
 

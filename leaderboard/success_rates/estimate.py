@@ -55,15 +55,11 @@ def estimate_rate(
 ) -> RateEstimate:
     """Estimate the success rate over all runs of an agent, by regression of the label on judges' verdicts.
 
-    The variance is that of drawing so many of these n runs. The interval is Wilson's for the number of labels
-    that would give this variance, with a t quantile if there are few labels.
-
-    Args:
-        verdicts: 0 or 1 of shape (n, judges); there may be 0 judges.
-        labels: 1, 0, or -1 if a run is not labelled, of shape (n,).
-        tasks: The number of each run's task, (n,); the runs of one task count as one draw.
-        strata: The number of the group from which each run was drawn, (n,), if groups were drawn from at
-            different rates; None if all runs were drawn from alike.
+    ``verdicts`` are 0 or 1 of shape (n, judges), with 0 judges or more; ``labels`` (n,) are 1, 0, or -1 if a
+    run is not labelled. The runs of one task (``tasks``, numbers of shape (n,)) count as one draw. ``strata``
+    (n,) number the groups if these were drawn from at different rates. The variance is that of drawing so
+    many of these n runs. The interval is Wilson's for the number of labels that would give this variance,
+    with a t quantile if there are few labels.
     """
     n, known = len(labels), labels >= 0
     n_labels = int(known.sum())
@@ -173,15 +169,10 @@ class AgentEstimate:
 def estimate_agents(
     runs: AgentRuns, labels: Mapping[str, bool], draw: Sequence[Stratum] | None = None
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
-    """Return the rates of every agent, ordered by name, and warnings.
+    """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
-    Args:
-        runs: The runs with judges' verdicts.
-        labels: Whether a run succeeded, by trajectory id.
-        draw: The record of a draw. With it only drawn runs count, each with the weight of its stratum.
-
-    Raises:
-        ValueError: The strata of the draw are by verdicts of judges that are not given.
+    With the record of a draw only drawn runs count, each with the weight of its stratum. Raises ValueError if
+    the strata of the draw are by verdicts of judges that are not given.
     """
     absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
     if absent:

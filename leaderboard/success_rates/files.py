@@ -33,13 +33,10 @@ def estimate_files(
     draw: tuple[str, bytes] | None = None,
     agent: str | None = None,
 ) -> FilesEstimate:
-    """Estimate the success rate of each agent, or of one.
+    """Estimate the success rate of each agent, or only of ``agent``.
 
-    Args:
-        verdicts: File names of judges' verdicts, with what `read_predictions` gave.
-        labels: The name and result of the labels' file, if there is one.
-        draw: The name and content of the record of a draw, if there is one.
-        agent: The only agent to estimate; all agents if it is None.
+    ``verdicts`` and ``labels`` are names of files with their results of `read_predictions`, ``draw`` is the
+    name and content of the record of a draw.
     """
     runs, findings = read_runs(verdicts)
     known, errors = read_labels(*labels, runs) if labels else ({}, [])

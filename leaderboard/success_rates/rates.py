@@ -85,18 +85,10 @@ def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
 def estimate_by_draw(
     verdicts: Mapping[str, np.ndarray], labels: LabelSet, n_labels: int, seed: int
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return estimates from the labels of a few drawn runs, next to the rates by all labels.
+    """Return estimates from ``n_labels`` drawn labels per agent, rates by all labels, and warnings.
 
-    It is only for labels that are public.
-
-    Args:
-        verdicts: For each judge int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful).
-        labels: The labels.
-        n_labels: How many runs of each agent to draw.
-        seed: The seed of the draw.
-
-    Returns:
-        The estimates, each agent's rate by all labels, and warnings.
+    ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). It is only for
+    labels that are public.
     """
     success = labels.primary["success"]
     rows = np.flatnonzero(success >= 0)

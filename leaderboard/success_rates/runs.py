@@ -215,15 +215,11 @@ def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = 
 
 
 def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
-    """Return the number of each run's stratum from 0, of shape (n,).
+    """Return the number of each run's stratum from 0, (n,), from the judges' verdicts, (n, judges).
 
-    If ``total`` labels are enough, each pattern is a stratum. Else only patterns that get at least
-    ``LABELS_A_STRATUM`` labels in proportion are strata, and the last stratum has all other runs. If it would
-    get too few labels itself, the smallest of these patterns joins it.
-
-    Args:
-        patterns: The judges' verdicts on each run, (n, judges).
-        total: How many labels there will be.
+    If ``total`` labels are enough, each pattern of verdicts is a stratum. Else only patterns that get at
+    least ``LABELS_A_STRATUM`` labels in proportion are strata, and the last stratum has all other runs. If it
+    would get too few labels itself, the smallest of these patterns joins it.
     """
     _, groups, sizes = np.unique(patterns, axis=0, return_inverse=True, return_counts=True)
     if total >= LABELS_A_STRATUM * len(sizes):
