@@ -157,7 +157,7 @@ def sweep(
 
 
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the area under the ROC curve from ranks (Mann and Whitney 1947); None if all labels are equal."""
+    """Return the area under the ROC curve by ranks (Mann and Whitney 1947); None if labels are all equal."""
     positives, negatives = int((labels == 1).sum()), int((labels == 0).sum())
     if not positives or not negatives:
         return None

@@ -48,7 +48,6 @@ class Vote:
 
     @property
     def is_unanimous(self) -> bool:
-        """Whether every judge has to say yes."""
         return self.needed == self.n_judges
 
     @property
@@ -150,7 +149,6 @@ class Comparison:
     fooled: JointErrors | None
 
     def against_first(self) -> tuple[Pair, ...]:
-        """Return the pairs of the first entrant with each other one."""
         return tuple(pair for pair in self.pairs if pair.first == 0)
 
 

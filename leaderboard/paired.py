@@ -180,7 +180,6 @@ class SharedErrors:
 
     @property
     def shared(self) -> int:
-        """Trajectories that both get wrong."""
         return self.false_alarms + self.misses
 
 

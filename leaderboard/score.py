@@ -92,7 +92,6 @@ CELL_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: Cell.__required_keys__}
 
 
 def is_known_version(version: int) -> bool:
-    """Return whether this code knows the fields of a version."""
     return version in CELL_FIELDS
 
 

@@ -54,7 +54,6 @@ class Board:
         return {row.id: place for place, row in enumerate(self.rows)}
 
     def row(self, row_id: str) -> BoardRow | None:
-        """Return the row with an id, or None if the board has no such row."""
         place = self.places.get(row_id)
         return None if place is None else self.rows[place]
 
@@ -66,11 +65,9 @@ class Board:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of ``content`` in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """Return the board with its digest as canonical JSON in UTF-8."""
         return b'{"digest":"%s",' % self.digest.encode() + self.content[1:]  # no name comes before it
 
     @classmethod

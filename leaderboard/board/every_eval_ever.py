@@ -44,7 +44,9 @@ def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
     for row in board.rows:
         if row.provenance == "reference":
             continue
-        path = f"data/{_plain(board.suite)}/{model_id(row)}/{_uuid(board, row)}.json"
+        digest = hashlib.sha256(f"{board.digest} {row.id}".encode()).digest()
+        name = uuid.UUID(bytes=digest[:16], version=4)
+        path = f"data/{_plain(board.suite)}/{model_id(row)}/{name}.json"
         text = json.dumps(evaluation(board, row, retrieved), indent=2, ensure_ascii=False, allow_nan=False)
         files[path] = f"{text}\n".encode()
     return files
@@ -165,8 +167,3 @@ def _texts(**values: object) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Return a name that is safe as a part of a path, since strangers choose names."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", text).strip("-.")
-
-
-def _uuid(board: Board, row: BoardRow) -> uuid.UUID:
-    digest = hashlib.sha256(f"{board.digest} {row.id}".encode()).digest()
-    return uuid.UUID(bytes=digest[:16], version=4)

@@ -126,26 +126,23 @@ class BoardRow(JudgeInfo):
 def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -> BoardRow:
     version = record.label_version
     labels: dict[str, Score | None] = {}
+    n = None  # trajectories of the first label that was scored
     for label, reported in record.report["labels"].items():
         score: Score | None = reported
         if score is not None:
             score = {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
             if record.ranking is not None:
                 score["ranked_by"] = "a half of the tasks that is not shown"
+            n = score["overall"]["n"] if n is None else n
         labels[label] = score
     return BoardRow(
         **vars(record.info), id=record.id, date=record.submitted_at, provenance="scored",
         source="scored here", attempts=attempts, file_sha256=record.file_sha256,
-        protocol=STRICT, split="test", n=_n_scored(record.report), evidence="verdicts", labels=labels,
+        protocol=STRICT, split="test", n=n, evidence="verdicts", labels=labels,
         cost=record.report.get("cost"),
         marks=("verified",) * record.is_verified + ("labels exposed",) * record.is_label_exposed,
         note="" if version == label_version else f"scored under label version {version}",
     )  # fmt: skip
-
-
-def _n_scored(report: Mapping[str, Any]) -> int | None:
-    """Return on how many trajectories a submission was scored, according to its first label."""
-    return next((found["overall"]["n"] for found in report["labels"].values() if found), None)
 
 
 def is_rankable(row: BoardRow) -> bool:

@@ -142,7 +142,6 @@ def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
 
 
 def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Console) -> None:
-    """Print how many labels each agent needs."""
     table = text_table("agent", figures=("runs", "labelled", "labels only", "assisted"))
     for row in rows:
         assisted = "" if row["assisted"] is None else f"{row['assisted']:,}"

@@ -229,7 +229,6 @@ def dev_labels(
 
 
 def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:
-    """Print the summaries as tables for a terminal."""
     for summary in summaries:
         version = f"labels {summary['label_version']} ({summary['source']})"
         title = f"{summary['suite']} · {summary['split']} · {version}"

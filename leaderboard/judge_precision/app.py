@@ -32,8 +32,6 @@ def parse_rows(text: str) -> tuple[list[int], list[int]]:
 
 
 def build_page(metric: Any) -> gr.Blocks:
-    """Build the page for a loaded metric."""
-
     def figures(text: str) -> list[list]:
         verdicts, labels = parse_rows(text)
         result = metric.compute(predictions=verdicts, references=labels)

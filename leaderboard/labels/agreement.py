@@ -6,7 +6,7 @@ missing if it is Unsure or was not given; then the double does not count for tha
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -355,14 +355,9 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
 def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:
     times = [max(one.at, other.at) for one, other in pairs if one.at and other.at]
     if len(times) == len(pairs):
-        return [_week(at) for at in times]
+        return [at.astimezone(UTC).strftime("%G-W%V") for at in times]
     starts = [place - place % BATCH for place in range(len(pairs))]
     return [f"{start + 1}-{min(start + BATCH, len(pairs))}" for start in starts]
-
-
-def _week(at: datetime) -> str:
-    year, week, _ = at.astimezone(UTC).isocalendar()
-    return f"{year:04}-W{week:02}"
 
 
 def _order_of_period(name: str) -> tuple[int, str]:

@@ -163,7 +163,6 @@ def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) ->
 
 
 def _defined(values: np.ndarray) -> float | None:
-    """Return the only value, or None if it is NaN."""
     return None if np.isnan(values[0]) else float(values[0])
 
 

@@ -33,26 +33,22 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
 
     If the file is not on this machine and ``fetch`` is true, it is fetched. Raises LabelsUnavailable.
     """
+    kind, _, place = settings.labels.partition(":")
     try:
-        return _locate(settings, fetch)
+        if kind == "csv" and place:
+            path = Path(place).expanduser()
+            if not path.is_file():
+                raise LabelsUnavailable(f"ARB_LABELS names {path.name}, which is not a file; check the path")
+            return path
+        if kind == "wheel":
+            return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
+        if kind == "hub" and place.count("/") >= 1:
+            return _from_hub(place, settings, fetch)
     except OSError as error:
         raise LabelsUnavailable(
             f"the folder for fetched labels cannot be used ({error.strerror or type(error).__name__}); "
             "set ARB_CACHE_DIR to a folder that this user may write"
         ) from error
-
-
-def _locate(settings: Settings, fetch: bool) -> Path:
-    kind, _, place = settings.labels.partition(":")
-    if kind == "wheel":
-        return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
-    if kind == "csv" and place:
-        path = Path(place).expanduser()
-        if not path.is_file():
-            raise LabelsUnavailable(f"ARB_LABELS names {path.name}, which is not a file; check the path")
-        return path
-    if kind == "hub" and place.count("/") >= 1:
-        return _from_hub(place, settings, fetch)
     if kind == "none":
         raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'); scoring test files is off")
     raise LabelsUnavailable(

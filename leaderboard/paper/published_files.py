@@ -28,8 +28,6 @@ the split, but its figures fit the labels of test and not those of all trajector
 
 
 def _choice(*choices: str) -> AfterValidator:
-    """Return a validator that accepts only these values."""
-
     def check(value: str) -> str:
         if value not in choices:
             raise PydanticCustomError("choice", "use one of {choices}", {"choices": ", ".join(choices)})
@@ -84,7 +82,6 @@ class PublishedLabel:
     findings: tuple[str, ...] = ()
 
     def cell(self, name: str) -> PublishedCell | None:
-        """Return the cell for `OVERALL` or for a benchmark."""
         return self.overall if name == OVERALL else self.by_benchmark.get(name)
 
 

@@ -104,10 +104,6 @@ class PaperTable:
             for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell
 
-    def differences(self) -> tuple[tuple[str, PaperCell], ...]:
-        """Return the cells whose computed figure differs from the printed one."""
-        return tuple((name, cell) for name, cell in self.cells() if cell.agrees is False)
-
     @property
     def is_derived(self) -> bool:
         """Whether a figure was computed from counts that were derived from the printed ones."""
@@ -147,18 +143,12 @@ def to_markdown(table: PaperTable) -> str:
     for row in table.rows:
         cells = (_cell(cell, notes) for cell in row.cells)
         lines.append(markdown_row([*map(markdown_text, row.headings), *cells, row.basis]))
-    lines += ["", _reading(table)]
+    summary = table.summary()
+    reading = f"{READING} {summary[0].upper()}{summary[1:]}."
+    lines += ["", f"{reading} {DERIVED}" if table.is_derived else reading]
     lines += ["", *(f"{number}. {markdown_text(note)}" for note, number in notes.items())] if notes else []
     lines += ["", *(f"- {markdown_text(remark)}" for remark in table.remarks)] if table.remarks else []
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _reading(table: PaperTable) -> str:
-    return f"{READING} {_sentence(table.summary())}" + (f" {DERIVED}" if table.is_derived else "")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _cell(cell: PaperCell, notes: dict[str, int]) -> str:

@@ -46,7 +46,6 @@ class RateEstimate:
 
     @property
     def width(self) -> float | None:
-        """The width of the interval."""
         return None if self.interval is None else self.interval[1] - self.interval[0]
 
 

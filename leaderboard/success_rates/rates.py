@@ -69,7 +69,6 @@ def evaluate_agents(
 
 
 def rate_of(successes: int, n: int) -> Rate:
-    """Return a rate from counts, with its interval."""
     interval = approximate_interval(successes, n, INDEPENDENT)
     if interval is None:
         return Rate(None, 0, 0)

@@ -166,7 +166,6 @@ class Stratum:
     drawn: tuple[str, ...]
 
     def holds(self, agent: str, verdicts: Mapping[str, bool]) -> bool:
-        """Return whether a run of this agent with these verdicts is in the stratum."""
         if agent != self.agent:
             return False
         return all(bool(verdicts.get(judge)) == value for judge, value in (self.verdicts or {}).items())
