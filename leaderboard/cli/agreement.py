@@ -213,21 +213,14 @@ def print_agreement(
 
 
 def _figures(found: Agreement) -> list[str]:
-    return [
-        f"{found.pairs:,}",
-        percent(found.percent),
-        coefficient(found.kappa),
-        _coefficient_interval(found.kappa_ci),
-        coefficient(found.alpha),
-        _coefficient_interval(found.alpha_ci),
-        coefficient(found.ac1),
-        _coefficient_interval(found.ac1_ci),
-        f"{found.left_out:,}",
-    ]
-
-
-def _coefficient_interval(ends: Sequence[float] | None) -> str:
-    return "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
+    cells = [f"{found.pairs:,}", percent(found.percent)]
+    of_coefficients = (
+        (found.kappa, found.kappa_ci), (found.alpha, found.alpha_ci), (found.ac1, found.ac1_ci),
+    )  # fmt: skip
+    for value, ends in of_coefficients:
+        within = "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
+        cells += [coefficient(value), within]
+    return [*cells, f"{found.left_out:,}"]
 
 
 def _of_question(result: QuestionAgreement) -> Table:
@@ -258,16 +251,9 @@ def _annotators(report: AgreementReport) -> Table:
     table.add_column("")
     for result in report.questions.values():
         for each in result.by_annotator:
-            table.add_row(
-                each.annotator,
-                result.question.title,
-                f"{each.doubles:,}",
-                percent(each.percent),
-                f"{each.others_doubles:,}",
-                percent(each.others_percent),
-                interval(each.difference_ci),
-                "needs training" if each.needs_training else "",
-            )
+            cells = [each.annotator, result.question.title, f"{each.doubles:,}", percent(each.percent)]
+            cells += [f"{each.others_doubles:,}", percent(each.others_percent), interval(each.difference_ci)]
+            table.add_row(*cells, "needs training" if each.needs_training else "")
     return table
 
 
@@ -283,10 +269,8 @@ def _confusion(result: QuestionAgreement) -> Table:
 def _items(items: Sequence[OpenItem]) -> Table:
     table = text_table("trajectories on which annotators differ", "question: answers in order")
     for item in items:
-        result = [
-            f"{question}: {' / '.join(map(str, item.answers[question]))}" for question in item.disagreeing
-        ]
-        table.add_row(item.trajectory_id, "; ".join(result))
+        parts = [f"{name}: {' / '.join(map(str, item.answers[name]))}" for name in item.disagreeing]
+        table.add_row(item.trajectory_id, "; ".join(parts))
     return table
 
 

@@ -145,13 +145,8 @@ def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Co
     table = text_table("agent", figures=("runs", "labelled", "labels only", "assisted"))
     for row in rows:
         assisted = "" if row["assisted"] is None else f"{row['assisted']:,}"
-        table.add_row(
-            printable(row["agent"]),
-            f"{row['n']:,}",
-            f"{row['labelled']:,}",
-            f"{row['labels_only']:,}",
-            assisted,
-        )
+        counts = [f"{row[name]:,}" for name in ("n", "labelled", "labels_only")]
+        table.add_row(printable(row["agent"]), *counts, assisted)
     console.print(f"labels for an interval of {half_width:g} points on both sides")
     console.print(table)
     if any(row["assisted"] is None for row in rows):
@@ -166,20 +161,12 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
     figures = ("runs", "labelled", *judges, "labels only", "95 %", "assisted", "95 %", "labels saved")
     table = text_table("agent", figures=figures)
     for each in found:
-        alone = [percent(each.judge_alone[judge]) for judge in judges]
-        rates = [
-            cell
-            for rate in (each.labels_only, each.assisted)
-            for cell in (percent(rate.value), interval(rate.interval))
-        ]
-        counts = (f"{each.assisted.n:,}", f"{each.assisted.labelled:,}")
-        table.add_row(
-            printable(AGENT_TITLES.get(each.agent, each.agent)),
-            *counts,
-            *alone,
-            *rates,
-            percent(each.saved, " %"),
-        )
+        cells = [printable(AGENT_TITLES.get(each.agent, each.agent))]
+        cells += [f"{each.assisted.n:,}", f"{each.assisted.labelled:,}"]
+        cells += [percent(each.judge_alone[judge]) for judge in judges]
+        for rate in (each.labels_only, each.assisted):
+            cells += [percent(rate.value), interval(rate.interval)]
+        table.add_row(*cells, percent(each.saved, " %"))
     console.print(table)
     console.print(
         "A judge's column is the rate by its verdicts alone. Labels only and assisted are estimates of the "

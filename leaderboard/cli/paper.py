@@ -113,18 +113,14 @@ def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, st
 
 def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
     """Return the cells as text, in the order of `AUDIT_COLUMNS`; figures in percent."""
-    return [
-        (
-            row.judge + (f" ({row.inputs})" if row.inputs else ""),
-            LABEL_TITLES[label],
-            BENCHMARK_TITLES.get(benchmark, "Overall"),
-            *("" if x is None else f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)),
-            "" if cell.counts is None else str(cell.counts),
-            cell.status,
-            cell.note,
-        )
-        for row, label, benchmark, cell in audit_cells(rows)
-    ]
+    found = []
+    for row, label, benchmark, cell in audit_cells(rows):
+        judge = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
+        place = judge, LABEL_TITLES[label], BENCHMARK_TITLES.get(benchmark, "Overall")
+        figures = ["" if x is None else f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)]
+        counts = "" if cell.counts is None else str(cell.counts)
+        found.append((*place, *figures, counts, cell.status, cell.note))
+    return found
 
 
 def audit_table(rows: Iterable[PublishedRow]) -> Group:

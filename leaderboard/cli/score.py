@@ -160,12 +160,7 @@ def _cells(cell: Cell) -> list[str]:
 
 def metric_cells(cell: Cell) -> list[str]:
     """Return precision, recall, F1, kappa and the counts of a cell of a score as texts."""
-    return [
-        percent(cell["precision"]),
-        interval(cell["precision_ci"]),
-        percent(cell["recall"]),
-        interval(cell["recall_ci"]),
-        percent(cell["f1"]),
-        coefficient(cell["kappa"]),
-        f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
-    ]
+    precision = [percent(cell["precision"]), interval(cell["precision_ci"])]
+    recall = [percent(cell["recall"]), interval(cell["recall_ci"])]
+    counts = f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"
+    return [*precision, *recall, percent(cell["f1"]), coefficient(cell["kappa"]), counts]

@@ -288,7 +288,7 @@ def agreement_report(
     """
     annotations = answered(annotations)
     doubles = find_doubles(annotations, questions)
-    annotators = {who for annotation in annotations if (who := annotation.person) is not None}
+    annotators = {annotation.person for annotation in annotations} - {None}
     return AgreementReport(
         annotations=len(annotations),
         trajectories=len(np.unique(doubles.units)),
@@ -324,32 +324,34 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
 
 def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = None) -> dict[str, Any]:
     """Return the report as one JSON object; ``items`` is None if the labels may not be seen."""
-    found = {name: value for name, value in vars(report).items() if name != "questions"}
-    found["questions"] = {
-        question: {
-            "overall": asdict(result.overall),
-            "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
-            "by_pair": [
-                {"first": first, "second": second, "agreement": asdict(cell)}
-                for (first, second), cell in result.by_pair.items()
-            ],
-            "by_annotator": [
-                {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
-            ],
-            "over_time": [
-                {"name": name, "agreement": asdict(cell)} for name, cell in result.over_time.items()
-            ],
-            "answers": list(result.question.values),
-            "confusion": [list(row) for row in result.confusion],
-            "wanted": dict(result.wanted),
-        }
-        for question, result in report.questions.items()
+    questions = {name: _question_json(result) for name, result in report.questions.items()}
+    shown: list[dict[str, Any]] | None = None
+    if items is not None:
+        fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
+        shown = []
+        for item in items:
+            about = {name: getattr(item, name) for name in fields}
+            shown.append({**about, "answers": dict(item.answers)})
+    return {**vars(report), "questions": questions, "items": shown}
+
+
+def _question_json(result: QuestionAgreement) -> dict[str, Any]:
+    pairs = [
+        {"first": first, "second": second, "agreement": asdict(cell)}
+        for (first, second), cell in result.by_pair.items()
+    ]
+    return {
+        "overall": asdict(result.overall),
+        "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
+        "by_pair": pairs,
+        "by_annotator": [
+            {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
+        ],
+        "over_time": [{"name": name, "agreement": asdict(cell)} for name, cell in result.over_time.items()],
+        "answers": list(result.question.values),
+        "confusion": [list(row) for row in result.confusion],
+        "wanted": dict(result.wanted),
     }
-    fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
-    found["items"] = items if items is None else [
-        {**{name: getattr(item, name) for name in fields}, "answers": dict(item.answers)} for item in items
-    ]  # fmt: skip
-    return found
 
 
 def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:

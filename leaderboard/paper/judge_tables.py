@@ -167,8 +167,10 @@ def _marginal(records: Records, label: str) -> tuple[int, int]:
 
 def _missing_judgment(records: Records) -> tuple[str, ...]:
     """Return a sentence for every judge whose figures fit no whole numbers, since a judgment is missing."""
-    return tuple(
-        f"{paper_name(row)}: {found.overall.note}. The paper's scorer leaves such a trajectory out."
-        for row in _of_paper(records)
-        if (found := row.labels["success"]) and found.overall.status == "none"
-    )
+    sentences = []
+    for row in _of_paper(records):
+        found = row.labels["success"]
+        if found is not None and found.overall.status == "none":
+            note = f"{paper_name(row)}: {found.overall.note}"
+            sentences.append(f"{note}. The paper's scorer leaves such a trajectory out.")
+    return tuple(sentences)
