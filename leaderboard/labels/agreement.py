@@ -325,14 +325,12 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
 def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = None) -> dict[str, Any]:
     """Return the report as one JSON object; ``items`` is None if the labels may not be seen."""
     questions = {name: _question_json(result) for name, result in report.questions.items()}
-    shown: list[dict[str, Any]] | None = None
-    if items is not None:
-        fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
-        shown = []
-        for item in items:
-            about = {name: getattr(item, name) for name in fields}
-            shown.append({**about, "answers": dict(item.answers)})
-    return {**vars(report), "questions": questions, "items": shown}
+    fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
+    listed = []
+    for item in items or ():
+        about = {name: getattr(item, name) for name in fields}
+        listed.append({**about, "answers": dict(item.answers)})
+    return {**vars(report), "questions": questions, "items": None if items is None else listed}
 
 
 def _question_json(result: QuestionAgreement) -> dict[str, Any]:
