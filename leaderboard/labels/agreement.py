@@ -168,6 +168,7 @@ def agreement_of(
     one, other = codes[first], codes[second]
     if swapped is not None:
         one, other = np.where(swapped[chosen], other, one), np.where(swapped[chosen], one, other)
+    # Number only the trajectories and tasks of these doubles, so that the tables stay small.
     rows = np.unique(np.concatenate([first, second]))
     units, numbers = np.unique(doubles.units[rows], return_inverse=True)
     tasks = numbered(doubles.tasks[units])

@@ -152,6 +152,7 @@ def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) ->
 
     ``tasks`` (units,) is the task of each unit as a number from 0.
     """
+    # Each unit adds n_i n_j / (n - 1) pairs of values, without the pairs of a value with itself.
     n = counts.sum(axis=1)
     weighted = counts / np.maximum(n - 1, 1)[:, None] * (n > 1)[:, None]
     of_units = weighted[:, :, None] * counts[:, None, :]

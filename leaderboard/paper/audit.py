@@ -347,6 +347,7 @@ def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[Audi
         return None
     kept = []
     for i, part in enumerate(parts):
+        # Keep a candidate if it and some sum of the other benchmarks give a wanted total.
         others = _sums(parts[:i] + parts[i + 1 :])
         kept.append([bool(others << candidate & wanted) for candidate in part])
     kept.append([bool(reached >> candidate & 1) for candidate in whole])

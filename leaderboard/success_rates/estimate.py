@@ -73,6 +73,7 @@ def estimate_rate(
         return RateEstimate(n, n_labels)
     runs_in, labels_in = np.bincount(strata), np.bincount(strata[known], minlength=strata.max() + 1)
     weights = (runs_in / labels_in)[strata[known]] / n  # they add up to 1
+    # Weighted least squares: a run counts as often as the runs of its stratum that it was drawn for.
     inverse = np.linalg.pinv(x.T @ (weights[:, None] * x))
     coefficients = inverse @ (x.T @ (weights * y))
     residuals = y - x @ coefficients
