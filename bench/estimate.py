@@ -20,9 +20,9 @@ from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from arb.core.vocabulary import AGENT_TITLES
 from leaderboard.labels.labels import load_labels
-from leaderboard.report import read_verdict_file
 from leaderboard.success_rates.estimate import estimate_rate
 from leaderboard.success_rates.runs import strata_of_patterns, stratum_sizes
+from leaderboard.verdict_files import read_verdict_file
 
 ALL, TEXTBOOK = "all of them", "textbook"
 JUDGES = ("aer-c", "nnetnav", "rule-based")

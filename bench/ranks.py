@@ -44,7 +44,7 @@ from leaderboard.judge_precision.intervals import (
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
-from leaderboard.report import read_verdict_file
+from leaderboard.verdict_files import read_verdict_file
 
 TASK_SD, TRAJECTORY_SD, OWN_TASK_SD = 0.6, 0.8, 0.5
 PUBLISHED = {"aer-c": (212, 101, 83, 710), "nnetnav": (243, 220, 52, 591), "rule-based": (165, 32, 130, 779)}

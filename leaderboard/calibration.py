@@ -1,4 +1,4 @@
-"""What a judge's ``score`` (its probability of success) is worth: reliability, Brier score, thresholds."""
+"""Calibration of a judge's ``score`` (its probability of success): reliability, Brier score, thresholds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 N_BINS: Final = 10
 SEED: Final = 0
 FEWEST_SCORES: Final = 20
-"""Below this many scored trajectories neither a curve nor a threshold says anything."""
+"""With fewer scored trajectories neither a curve nor a threshold says anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Trajectories whose score lies in [``low``, ``high``), the last bin closed.
+    """The trajectories whose score is in [``low``, ``high``); the last bin includes ``high``.
 
-    ``mean_score`` and ``share`` (of those whose label is true) are fractions, ``interval`` the 95 % one of
-    the share over tasks; None where the bin is empty, or rests on one task.
+    ``mean_score`` and ``share`` (of labels that are true) are fractions, None if the bin is empty.
+    ``interval`` is the 95 % interval of the share over tasks, None if the bin is empty or rests on one task.
     """
 
     low: float
@@ -33,7 +33,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdFigures:
-    """The judge that says yes from ``at`` on; no score is a no. Metrics are None where undefined."""
+    """The figures of a judge that says yes if the score is at least ``at``; a missing score is a "no"."""
 
     at: float
     tp: int
@@ -47,51 +47,61 @@ class ThresholdFigures:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores evaluated against labels.
+    """Scores evaluated against labels, of ``n`` labelled trajectories with a score.
 
-    ``n`` labelled trajectories have a score, ``without_score`` have none and are in no bin. ``brier`` is the
-    mean squared distance of score and label, 0 best; ``brier_of_base_rate`` what the share of positives as
-    the score of every trajectory would reach. ``error`` is the mean distance of mean score and share over the
-    bins, weighted by trajectories (expected calibration error). ``auc`` is the chance that a positive one has
-    the higher score of a random pair, ties counting half. Each is None where undefined.
+    ``without_score`` labelled trajectories have no score and are in no bin. ``brier`` is the mean squared
+    distance of score and label (0 is best), ``brier_of_base_rate`` the same if every score were the share of
+    positives. ``error`` is the expected calibration error: the mean distance of mean score and share over the
+    bins, weighted by trajectories. ``auc`` is the probability that a random positive trajectory has a higher
+    score than a random negative one, with ties counting half; it is None if all labels are equal.
     """
 
     n: int
     without_score: int
-    brier: float | None
-    brier_of_base_rate: float | None
-    error: float | None
+    brier: float
+    brier_of_base_rate: float
+    error: float
     auc: float | None
     bins: tuple[Bin, ...]
     thresholds: tuple[ThresholdFigures, ...]
 
     def best(self) -> ThresholdFigures | None:
-        """Return the lowest threshold with the highest F1; None where it is defined for none."""
-        defined = [t for t in self.thresholds if t.f1 is not None]
-        return max(defined, key=lambda t: (t.f1, -t.at), default=None)
+        """Return the lowest threshold with the highest F1, or None if F1 is undefined at all of them."""
+        best: ThresholdFigures | None = None
+        highest = -1.0
+        for threshold in self.thresholds:  # rising
+            if threshold.f1 is not None and threshold.f1 > highest:
+                best, highest = threshold, threshold.f1
+        return best
 
 
 def calibrate(
     scores: np.ndarray, labels: np.ndarray, tasks: np.ndarray, n_resamples: int = N_RESAMPLES
 ) -> Calibration | None:
-    """Evaluate scores (float of shape (n,), NaN for none) against labels (int8: 1, 0, -1 unsure).
+    """Evaluate scores (float of shape (n,), NaN if absent) against labels (int8: 1, 0, or -1 if unsure).
 
-    ``tasks`` gives each row's task as a number from 0. None where fewer than 20 labelled trajectories have a
-    score. Raises ValueError for a score outside 0 to 1.
+    ``tasks`` has the task of each row as a number from 0. The result is None if fewer than 20 labelled
+    trajectories have a score. Raises ValueError for a score outside 0 to 1.
     """
-    _check(scores)
+    wrong = np.flatnonzero((scores < 0) | (scores > 1))
+    if wrong.size:
+        raise ValueError(f"scores: row {wrong[0]} is {scores[wrong[0]]}; every score is from 0 to 1, or NaN")
     scored = (labels >= 0) & ~np.isnan(scores)
     if scored.sum() < FEWEST_SCORES:
         return None
     known_scores, truth = scores[scored], labels[scored].astype(np.float64)
     base_rate = truth.mean()
     bins = reliability_bins(known_scores, truth, tasks[scored], N_BINS, n_resamples, SEED)
+    off_by = 0.0
+    for each in bins:
+        if each.mean_score is not None and each.share is not None:
+            off_by += each.n * abs(each.mean_score - each.share)
     return Calibration(
         n=int(scored.sum()),
         without_score=int(((labels >= 0) & np.isnan(scores)).sum()),
         brier=float(np.mean((known_scores - truth) ** 2)),
         brier_of_base_rate=float(base_rate * (1 - base_rate)),
-        error=float(sum(b.n * abs(b.mean_score - b.share) for b in bins if b.n) / len(known_scores)),
+        error=off_by / len(known_scores),
         auc=area_under_curve(known_scores, truth),
         bins=bins,
         thresholds=sweep(scores, labels),
@@ -101,8 +111,8 @@ def calibrate(
 def reliability_bins(
     scores: np.ndarray, labels: np.ndarray, tasks: np.ndarray, n_bins: int, n_resamples: int, seed: int
 ) -> tuple[Bin, ...]:
-    """Bins of equal width over 0 to 1; every row has a score and a label (0 or 1)."""
-    edges = np.arange(n_bins + 1) / n_bins  # 3 / 10 is what is read from "0.3"; linspace gives another number
+    """Return bins of equal width over 0 to 1; every row has a score and a label (0 or 1)."""
+    edges = np.arange(n_bins + 1) / n_bins  # 3 / 10 equals the float "0.3"; linspace gives another number
     # A score on an edge belongs to the bin that it opens, 1 to the last one.
     place = np.minimum(np.searchsorted(edges, scores, side="right") - 1, n_bins - 1)
     n_tasks = int(tasks.max()) + 1
@@ -129,7 +139,7 @@ def reliability_bins(
 def sweep(
     scores: np.ndarray, labels: np.ndarray, thresholds: Sequence[float] | None = None
 ) -> tuple[ThresholdFigures, ...]:
-    """The judge at each threshold, rising; without ``thresholds`` at 0.05, 0.10, … 0.95.
+    """Return the judge's figures at each threshold in rising order; the default is 0.05, 0.10, … 0.95.
 
     Rows whose label is -1 are left out; a row without a score is a "no" (policy ``strict``).
     """
@@ -147,7 +157,7 @@ def sweep(
 
 
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Area under the ROC curve, from ranks (Mann and Whitney 1947); None without both kinds of labels."""
+    """Return the area under the ROC curve by ranks (Mann and Whitney 1947); None if labels are all equal."""
     positives, negatives = int((labels == 1).sum()), int((labels == 0).sum())
     if not positives or not negatives:
         return None
@@ -156,9 +166,3 @@ def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
     mean_rank = last_rank - (counts - 1) / 2  # of all that share a score
     above = mean_rank[place][labels == 1].sum() - positives * (positives + 1) / 2
     return float(above / (positives * negatives))
-
-
-def _check(scores: np.ndarray) -> None:
-    wrong = np.flatnonzero((scores < 0) | (scores > 1))
-    if wrong.size:
-        raise ValueError(f"scores: row {wrong[0]} is {scores[wrong[0]]}; every score is from 0 to 1, or NaN")

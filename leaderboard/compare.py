@@ -1,18 +1,19 @@
-"""Two to five rows of the board side by side: pairwise differences, and votes of the judges together.
+"""A comparison of two to five rows of the board: pairwise differences, and votes of the judges together.
 
-Where the verdicts of both and the labels are known, a pair is compared over the same tasks; else from the two
-rows' own cells, approximately (`leaderboard.paired` says how). No result reveals the label of a trajectory.
+A pair is compared over the same tasks if the verdicts of both and the labels are known, else approximately
+from the two rows' own cells (see `leaderboard.paired`). No result reveals the label of a trajectory.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import combinations
+from typing import Final
 
 import numpy as np
 
-from leaderboard.board.board import BoardRow
+from leaderboard.board.rows import BoardRow, parts_of
 from leaderboard.judge_precision.intervals import N_RESAMPLES
-from leaderboard.judge_precision.scores import cluster_codes, judge_scores
+from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import (
     COMPARED_METRICS,
@@ -30,36 +31,36 @@ from leaderboard.paired import (
     shared_errors,
     verdict_agreement,
 )
-from leaderboard.report import SEED, task_names
+from leaderboard.report import SEED, score_verdicts, task_names
+from leaderboard.score import Cell, Score
 
 
 @dataclass(frozen=True)
 class Vote:
-    """The judges as one that says yes when at least ``needed`` of ``n_judges`` do; ``cells`` is its score.
+    """A vote of the judges, which says yes if at least ``needed`` of ``n_judges`` do, with its score.
 
-    ``cells`` is ``{"overall": CELL, "by_benchmark": {…}}``.
+    ``cells`` is the score, without cells by agent.
     """
 
     needed: int
     n_judges: int
-    cells: Mapping[str, Any]
+    cells: Score
 
     @property
     def is_unanimous(self) -> bool:
-        """Whether every judge has to say yes."""
         return self.needed == self.n_judges
 
     @property
     def is_majority(self) -> bool:
-        """Whether it takes the fewest that are more than half."""
+        """Whether it takes the smallest number that is more than half."""
         return self.needed == self.n_judges // 2 + 1
 
 
 def vote(judges: Sequence[np.ndarray], needed: int) -> np.ndarray:
-    """The verdicts of a vote, int8 of shape (n,): 1 where at least ``needed`` judges say yes, else 0.
+    """Return the verdicts of a vote, int8 of shape (n,): 1 if at least ``needed`` judges say yes, else 0.
 
-    A missing verdict is no yes. Where no judge has a verdict the vote has none either (-1). Raises ValueError
-    for a vote that nobody, or nothing, could win.
+    A missing verdict does not count as yes. If no judge has a verdict, the vote has none either (-1). Raises
+    ValueError if ``needed`` is below 1 or above the number of judges.
     """
     if not 1 <= needed <= len(judges):
         raise ValueError(f"needed: {needed} of {len(judges)} judges; give 1 to {len(judges)}")
@@ -72,20 +73,12 @@ def vote(judges: Sequence[np.ndarray], needed: int) -> np.ndarray:
 def score_votes(
     judges: Sequence[np.ndarray], labels: LabelSet, label: str, n_resamples: int = N_RESAMPLES
 ) -> tuple[Vote, ...]:
-    """Every vote of the judges, from one yes to all of them, scored as a judge of its own would be."""
-    benchmarks, tasks = [t.benchmark for t in labels.trajectories], task_names(labels)
+    """Score every vote of the judges, from one yes to all of them, in the way that a judge is scored."""
     found = []
     for needed in range(1, len(judges) + 1):
-        overall = judge_scores(
-            vote(judges, needed),
-            labels.primary[label],
-            benchmarks=benchmarks,
-            clusters=tasks,
-            n_resamples=n_resamples,
-            seed=SEED,
-        )
-        by_benchmark = overall.pop("by_benchmark")
-        found.append(Vote(needed, len(judges), {"overall": overall, "by_benchmark": by_benchmark}))
+        verdicts = vote(judges, needed)
+        score = score_verdicts(verdicts, labels, label, n_resamples=n_resamples, by_agent=False)
+        found.append(Vote(needed, len(judges), score))
     return tuple(found)
 
 
@@ -98,7 +91,8 @@ MOST: Final = 5
 class Entrant:
     """A row of the board with its verdicts on the label compared.
 
-    ``verdicts``: int8 of shape (n,) in the order of the labels, 1, 0, -1; None where only counts are known.
+    ``verdicts`` is int8 of shape (n,) in the order of the labels: 1, 0, -1. It is None if only counts are
+    known.
     """
 
     row: BoardRow
@@ -107,7 +101,7 @@ class Entrant:
 
 @dataclass(frozen=True)
 class PairedVerdicts:
-    """What two judges say of the same trajectories."""
+    """Statistics of two judges' verdicts on the same trajectories."""
 
     mcnemar: McNemar
     agreement: VerdictAgreement
@@ -116,9 +110,9 @@ class PairedVerdicts:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entrants, by their places: the difference first - second overall and in each cell.
+    """Two entrants, by their places, with the difference first - second overall and in each cell.
 
-    ``by_agent`` is empty, and ``runs`` None, where the verdicts of one of the two are not known.
+    If the verdicts of one of the two are not known, ``by_agent`` is empty and ``runs`` is None.
     """
 
     first: int
@@ -130,16 +124,20 @@ class Pair:
 
     @property
     def is_paired(self) -> bool:
-        """Whether the overall interval is of the two over the same tasks; where a figure does not vary over
-        the resamples, two judges with verdicts have an approximate one too."""
+        """Whether the overall interval compares the two over the same tasks.
+
+        Two judges with verdicts have an approximate interval too if a figure does not vary over the
+        resamples.
+        """
         return self.overall.basis == "paired"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every pair of the entrants, and what those with verdicts (``voters``, places) do together.
+    """Every pair of the entrants, and the votes and joint errors of those with verdicts.
 
-    ``votes`` and ``fooled`` are there where at least two have verdicts.
+    ``voters`` are the places of the entrants with verdicts. ``votes`` is empty and ``fooled`` is None if
+    fewer than two have verdicts.
     """
 
     label: str
@@ -151,7 +149,6 @@ class Comparison:
     fooled: JointErrors | None
 
     def against_first(self) -> tuple[Pair, ...]:
-        """The pairs of the first entrant with each other one."""
         return tuple(pair for pair in self.pairs if pair.first == 0)
 
 
@@ -162,25 +159,30 @@ def compare(
     figure: str = "precision",
     n_resamples: int = N_RESAMPLES,
 ) -> Comparison:
-    """Compare two to five entrants that all answer ``label`` on one of COMPARED_METRICS.
+    """Compare two to five entrants that all answer ``label`` by one of `COMPARED_METRICS`.
 
     Without ``labels`` every pair is compared from its cells. Raises ValueError for too few or too many
-    entrants, an unknown figure, and an entrant that does not answer the label.
+    entrants, an unknown figure, or an entrant that does not answer the label.
     """
     _check(entrants, label, figure)
-    voters = tuple(i for i, entrant in enumerate(entrants) if entrant.verdicts is not None and labels)
-    paired = _resample(entrants, voters, labels, label, n_resamples) if len(voters) > 1 else None
-    pairs = tuple(
-        _pair(entrants, i, j, label, figure, paired)
-        for i in range(len(entrants))
-        for j in range(i + 1, len(entrants))
-    )
-    votes, how_many_fooled = (), None
-    if paired is not None:
-        verdicts = [entrants[i].verdicts for i in voters]
-        votes = score_votes(verdicts, labels, label, n_resamples)
-        how_many_fooled = joint_errors(verdicts, paired.truth)
-    return Comparison(label, figure, tuple(entrants), pairs, voters, votes, how_many_fooled)
+    verdicts: dict[int, np.ndarray] = {}
+    if labels is not None:
+        verdicts = {i: each.verdicts for i, each in enumerate(entrants) if each.verdicts is not None}
+    paired: _PairedCells | None = None
+    votes: tuple[Vote, ...] = ()
+    how_many_fooled: JointErrors | None = None
+    if labels is not None and len(verdicts) > 1:
+        columns = list(verdicts.values())
+        paired = _resample(verdicts, labels, label, n_resamples)
+        votes = score_votes(columns, labels, label, n_resamples)
+        how_many_fooled = joint_errors(columns, paired.truth)
+    pairs = []
+    for first, second in combinations(range(len(entrants)), 2):
+        if paired is not None and {first, second} <= verdicts.keys():
+            pairs.append(_paired(entrants, (first, second), label, figure, paired))
+        else:
+            pairs.append(_approximate(entrants, (first, second), label, figure))
+    return Comparison(label, figure, tuple(entrants), tuple(pairs), tuple(verdicts), votes, how_many_fooled)
 
 
 def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
@@ -194,19 +196,20 @@ def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _PairedCells:
-    """Counts of the entrants with verdicts (``place``, by entrant) over the same resamples of tasks.
+    """Counts of the entrants with verdicts over the same resamples of tasks.
 
-    ``cells`` are the group and the name of each cell, overall first.
+    ``verdicts`` are by the entrant's place, in the order of ``resampled``. ``cells`` are the group and the
+    name of each cell, overall first.
     """
 
-    resampled: Resampled
-    place: Mapping[int, int]
-    cells: Sequence[tuple[str, str]]
+    verdicts: Mapping[int, np.ndarray]
     truth: np.ndarray
+    cells: Sequence[tuple[str, str]]
+    resampled: Resampled
 
 
 def _resample(
-    entrants: Sequence[Entrant], voters: Sequence[int], labels: LabelSet, label: str, n_resamples: int
+    verdicts: Mapping[int, np.ndarray], labels: LabelSet, label: str, n_resamples: int
 ) -> _PairedCells:
     cells = {("overall", ""): np.ones(len(labels.trajectories), dtype=bool)}
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
@@ -214,34 +217,46 @@ def _resample(
     for group, values in (("by_benchmark", benchmarks), ("by_agent", agents)):
         cells |= {(group, str(name)): values == name for name in np.unique(values)}
     tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
-    verdicts, truth = [entrants[i].verdicts for i in voters], labels.primary[label]
-    resampled = resample_judges(verdicts, truth, tasks, list(cells.values()), n_resamples, SEED)
-    return _PairedCells(resampled, {entrant: n for n, entrant in enumerate(voters)}, list(cells), truth)
+    truth = labels.primary[label]
+    masks = list(cells.values())
+    resampled = resample_judges(list(verdicts.values()), truth, tasks, masks, n_resamples, SEED)
+    return _PairedCells(verdicts, truth, list(cells), resampled)
 
 
-def _pair(
-    entrants: Sequence[Entrant], first: int, second: int, label: str, figure: str, paired: _PairedCells | None
+def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str) -> Pair:
+    """Compare two entrants from their rows' own cells."""
+    first, second = (entrants[place].row.score(label) for place in places)
+    overall = approximate_difference(first["overall"], second["overall"], figure)
+    cells, others = first["by_benchmark"], second["by_benchmark"]
+    by_benchmark = {
+        name: approximate_difference(cells.get(name), others.get(name), figure)
+        for name in sorted({*cells, *others})
+    }
+    return Pair(*places, overall, by_benchmark, {}, None)
+
+
+def _paired(
+    entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str, paired: _PairedCells
 ) -> Pair:
-    scores = [entrants[place].row.labels[label] for place in (first, second)]
-
-    def from_cells(group: str, name: str = "") -> Difference:
-        """The difference from the two rows' own cells."""
-        cells = [score["overall"] if group == "overall" else score[group].get(name) for score in scores]
-        return approximate_difference(*cells, figure)
-
-    if paired is None or not {first, second} <= paired.place.keys():
-        names = sorted({*scores[0]["by_benchmark"], *scores[1]["by_benchmark"]})
-        by_benchmark = {name: from_cells("by_benchmark", name) for name in names}
-        return Pair(first, second, from_cells("overall"), by_benchmark, {}, None)
+    """Compare two entrants with verdicts; a figure that does not vary is compared from the rows' cells."""
+    voters = list(paired.verdicts)
+    judges = voters.index(places[0]), voters.index(places[1])
+    rows = [entrants[place].row for place in places]
     found: dict[str, dict[str, Difference]] = {"overall": {}, "by_benchmark": {}, "by_agent": {}}
-    judges = paired.place[first], paired.place[second]
     for number, (group, name) in enumerate(paired.cells):
         difference = paired_difference_of(paired.resampled, *judges, number, figure)
-        found[group][name] = difference if difference.interval is not None else from_cells(group, name)
-    verdicts = entrants[first].verdicts, entrants[second].verdicts
+        if difference.interval is None:
+            cells = [_cell(row, label, group, name) for row in rows]
+            difference = approximate_difference(cells[0], cells[1], figure)
+        found[group][name] = difference
+    first, second = (paired.verdicts[place] for place in places)
     runs = PairedVerdicts(
-        mcnemar(*verdicts, paired.truth),
-        verdict_agreement(*verdicts),
-        shared_errors(*verdicts, paired.truth),
+        mcnemar(first, second, paired.truth),
+        verdict_agreement(first, second),
+        shared_errors(first, second, paired.truth),
     )
-    return Pair(first, second, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)
+    return Pair(*places, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)
+
+
+def _cell(row: BoardRow, label: str, group: str, name: str) -> Cell | None:
+    return row.score(label)["overall"] if group == "overall" else parts_of(row, label, group).get(name)

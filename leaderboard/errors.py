@@ -1,7 +1,7 @@
 """A judge's errors: a queue for people to read, and the tags that people give them.
 
-A queue reveals labels. It is made for dev, and for test only where the suite's labels are public. Tags name
-the kinds of errors of the paper, or others; they are counted, compared between people, and written as CSV.
+A queue reveals labels. It is made for dev, and for test only if the suite's labels are public. Tags name the
+kinds of errors of the paper, or others. They are counted, compared between people, and written as CSV.
 """
 
 import csv
@@ -28,7 +28,7 @@ Kind = Literal["false positive", "false negative"]
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A kind of error: its name for people, and what to look for."""
+    """A kind of error: its title, and how to recognise it."""
 
     title: str
     description: str
@@ -54,19 +54,19 @@ CATEGORIES: Final = MappingProxyType(
         ),
     }
 )
-"""The paper's categories (section 6) in our words; people may tag with others of their own."""
+"""The paper's categories (section 6) in our words; people may also use categories of their own."""
 
 
 class ErrorsHidden(Exception):
-    """Errors of a split whose labels are hidden: which ones they are would reveal the labels."""
+    """Raised when the labels of a split are hidden, since a list of errors would reveal them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WrongVerdict:
     """A verdict that the label contradicts.
 
-    ``priority`` in [0, 1] is the share of the other judges with a verdict here that say otherwise: the
-    higher, the surer that there is something to see. ``others_right`` of ``others`` do.
+    ``others`` other judges have a verdict on the trajectory, and ``others_right`` of them agree with the
+    label. ``priority`` is that share, from 0 to 1: the higher it is, the more the error can teach.
     """
 
     trajectory_id: str
@@ -82,22 +82,18 @@ class WrongVerdict:
 
 
 def may_see_errors(suite: Suite, split: str) -> bool:
-    """Whether single errors of a split may be shown: on dev, and on test where the labels are public."""
+    """Return whether single errors of a split may be shown: on dev, and on test if the labels are public."""
     return split == "dev" or suite.labels_are_public
 
 
 def error_queue(
-    suite: Suite,
-    labels: LabelSet,
-    label: str,
-    verdicts: np.ndarray,
-    others: Sequence[np.ndarray] = (),
+    suite: Suite, labels: LabelSet, label: str, verdicts: np.ndarray, others: Sequence[np.ndarray] = ()
 ) -> tuple[WrongVerdict, ...]:
-    """Return a judge's errors on one label, the most telling first, then by id.
+    """Return a judge's errors on one label, by falling priority, then by id.
 
-    ``verdicts`` and each of ``others`` are int8 of shape (n,) in the order of the labels: 1, 0, -1. Rows
-    without a verdict are no errors here: there is no reasoning to read. Without other judges every priority
-    is 0. Raises ErrorsHidden where the labels may not be seen, ValueError for a column of another length.
+    ``verdicts``, and the verdicts of ``others`` that set the priority, are int8 of shape (n,) in the order of
+    the labels: 1, 0, -1. Rows without a verdict do not count as errors here, since they have no reasoning to
+    read. Raises ErrorsHidden if the labels may not be seen, ValueError for a column of another length.
     """
     if not may_see_errors(suite, labels.split):
         raise ErrorsHidden(
@@ -125,7 +121,7 @@ _OWN_CATEGORY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class ErrorTagInvalid(ValueError):
-    """A tag that cannot be taken; ``problems`` holds a (field, message) for every problem."""
+    """Raised for a tag with errors; ``problems`` has a (field, message) for each of them."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = tuple(problems)
@@ -154,13 +150,13 @@ def _category(text: str) -> str:
 
 
 def _storable(text: str) -> str:
-    if "\0" in text:  # PostgreSQL keeps none
+    if "\0" in text:  # PostgreSQL cannot store it
         raise ValueError("holds a character that cannot be kept (NUL); take it out")
     return text.strip()
 
 
 class ErrorTag(BaseModel):
-    """One person's reading of one error of one judge. A later tag of the three replaces it in the counts."""
+    """One person's category for one error of one judge; a later one replaces it in the counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -175,7 +171,7 @@ class ErrorTag(BaseModel):
 
 
 def make_tag(**fields: Any) -> ErrorTag:
-    """A tag from what a form holds; raises ErrorTagInvalid with every problem at once."""
+    """Make a tag from the fields of a form; raises ErrorTagInvalid with every problem at once."""
     try:
         return ErrorTag(**fields)
     except ValidationError as error:
@@ -202,7 +198,7 @@ def _message(detail: Any) -> str:
 
 
 def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
-    """The latest tag of each person on each error, by trajectory, judge and person; of one time, the last."""
+    """Return the latest tag of each person on each error, sorted by trajectory, judge and person."""
     latest: dict[tuple[str, str, str], ErrorTag] = {}
     for tag in tags:
         key = (tag.trajectory_id, tag.judge, tag.tagger)
@@ -213,9 +209,9 @@ def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
 
 @dataclass(frozen=True)
 class TagCounts:
-    """How many errors are of each category, the largest first: ``{category: count}``, and the same by name.
+    """Numbers of errors by category, the largest first: ``{category: count}`` overall and in each group.
 
-    An error that two people put into one category counts once there; put into two, once in each.
+    An error that two people put into the same category counts once there.
     """
 
     overall: Mapping[str, int]
@@ -225,7 +221,7 @@ class TagCounts:
 
 
 def count_tags(tags: Iterable[ErrorTag]) -> TagCounts:
-    """Counts of the current tags."""
+    """Count the errors in each category, by the current tags."""
     errors = {(tag.trajectory_id, tag.judge, tag.category) for tag in current_tags(tags)}
     overall: Counter[str] = Counter()
     by_judge: dict[str, Counter[str]] = {}
@@ -249,11 +245,11 @@ def _largest_first(counts: Counter[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class TagComparison:
-    """Two people's categories on the ``n`` errors that both tagged.
+    """Agreement of two people on the ``n`` errors that both tagged.
 
-    ``percent`` is the share of equal ones as a fraction, ``kappa`` Cohen's; None where undefined.
-    ``table[i][j]`` counts errors of ``categories[i]`` for the first and ``categories[j]`` for the second;
-    ``differing`` holds both tags of every error on which they differ.
+    ``percent`` is the share of equal categories as a fraction, ``kappa`` is Cohen's; both are None if
+    undefined. ``table[i][j]`` counts errors with ``categories[i]`` from the first and ``categories[j]`` from
+    the second person. ``differing`` has both tags of every error on which they differ.
     """
 
     n: int
@@ -289,7 +285,7 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
 
 
 def tags_to_csv(tags: Iterable[ErrorTag]) -> str:
-    """Every record, not only the current ones, in the order of time; text is inert in a spreadsheet."""
+    """Return every tag, not only the current ones, in the order of time; text is inert in a spreadsheet."""
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
     names = tuple(ErrorTag.model_fields)

@@ -1,8 +1,9 @@
-"""Two judges against each other: differences with 95 % intervals, McNemar's test, kappa, error overlap.
+"""Comparison of two judges: differences with 95 % intervals, McNemar's test, kappa, shared errors.
 
-Two judges with verdicts are compared on the same resamples of tasks (paired), so what makes a task hard for
-both cancels out. Where only counts of one are known (a paper's row without verdicts), the two intervals are
-put together; that treats the judges as if they had seen different trajectories, and is wider than need be.
+Two judges with verdicts are compared on the same resamples of tasks (paired), so the difficulty of a task
+cancels out. If only counts of one are known (a paper's row without verdicts), the two separate intervals are
+combined. That treats the judges as if they had seen different trajectories, so the result is wider than
+necessary.
 """
 
 from collections.abc import Sequence
@@ -13,36 +14,32 @@ from typing import Final, Literal
 import numpy as np
 
 from leaderboard.judge_precision.confusion import confusion_counts, figures, metric_values, ratio
-from leaderboard.judge_precision.intervals import (
-    N_RESAMPLES,
-    percentile_intervals,
-    resampled_counts,
-)
-from leaderboard.score import Cell
+from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
+from leaderboard.score import Cell, interval_of, metric_of
 
 COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
-"""Figures that can be compared; rows without verdicts have intervals for the first three."""
+"""Figures that can be compared; rows without verdicts have intervals only for the first three."""
 
 Basis = Literal["paired", "approximate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``value`` = ``first`` - ``second``, fractions (kappa: units of kappa); None where undefined.
+    """The difference ``value`` = ``first`` - ``second`` of a figure, as fractions (kappa: units of kappa).
 
-    ``interval`` covers the difference; ``basis`` says how it was made: paired over tasks, or approximate from
-    two separate intervals. Both are None where there is none.
+    Each is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was made:
+    paired over tasks, or approximate from two separate intervals. Both may be None.
     """
 
     first: float | None
     second: float | None
-    value: float | None
-    interval: tuple[float, float] | None
-    basis: Basis | None
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    basis: Basis | None = None
 
     @property
     def favours(self) -> int:
-        """1 where the whole interval lies above 0, -1 where below, 0 where the two are not separated."""
+        """1 if the whole interval is above 0, -1 if it is below, 0 if the two are not separated."""
         if self.interval is None:
             return 0
         low, high = self.interval
@@ -51,10 +48,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Counts of several judges in several cells, and the same over each resample of tasks.
+    """Counts of several judges in several cells, in total and over each resample of tasks.
 
-    ``counts`` is (judges, cells, 4) with TP, FP, FN, TN; ``totals`` (n_resamples, judges, cells, 4), the same
-    resamples for every judge and cell; ``n_tasks`` (cells,) says how many tasks a cell rests on.
+    ``counts`` is (judges, cells, 4) with TP, FP, FN, TN. ``totals`` is (n_resamples, judges, cells, 4), with
+    the same resamples for every judge and cell. ``n_tasks`` (cells,) is how many tasks a cell rests on.
     """
 
     counts: np.ndarray
@@ -70,10 +67,10 @@ def resample_judges(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Resampled:
-    """Counts of judges (int8, shape (n,), 1, 0, -1 each) against labels, under the policy ``strict``.
+    """Count judges' verdicts (int8 of shape (n,): 1, 0, -1) against labels, under the policy ``strict``.
 
-    ``tasks`` gives each row's task as a number from 0; ``cells`` are masks of rows, bool of shape (n,). With
-    one seed and number of tasks the resamples are those of the board's intervals.
+    ``tasks`` has the task of each row as a number from 0; ``cells`` are masks of rows, bool of shape (n,).
+    The same seed and number of tasks give the resamples of the board's intervals.
     """
     n_tasks = int(tasks.max(initial=0)) + 1
     parts = []
@@ -92,41 +89,43 @@ def resample_judges(
 def paired_difference_of(
     resampled: Resampled, first: int, second: int, cell: int, figure: str = "precision"
 ) -> Difference:
-    """The difference of two judges (places in ``resampled``) in one cell.
+    """Return the difference of two judges (places in ``resampled``) in one cell.
 
-    Without an interval where a figure is undefined, where the cell rests on one task, or where every resample
-    repeats one of the two figures (a judge that was never wrong) or their difference (two that gave the same
-    verdicts here): a repetition is no measure of error.
+    It has no interval if a figure is undefined, if the cell rests on one task, or if every resample repeats
+    one of the figures (a judge that was never wrong) or their difference (two judges with the same verdicts).
+    A repeated value does not measure an error.
     """
-    values = [figures(*resampled.counts[judge, cell])[figure] for judge in (first, second)]
-    if values[0] is None or values[1] is None:
-        return Difference(*values, None, None, None)
+    one: float | None = figures(*resampled.counts[first, cell])[figure]
+    other: float | None = figures(*resampled.counts[second, cell])[figure]
+    if one is None or other is None:
+        return Difference(one, other)
     samples = [metric_values(figure, *resampled.totals[:, judge, cell].T) for judge in (first, second)]
     apart = samples[0] - samples[1]
-    value = values[0] - values[1]
-    if resampled.n_tasks[cell] < 2 or not all(_varies(found) for found in (*samples, apart)):
-        return Difference(*values, value, None, None)
-    low, high = percentile_intervals(apart[:, None])[0]
-    return Difference(*values, value, (low, high), "paired")
+    ends = percentile_intervals(apart[:, None])[0]
+    varies = all(_varies(found) for found in (*samples, apart))
+    if ends is None or resampled.n_tasks[cell] < 2 or not varies:
+        return Difference(one, other, one - other)
+    return Difference(one, other, one - other, (ends[0], ends[1]), "paired")
 
 
 def approximate_difference(first: Cell | None, second: Cell | None, figure: str = "precision") -> Difference:
-    """The difference of two cells (CELL of product.md) from their own intervals, errors added in squares.
+    """Return the difference of two cells from their own intervals, with the errors added in squares.
 
-    Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but with all other
-    pairs at once: two judges apart here may tie there. Without an interval where either cell has none for
-    the figure.
+    Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but together with
+    all other pairs, so two judges that are separated here may be tied there. The interval is None if one
+    of the cells has none for the figure.
     """
-    values = [None if cell is None else cell.get(figure) for cell in (first, second)]
-    if first is None or second is None or values[0] is None or values[1] is None:
-        return Difference(*values, None, None, None)
-    value = values[0] - values[1]
-    ends = [cell.get(f"{figure}_ci") for cell in (first, second)]
-    if ends[0] is None or ends[1] is None:
-        return Difference(*values, value, None, None)
-    below = hypot(values[0] - ends[0][0], ends[1][1] - values[1])
-    above = hypot(ends[0][1] - values[0], values[1] - ends[1][0])
-    return Difference(*values, value, (value - below, value + above), "approximate")
+    one = None if first is None else metric_of(first, figure)
+    other = None if second is None else metric_of(second, figure)
+    if first is None or second is None or one is None or other is None:
+        return Difference(one, other)
+    value = one - other
+    ends, other_ends = interval_of(first, figure), interval_of(second, figure)
+    if ends is None or other_ends is None:
+        return Difference(one, other, value)
+    below = hypot(one - ends[0], other_ends[1] - other)
+    above = hypot(ends[1] - one, other - other_ends[0])
+    return Difference(one, other, value, (value - below, value + above), "approximate")
 
 
 def _varies(samples: np.ndarray) -> bool:
@@ -136,11 +135,11 @@ def _varies(samples: np.ndarray) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """Of ``n`` labelled trajectories ``both_right`` were judged right by both; ``p`` is exact and two-sided.
+    """McNemar's test on ``n`` labelled trajectories, with counts by which of two judges was right.
 
-    It tests whether both are equally accurate, which says nothing of precision or recall: ``p`` asks whether
-    ``only_first`` and ``only_second`` could come from a fair coin. It takes trajectories for independent;
-    those of several agents on one task are not, so it is smaller than it should be.
+    It tests whether both are equally accurate, which says nothing about precision or recall. ``p``, exact and
+    two-sided, asks whether ``only_first`` and ``only_second`` could come from a fair coin. It assumes
+    independent trajectories; those of several agents on one task are not, so ``p`` is too small.
     """
 
     n: int
@@ -153,9 +152,9 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
-    """Two judges on the ``n`` trajectories on which both gave a verdict; no label is used.
+    """Agreement of two judges on the ``n`` trajectories on which both gave a verdict; no label is used.
 
-    ``percent`` is the share of equal verdicts as a fraction, ``kappa`` Cohen's; None where undefined.
+    ``percent`` is the share of equal verdicts as a fraction, ``kappa`` is Cohen's. Both may be None.
     """
 
     n: int
@@ -167,9 +166,9 @@ class VerdictAgreement:
 class SharedErrors:
     """Trajectories that both judges get wrong: false alarms (false positives) and misses (false negatives).
 
-    ``by_chance`` is how many it would be if their errors had nothing to do with each other:
-    FP1 FP2 / negatives + FN1 FN2 / positives. ``jaccard`` is the share of shared ones among the errors of
-    either; None where neither has any.
+    ``by_chance`` is the expected number if their errors were independent: FP1 FP2 / negatives + FN1 FN2 /
+    positives. ``jaccard`` is the share of shared errors among the errors of either, or None if neither has
+    any.
     """
 
     first: int
@@ -181,15 +180,15 @@ class SharedErrors:
 
     @property
     def shared(self) -> int:
-        """Trajectories that both get wrong."""
         return self.false_alarms + self.misses
 
 
 @dataclass(frozen=True, slots=True)
 class JointErrors:
-    """How many of the chosen judges are wrong: position k counts the trajectories that exactly k get wrong.
+    """Numbers of trajectories by how many judges are wrong: position k is for exactly k judges.
 
-    ``negatives`` counts those whose label is false (wrong: a false alarm), ``positives`` the others (a miss).
+    ``negatives`` counts trajectories whose label is false (the error is a false alarm), ``positives`` the
+    others (the error is a miss).
     """
 
     negatives: tuple[int, ...]
@@ -197,7 +196,7 @@ class JointErrors:
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> McNemar:
-    """McNemar's counts and exact p of two judges; int8 of shape (n,), 1, 0, -1 each.
+    """Return McNemar's counts and exact p of two judges. The arguments are int8 of shape (n,): 1, 0, -1.
 
     Rows whose label is -1 are left out; a missing verdict counts as "no" (policy ``strict``).
     """
@@ -212,9 +211,10 @@ def mcnemar(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> McNema
 
 
 def exact_p(only_first: int, only_second: int) -> float:
-    """P of ``only_first + only_second`` throws of a fair coin falling at least as unevenly, either way.
+    """Return the two-sided probability that a fair coin falls at least as unevenly as the two counts.
 
-    Source: McNemar 1947, exact binomial form. In whole numbers, so that no small p is lost; 1 for no throw.
+    The sum uses whole numbers, so that a small p keeps its precision. Without counts it is 1. Source: McNemar
+    1947, exact binomial form.
     """
     n = only_first + only_second
     tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
@@ -222,16 +222,16 @@ def exact_p(only_first: int, only_second: int) -> float:
 
 
 def verdict_agreement(first: np.ndarray, second: np.ndarray) -> VerdictAgreement:
-    """Agreement of two judges' verdicts; int8 of shape (n,), 1, 0, -1 each."""
+    """Return the agreement of two judges' verdicts, int8 of shape (n,): 1, 0, -1."""
     both = (first >= 0) & (second >= 0)
     one_group = np.zeros(int(both.sum()), dtype=np.int64)
-    # The second judge stands where labels do, so the share of equal verdicts is the accuracy.
+    # The second judge takes the place of the labels, so the share of equal verdicts is the accuracy.
     found = figures(*confusion_counts(first[both], second[both], one_group, 1)[0])
     return VerdictAgreement(found["n"], found["accuracy"], found["kappa"])
 
 
 def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> SharedErrors:
-    """How far two judges are wrong about the same trajectories; arguments as for `mcnemar`."""
+    """Count the trajectories that two judges both get wrong; the arguments are those of `mcnemar`."""
     wrong_first, wrong_second = is_wrong(first, labels), is_wrong(second, labels)
     by_chance = 0.0
     together = []
@@ -246,12 +246,12 @@ def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> 
 
 
 def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
-    """How many trajectories none, one, … all of the judges get wrong."""
+    """Count the trajectories that 0, 1, … all of the judges get wrong."""
     how_many = np.sum([is_wrong(verdicts, labels) for verdicts in judges], axis=0)
     counts = [np.bincount(how_many[labels == answer], minlength=len(judges) + 1) for answer in (0, 1)]
-    return JointErrors(*(tuple(int(count) for count in found) for found in counts))
+    return JointErrors(*(tuple(found.tolist()) for found in counts))
 
 
 def is_wrong(verdicts: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Which labelled rows a judge gets wrong, bool of shape (n,); a missing verdict is a "no"."""
+    """Return which labelled rows a judge gets wrong, bool of shape (n,); a missing verdict is a "no"."""
     return (labels >= 0) & ((verdicts == 1) != (labels == 1))

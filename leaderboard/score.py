@@ -3,9 +3,9 @@
 A score is JSON from the scorer to the page, so nothing converts it on the way. A report
 (`leaderboard.report`) holds a score for each target, with the suite, the split and the label version.
 
-A recorded score names the version of its metric, so that it can be computed again and compared after the
-score has grown. Add a version here whenever fields are added, removed or computed differently. A field that
-is computed differently is left out of the versions before, since today's code cannot compute it as they did.
+A recorded score names the version of its metric, so that it can be computed again and compared after new
+fields were added. Add a version here whenever fields are added, removed or computed differently. Leave a
+field that is now computed differently out of the older versions: today's code cannot compute it as they did.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,10 @@ class Noise(TypedDict):
 
 
 class Cell(TypedDict):
-    """Counts and metrics over the trajectories of one group; fractions, None where undefined or unknown."""
+    """Counts and metrics over the trajectories of one group.
+
+    Metrics are fractions. A value is None if it is undefined or not known.
+    """
 
     n: int | None
     positives: int | None
@@ -53,8 +56,8 @@ class Cell(TypedDict):
 class Score(TypedDict):
     """A judge's cells for one target: over all trajectories, by benchmark and by agent.
 
-    A row of a board adds how its intervals came about, a note, and its rank (place, low, high). ``best``
-    marks the row that stands for its judge; ``ranked_by`` says that the rank comes from figures not shown.
+    A row of a board adds how its intervals were made, a note, and its rank (place, low, high). ``best`` marks
+    the row that represents its judge; ``ranked_by`` says that the rank comes from figures that are not shown.
     """
 
     overall: Cell
@@ -67,6 +70,18 @@ class Score(TypedDict):
     ranked_by: NotRequired[str]
 
 
+def metric_of(cell: Mapping[str, Any], metric: str) -> float | None:
+    """Return a metric of a cell by its name, or None if it is undefined or absent."""
+    value: float | None = cell.get(metric)
+    return value
+
+
+def interval_of(cell: Mapping[str, Any], metric: str) -> Ends:
+    """Return the 95 % interval of a metric of a cell, or None if it has none."""
+    ends: Ends = cell.get(f"{metric}_ci")
+    return ends
+
+
 METRIC_VERSION: Final = 1
 
 _REPORT: Final = ("suite", "split", "label_version", "policy", "coverage", "labels", "cost")
@@ -77,7 +92,6 @@ CELL_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: Cell.__required_keys__}
 
 
 def is_known_version(version: int) -> bool:
-    """Return whether this code knows the fields of a version."""
     return version in CELL_FIELDS
 
 

@@ -1,4 +1,4 @@
-"""The board: a pure function of scored records, published rows and label version. Same input, same bytes."""
+"""The board: a pure function of scored records, published rows and label version; same input, same bytes."""
 
 import hashlib
 import json
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from math import inf
 from typing import Any
 
 from arb.core.vocabulary import LABELS
@@ -15,8 +14,8 @@ from leaderboard.board.ranks import RANKED_METRICS, Rank, RankingData, rank_cell
 from leaderboard.board.rows import (
     STRICT,
     BoardRow,
+    Order,
     ScoredRecord,
-    has_label,
     is_rankable,
     is_ranked_by_half,
     judge_of,
@@ -25,17 +24,18 @@ from leaderboard.board.rows import (
     ranking_order,
     scored_row,
 )
-from leaderboard.paper.published import PublishedRow
+from leaderboard.paper.published_files import PublishedRow
+from leaderboard.score import Cell, metric_of
 
 __all__ = ["STRICT", "Board", "BoardRow", "ScoredRecord", "make_board"]
 
 Ranks = Mapping[str, Rank | None]
-"""By row id, for rows that stand for their judge; None where the metric is undefined."""
+"""Ranks by row id, for rows that represent their judge; None if the metric is undefined."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """Rows in the order of the success ranking; ``digest`` is the SHA-256 of everything else."""
+    """Rows in the order of the success ranking. ``digest`` is the SHA-256 of everything else."""
 
     suite: str
     label_version: str | None
@@ -46,38 +46,35 @@ class Board:
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     key: object = field(default_factory=object, init=False, repr=False, compare=False)
-    """Of this board alone, for caches of what is made from it: the digest takes reading every row."""
+    """An identity of this board for caches; the digest would have to read every row."""
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Where each row stands in ``rows``, by its id."""
+        """The place of each row in ``rows``, by its id."""
         return {row.id: place for place, row in enumerate(self.rows)}
 
     def row(self, row_id: str) -> BoardRow | None:
-        """The row of an id; None where the board has none."""
         place = self.places.get(row_id)
         return None if place is None else self.rows[place]
 
     @cached_property
     def content(self) -> bytes:
-        """The board as canonical JSON: what the digest is taken of."""
+        """The board as canonical JSON, from which the digest is made."""
         facts = {"suite": self.suite, "split": "test", "label_version": self.label_version}
         return canonical({**facts, "policy": "strict", "rows": [vars(row) for row in self.rows]})
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of ``content``, hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """The board with its digest, as canonical JSON in UTF-8."""
         return b'{"digest":"%s",' % self.digest.encode() + self.content[1:]  # no name comes before it
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Board":
-        """The board that ``to_bytes`` wrote; what a later version added to its rows is left out.
+        """Read a board that ``to_bytes`` wrote, without the fields that a later version added to its rows.
 
-        Raises ValueError where it is no board, or its digest is another's.
+        Raises ValueError if the content is not a board or does not match its digest.
         """
         names = {each.name for each in fields(BoardRow)}
         try:
@@ -95,17 +92,16 @@ class Board:
         return board
 
     def ranking(self, label: str, metric: str = "precision") -> list[BoardRow]:
-        """Every row that has the label, by the metric, best first; undefined ones and references last."""
-        rows = [row for row in self.rows if has_label(row, label)]
-        return sorted(rows, key=lambda row: order_on_board(row, label, metric))
+        """Return the rows that have the label, best first; undefined ones and references last."""
+        return sorted(self._rows_with(label), key=lambda row: order_on_board(row, label, metric))
 
     def ranks(self, label: str, metric: str = "precision") -> Ranks:
         """Return the ranks by one of `RANKED_METRICS`, with tie ranges for the whole board at once.
 
-        A judge is ranked by its best submission under that metric, which may be another one than by
-        precision. Rows that are ranked by a hidden half have no rank by other metrics: each would tell more
-        of that half. Ranks are kept: hundreds of rows with verdicts take seconds. Raises ValueError for an
-        unknown metric.
+        A judge is ranked by its best submission under that metric, which may differ from its best one by
+        precision. Rows that are ranked by a hidden half have no rank by other metrics, since each such rank
+        would reveal more of that half. Ranks are cached: hundreds of rows with verdicts take seconds. Raises
+        ValueError for an unknown metric.
         """
         if metric not in RANKED_METRICS:
             raise ValueError(
@@ -116,17 +112,20 @@ class Board:
                 self._ranks_by[label, metric] = self._make_ranks(label, metric)
             return self._ranks_by[label, metric]
 
+    def _rows_with(self, label: str) -> list[BoardRow]:
+        return [row for row in self.rows if row.labels.get(label)]
+
     def _make_ranks(self, label: str, metric: str) -> Ranks:
-        best = [row for row in self.rows if has_label(row, label) and row.labels[label]["best"]]
+        best = [row for row in self._rows_with(label) if row.score(label)["best"]]
         if metric == "precision":
-            stored = {row.id: row.labels[label]["rank"] for row in best}
-            return {row_id: rank and Rank(**rank) for row_id, rank in stored.items()}
+            stored = {row.id: row.score(label)["rank"] for row in best}
+            return {row_id: Rank(**rank) if rank else None for row_id, rank in stored.items()}
         by_half = [row.id for row in best if is_ranked_by_half(row, label)]
         return {**rank_rows(self.rows, label, metric, self._ranking_data), **dict.fromkeys(by_half)}
 
 
 def canonical(value: Any) -> bytes:
-    """JSON in one form: the same value, the same bytes."""
+    """Return a value as JSON in a form that gives equal values equal bytes."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
@@ -134,18 +133,23 @@ def canonical(value: Any) -> bytes:
 
 def rank_rows(rows: Iterable[BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
     """Rank the best row of each judge by a metric; rows that may not be ranked are left out."""
-    best: dict[tuple[str, str], tuple[tuple, Mapping[str, Any]]] = {}
+    best: dict[tuple[str, str], tuple[Order, Cell | None]] = {}
     for row in rows:
-        found = row.labels.get(label)
-        if not found or not is_rankable(row) or (metric != "precision" and is_ranked_by_half(row, label)):
+        score = row.labels.get(label)
+        if not score or not is_rankable(row) or (metric != "precision" and "ranked_by" in score):
             continue
-        cell = (data.hidden[row.id].get(label) if row.id in data.hidden else found["overall"]) or {}
+        cell = data.hidden[row.id].get(label) if row.id in data.hidden else score["overall"]
         order, judge = ranking_order(row, cell, metric), judge_of(row)
         if judge not in best or order < best[judge][0]:
             best[judge] = order, cell
-    best_first = sorted(best.values(), key=lambda each: each[0])
-    cells = {order[-1]: cell for order, cell in best_first if order[0] < inf}  # an order ends with the id
-    return {**dict.fromkeys(order[-1] for order, _ in best_first), **rank_cells(cells, label, metric, data)}
+    ranks: dict[str, Rank | None] = {}
+    cells: dict[str, Cell] = {}
+    for order, cell in sorted(best.values(), key=lambda each: each[0]):
+        row_id = order[-1]
+        ranks[row_id] = None
+        if cell is not None and metric_of(cell, metric) is not None:
+            cells[row_id] = cell
+    return ranks | rank_cells(cells, label, metric, data)
 
 
 def make_board(
@@ -156,14 +160,14 @@ def make_board(
     references: Sequence[BoardRow] = (),
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] | None = None,
 ) -> Board:
-    """The board of records and published rows under a label version.
+    """Make the board of records and published rows under a label version.
 
-    Order: precision, then recall, then the earlier submission. A judge is ranked by its best submission for
-    each label; its others are kept without a rank. Self-reported and reference rows have none either.
-    Records of another label version are left out, as they wait for a new score, or say so in their ``note``
-    (``keeps_version``). ``references`` are rows made elsewhere (`leaderboard.labels.quality`); one takes the
-    place of the published row of its id. ``labels_by_task`` (`leaderboard.report.labels_by_task` of this
-    label version) lets rows with verdicts be compared paired by other metrics than precision.
+    Rows are ordered by precision, then recall, then the earlier submission. A judge is ranked by its best
+    submission for each label; its other rows, self-reported rows and references have no rank. A record of
+    another label version is left out, since it waits for a new score; if it ``keeps_version``, its ``note``
+    names the version instead. ``references`` are rows made elsewhere (`leaderboard.labels.quality`); one
+    replaces the published row of its id. ``labels_by_task`` (of `leaderboard.report`) allows paired
+    comparisons of rows with verdicts by other metrics than precision.
     """
     current = [record for record in records if record.is_current(label_version)]
     attempts = Counter((record.info.account, record.info.judge) for record in current)

@@ -1,41 +1,28 @@
-"""The board as CSV, as a read-only site, and in the format of Every Eval Ever.
+"""The board as CSV and as a read-only site.
 
 The CSV is safe to open in a spreadsheet: text that a spreadsheet would run as a formula is made inert. The
-site is a folder of plain files that needs no script and no server, written whole or not at all.
-
-Every Eval Ever has a JSON file for each judge, as its datastore keeps them: schema 0.3.0,
-https://github.com/evaleval/every_eval_ever. What is evaluated there is called a model; here it is a judge,
-and ``model_info`` names the judge and the model that it asks. References are no judges, so they are left out.
+site is a folder of plain files that needs no script and no server. It is written completely or not at all.
 """
 
 import csv
 import hashlib
 import io
-import json
 import re
 import shutil
 import tempfile
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.console import interval, percent
-from arb.core.suite import OFFICIAL
-from arb.core.vocabulary import (
-    AGENT_TITLES,
-    BENCHMARK_TITLES,
-    LABEL_TITLES,
-    LABELS,
-    LOWER_IS_BETTER,
-    METRIC_TITLES,
-)
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.judge_precision.intervals import N_RESAMPLES
+from leaderboard.board.ranks import Rank
+from leaderboard.judge_precision import intervals
+from leaderboard.score import interval_of, metric_of
 
 FORMULA_SIGNS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _AT_START: Final = re.compile(rf"\s*[{re.escape(''.join(FORMULA_SIGNS))}]|[\t\r\n]")
@@ -43,11 +30,11 @@ _IN_NEW_CELL: Final = re.compile(rf"(;[\s\"]*)(?=[{re.escape(''.join(FORMULA_SIG
 
 
 def inert(value: Any) -> Any:
-    """The value; a text that a spreadsheet would take for a formula gets an apostrophe before the sign.
+    """Return a value that is safe in a spreadsheet: text that looks like a formula gets an apostrophe.
 
-    The signs count also after blanks and in the wide form that East Asian keyboards write; a control
-    character at the start hides one from the eye. Where the comma is the decimal mark, spreadsheets split a
-    line at semicolons, whatever quotes stand around: a sign after one begins a cell there.
+    A sign also counts after blanks, and in the wide form of East Asian keyboards. A control character at the
+    start could hide one. Spreadsheets with a decimal comma split lines at semicolons, even inside quotes, so
+    that a sign after a semicolon starts a cell too.
     """
     if not isinstance(value, str):
         return value
@@ -64,33 +51,34 @@ FIGURES = (
     "n", "positives", "tp", "fp", "fn", "tn", "no_verdict", "coverage", "precision", "recall", "f1",
     "accuracy", "npv", "tnr", "kappa", "fpr", "balanced_accuracy",
 )  # fmt: skip
-INTERVALS = ("precision_ci", "recall_ci", "f1_ci")
 
 
 def board_to_csv(board: Board) -> str:
-    """Every row and label: description, rank, overall figures, intervals, precision by benchmark.
+    """Return every row and label: description, rank, overall figures, intervals, precision by benchmark.
 
-    Fractions; empty where unknown. A text that a spreadsheet would run as a formula gets an apostrophe
-    in front.
+    Metrics are fractions; a cell is empty if the value is unknown.
     """
-    benchmarks = sorted({name for row in board.rows for found in row.labels.values() if found
-                         for name in found["by_benchmark"]})  # fmt: skip
+    benchmarks: set[str] = set()
+    for row in board.rows:
+        for found in row.labels.values():
+            benchmarks.update(found["by_benchmark"] if found else ())
+    ordered = sorted(benchmarks)
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\r\n")  # RFC 4180; so a lone carriage return is quoted too
-    ends = [f"{name}_{end}" for name in INTERVALS for end in ("low", "high")]
+    ends = [f"{metric}_ci_{end}" for metric in intervals.FIGURES for end in ("low", "high")]
     writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *ends,
-                     *(f"precision_{name}" for name in benchmarks), "note"])  # fmt: skip
+                     *(f"precision_{name}" for name in ordered), "note"])  # fmt: skip
     for label in LABELS:
         for row in board.ranking(label):
-            found = row.labels[label]
-            overall, rank = found["overall"], found["rank"] or {}
-            by_benchmark = [found["by_benchmark"].get(name, {}).get("precision") for name in benchmarks]
-            intervals = [end for name in INTERVALS for end in overall[name] or (None, None)]
-            described = [inert(getattr(row, name)) for name in DESCRIPTION]
-            note = "; ".join(filter(None, (row.note, found["note"])))
-            writer.writerow([label, *(rank.get(name) for name in RANK), *described,
-                             *(overall[name] for name in FIGURES), *intervals, *by_benchmark,
-                             inert(note)])  # fmt: skip
+            score = row.score(label)
+            overall, rank = score["overall"], score["rank"] or {}
+            cells: list[Any] = [label, *(rank.get(name) for name in RANK)]
+            cells += [inert(getattr(row, name)) for name in DESCRIPTION]
+            cells += [metric_of(overall, name) for name in FIGURES]
+            for metric in intervals.FIGURES:
+                cells += interval_of(overall, metric) or (None, None)
+            cells += [metric_of(score["by_benchmark"].get(name, {}), "precision") for name in ordered]
+            writer.writerow([*cells, inert("; ".join(filter(None, (row.note, score["note"]))))])
     return output.getvalue()
 
 
@@ -102,11 +90,11 @@ PROVENANCE_TITLES: Final = {
     "reference": "a reference, not a judge",
 }
 FEW_POSITIVES: Final = 20
-"""A cell with fewer positive labels is marked: its metrics move by points with every trajectory."""
+"""A cell with fewer positive labels is marked, since every trajectory moves its metrics by points."""
 
 
 def site_files(board: Board) -> dict[str, bytes]:
-    """Every file of the site by its path: ``index.html``, a page for each judge, style, data."""
+    """Return every file of the site by its path: ``index.html``, a page for each judge, style, data."""
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
     files = {"index.html": _render("index.html", board=board, root="", pages=pages)}
     for row in board.rows:
@@ -120,14 +108,14 @@ def site_files(board: Board) -> dict[str, bytes]:
 
 
 def page_name(row_id: str) -> str:
-    """A file name for a row: of its id where that is one, else of its hash."""
+    """Return a file name for a row: its id if that is a plain name, else a hash of the id."""
     is_plain = row_id.replace("-", "").isalnum() and row_id.isascii()
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
 
 
 def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
     """Return the benchmarks of which a row has a cell: those of the paper first, then others by name."""
-    found = {name for row in rows for name in row.labels[label]["by_benchmark"]}
+    found = {name for row in rows for name in row.score(label)["by_benchmark"]}
     known = [name for name in BENCHMARK_TITLES if name in found]
     return known + sorted(found.difference(known))
 
@@ -144,23 +132,28 @@ def _environment() -> Environment:
     environment.globals.update(
         percent=percent, interval=interval, benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
-        few=FEW_POSITIVES,
+        few=FEW_POSITIVES, places=_places,
     )  # fmt: skip
     return environment
 
 
-def _render(template: str, **values) -> str:
+def _places(rank: Mapping[str, int] | None) -> str:
+    return Rank(**rank).range_text() if rank else ""
+
+
+def _render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
 class FolderTaken(Exception):
-    """The folder holds something that is no site of ours; the message says what to do."""
+    """Raised when the folder contains files that are not a site; the message says what to do."""
 
 
 def write_static_site(board: Board, folder: Path) -> int:
     """Write the site of a board to ``folder`` and return how many files it has.
 
-    An older site there is replaced at once; anything else in the way is left alone: raises FolderTaken.
+    An older site there is replaced at once. If the folder contains anything else, it stays unchanged and
+    FolderTaken is raised.
     """
     if folder.exists() and not _is_replaceable(folder):
         raise FolderTaken(f"{str(folder)!r} contains other files; use a new or an empty folder")
@@ -191,158 +184,3 @@ def _is_replaceable(folder: Path) -> bool:
         return False
     names = {path.name for path in folder.iterdir()}
     return not names or {"index.html", "site.css", "board.json"} <= names
-
-
-# Every Eval Ever
-
-SCHEMA_VERSION: Final = "0.3.0"
-HF_REPO: Final = "McGill-NLP/agent-reward-bench"
-RELATIONSHIPS: Final = MappingProxyType(
-    {"scored": "third_party", "published": "third_party", "self-reported": "first_party"}
-)
-"""Who evaluated the judge: the leaderboard, the benchmark's authors, or the judge's own."""
-INTERVAL_METHODS: Final = MappingProxyType(
-    {
-        "tasks": "bootstrap over tasks",
-        "approximate": "Wilson interval of the counts, widened by the design effect of tasks",
-    }
-)
-LOWEST: Final = MappingProxyType({"kappa": -1.0})
-BY_BENCHMARK: Final = ("precision", "recall", "f1")
-
-
-def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
-    """The files by their paths, ``data/SUITE/DEVELOPER/MODEL/UUID.json``; ``retrieved`` in Unix seconds.
-
-    The same board and time give the same bytes: a UUID follows from the board's digest and the row's id.
-    """
-    files = {}
-    for row in board.rows:
-        if row.provenance == "reference":
-            continue
-        path = f"data/{_plain(board.suite)}/{model_id(row)}/{_uuid(board, row)}.json"
-        text = json.dumps(evaluation(board, row, retrieved), indent=2, ensure_ascii=False, allow_nan=False)
-        files[path] = f"{text}\n".encode()
-    return files
-
-
-def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
-    """One judge's evaluation as the schema has it."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "evaluation_id": f"{board.suite}/{row.id}/{retrieved}",
-        "evaluation_timestamp": row.date,
-        "retrieved_timestamp": str(retrieved),
-        "source_metadata": {
-            "source_name": row.source,
-            "source_type": "documentation",  # aggregated figures, not answers one by one
-            "source_organization_name": row.authors or row.account or "unknown",
-            **({"source_organization_url": row.link} if row.link else {}),
-            "evaluator_relationship": RELATIONSHIPS.get(row.provenance, "other"),
-            "additional_details": _texts(
-                provenance=row.provenance, protocol=row.protocol, split=row.split, n=row.n,
-                evidence=row.evidence, note=row.note, test_labels_used=row.test_labels_used,
-                label_version=board.label_version, board_digest=board.digest,
-            ),
-        },
-        "model_info": {
-            "name": f"{row.judge} ({row.inputs})" if row.inputs else row.judge,
-            "id": model_id(row),
-            "additional_details": {
-                "deployment_type": "unknown",
-                "model_availability": "unknown",
-                **_texts(judge=row.judge, kind=row.kind, inputs=row.inputs, model=row.model, row_id=row.id),
-            },
-        },
-        "eval_library": {
-            "name": "judge_precision" if row.provenance == "scored" else "unknown",
-            "version": "unknown",
-        },
-        "evaluation_results": [result for label in LABELS for result in _results(board, row, label)],
-    }  # fmt: skip
-
-
-def model_id(row: BoardRow) -> str:
-    """``developer/model`` of the model that the judge asks, of the judge where that is not known."""
-    developer, _, name = row.model.rpartition("/")
-    return f"{_plain(developer) or 'unknown'}/{_plain(name) or _plain(row.judge) or 'judge'}"
-
-
-def _results(board: Board, row: BoardRow, label: str) -> Iterator[dict[str, Any]]:
-    found = row.labels.get(label)
-    if not found:
-        return
-    parts = [("overall", found["overall"], tuple(METRIC_TITLES))]
-    parts += [(name, cell, BY_BENCHMARK) for name, cell in found["by_benchmark"].items()]
-    for part, cell, metrics in parts:
-        for metric in metrics:
-            if cell.get(metric) is not None:
-                yield _result(board, row, (label, part, metric), cell, found["intervals"])
-
-
-def _result(
-    board: Board, row: BoardRow, name: tuple[str, str, str], cell: Mapping[str, Any], intervals: str | None
-) -> dict[str, Any]:
-    label, part, metric = name
-    where = "" if part == "overall" else f" on {BENCHMARK_TITLES.get(part, part)}"
-    counts = {each: cell.get(each) for each in ("tp", "fp", "fn", "tn", "no_verdict", "audit", "note")}
-    details: dict[str, Any] = {"score": cell[metric], "details": _texts(**counts)}
-    if bounds := cell.get(f"{metric}_ci"):
-        details["uncertainty"] = {
-            "confidence_interval": {
-                "lower": bounds[0],
-                "upper": bounds[1],
-                "confidence_level": 0.95,
-                "method": INTERVAL_METHODS.get(intervals, "unknown"),
-            },
-            **({"num_samples": cell["n"]} if cell["n"] is not None else {}),
-            **({"num_bootstrap_samples": N_RESAMPLES} if intervals == "tasks" else {}),
-        }
-    return {
-        "evaluation_result_id": f"{row.id}/{label}/{part}/{metric}",
-        "evaluation_name": f"{board.suite}: {label}{where}",
-        "source_data": _source_data(board, row, cell["n"]),
-        "metric_config": {
-            "evaluation_description": f"{METRIC_TITLES[metric]} of a judge's verdicts on {label}{where}, "
-            "against expert labels",
-            "metric_id": f"{board.suite}.{label}.{metric}",
-            "metric_name": METRIC_TITLES[metric],
-            "metric_kind": metric,
-            "metric_unit": "proportion",
-            "lower_is_better": metric in LOWER_IS_BETTER,
-            "score_type": "continuous",
-            "min_score": LOWEST.get(metric, 0.0),
-            "max_score": 1.0,
-        },
-        "score_details": details,
-    }
-
-
-def _source_data(board: Board, row: BoardRow, n: int | None) -> dict[str, Any]:
-    """The trajectories; a split only where it is test, as the source says."""
-    if board.suite != OFFICIAL:
-        return {"dataset_name": board.suite, "source_type": "other"}
-    split = {"hf_split": "test"} if row.split == "test" else {}
-    samples = {"samples_number": n} if n is not None else {}
-    return {
-        "dataset_name": OFFICIAL, "source_type": "hf_dataset", "hf_repo": HF_REPO, **split, **samples,
-    }  # fmt: skip
-
-
-def _texts(**values: object) -> dict[str, str]:
-    """What is known of the values, as the texts that the schema wants in its details."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in values.items()
-        if value is not None and value != ""
-    }
-
-
-def _plain(text: str) -> str:
-    """A name as a part of a path: strangers choose names."""
-    return re.sub(r"[^A-Za-z0-9._@+-]+", "-", text).strip("-.")
-
-
-def _uuid(board: Board, row: BoardRow) -> uuid.UUID:
-    digest = hashlib.sha256(f"{board.digest} {row.id}".encode()).digest()
-    return uuid.UUID(bytes=digest[:16], version=4)

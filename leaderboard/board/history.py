@@ -1,7 +1,7 @@
 """Rank history: each judge's rank by precision, day by day. A pure function of the board.
 
-Ranks are those of the order alone (precision, then recall, then the earlier row), as the board has them
-today; the ties that the intervals leave open are worked out for today's board only.
+Ranks follow only from the order on the board (precision, then recall, then the earlier row). The ties that
+the intervals leave open are computed for today's board only.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from leaderboard.board.rows import is_rankable, judge_of, ranking_order
 
 @dataclass(frozen=True, slots=True)
 class RankMove:
-    """A judge that came, or got better: its place before (None: it was not there) and after, that day."""
+    """A judge that entered or improved on a day: its place before (None if it was not there) and after."""
 
     day: str
     row: BoardRow
@@ -24,7 +24,7 @@ class RankMove:
 
 @dataclass(frozen=True, slots=True)
 class RankLine:
-    """One judge through time: the row that stands for it today, and (day, place) whenever that changed."""
+    """One judge over time: its row of today, and (day, place) for every change of its place."""
 
     row: BoardRow
     places: tuple[tuple[str, int], ...]
@@ -32,7 +32,7 @@ class RankLine:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Days on which a ranked row was added, judges' lines in today's order, changes by day.
+    """The days on which a ranked row was added, the judges' lines in today's order, and the changes by day.
 
     ``leaders`` is how many judges were ever first.
     """
@@ -44,10 +44,10 @@ class History:
 
 
 def board_history(board: Board, label: str, most_lines: int | None = None) -> History:
-    """Return the history of one label: all rows by day, each judge by its best one until then.
+    """Return the history of one label, in which each judge counts with its best row so far.
 
     A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) are left out.
-    Lines are those of today's first ``most_lines`` judges; None: all.
+    Lines are given for today's first ``most_lines`` judges, or for all if it is None.
     """
     rows = _ranked_rows(board.rows, label)  # from here on a row is its number in this order, 0 the best
     judges = [judge_of(row) for row in rows]
@@ -82,7 +82,7 @@ def _ranked_rows(rows: Iterable[BoardRow], label: str) -> list[BoardRow]:
     """Return the rows that may be ranked and have a precision, best first."""
     found = []
     for row in rows:
-        overall = (row.labels.get(label) or {}).get("overall")
-        if overall and overall["precision"] is not None and is_rankable(row):
-            found.append((ranking_order(row, overall), row))
+        score = row.labels.get(label)
+        if score and score["overall"]["precision"] is not None and is_rankable(row):
+            found.append((ranking_order(row, score["overall"]), row))
     return [row for _, row in sorted(found, key=lambda each: each[0])]

@@ -1,29 +1,30 @@
-"""Ranks that say what the test set can tell apart: a place, and the range of places it may be a tie for.
+"""Ranks as far as the test set can separate judges: a place, and the range of places it may be tied with.
 
-The ranges hold for the whole board at once. Every two rows are a test of equality, and if no row were better
-than another, the chance that any two are called separated would be 5 %: the familywise error, where pairs
-tested one by one would separate some of 13 equally good judges on 85 boards of 100. A rank is then one more
-than the number of rows separated above, up to the number of rows less those separated below (Mogstad, Romano,
-Shaikh and Wilhelm 2024, "Inference for ranks", Review of Economic Studies 91, section 3).
+The ranges hold for the whole board at once. Every pair of rows is a test of equality, and if all rows were
+equally good, the chance that any pair is called separated would be 5 % (the familywise error). Testing pairs
+one by one would separate some of 13 equally good judges on 85 boards of 100. The best rank of a row is one
+more than the number of rows separated above it; its worst rank is the number of rows minus those separated
+below it (Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for ranks", Review of Economic Studies 91,
+section 3).
 
-Which pairs are separated is decided by the step-down of Romano and Wolf (2005, Econometrica 73, algorithm
-4.1) on the bootstrap over tasks. A pair's statistic is its difference by its standard error; on each resample
-the largest of all pairs, each taken from its estimate, is one draw of what chance alone can do; the 95 %
-quantile of these is the critical value. The pairs beyond it are separated, and the rest is tested again with
-the smaller critical value of the pairs that are left. The maximum knows that differences with a common judge,
-or on common tasks, move together, which Bonferroni's and Holm's bounds do not.
+The step-down of Romano and Wolf (2005, Econometrica 73, algorithm 4.1) on the bootstrap over tasks decides
+which pairs are separated. A pair's statistic is its difference divided by its standard error. On each
+resample, the largest deviation of any pair from its estimate is one draw of what chance can do. The 95 %
+quantile of these draws is the critical value. The pairs beyond it are separated, and the others are tested
+again with the smaller critical value of the pairs that are left. Unlike the bounds of Bonferroni and Holm,
+the maximum takes into account that differences with a common judge, or on common tasks, move together.
 
-Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) are in
-the same family: in place of resamples they have normal draws with the width of their interval, independent of
-all others (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal 50).
-Independence makes their differences look less certain than on common tasks, so it separates too little rather
-than too much.
+Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) belong
+to the same family. Instead of resamples they have normal draws with the width of their interval, independent
+of all others (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal
+50). Independence makes their differences look less certain than on common tasks, so that the test separates
+too few pairs rather than too many.
 
-The work of the step-down grows with the square of the rows, so larger boards (``TESTED_TOGETHER``) use
-the critical value of Tukey and Kramer instead: the 95 % quantile of the studentized range of so many
-independent normal estimates (Tukey 1953; Kramer 1956, Biometrics 12; the familywise error is at most 5 %:
-Hayter 1984, Annals of Statistics 12), for the next power of two of the rows. Common tasks and the lack of a
-step-down make it separate too little rather than too much.
+The work of the step-down grows with the square of the rows, so larger boards (``TESTED_TOGETHER``) use the
+critical value of Tukey and Kramer instead: the 95 % quantile of the studentized range of as many independent
+normal estimates (Tukey 1953; Kramer 1956, Biometrics 12; the familywise error is at most 5 %: Hayter 1984,
+Annals of Statistics 12), for the number of rows rounded up to a power of two. Common tasks and the missing
+step-down make it separate too few pairs rather than too many.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,20 +46,21 @@ from leaderboard.judge_precision.intervals import (
     approximate_interval,
     resampled_counts,
 )
-from leaderboard.score import Cell
+from leaderboard.score import Cell, interval_of, metric_of
 
 DESIGN_EFFECTS: Final = MappingProxyType(
     {"precision": 1.6, "recall": 1.85, "f1": 1.85, "accuracy": 1.6, "npv": 1.85, "tnr": 1.45, "fpr": 1.45,
      "balanced_accuracy": 1.75, "kappa": 1.7}
 )  # fmt: skip
-"""Variance over tasks against variance of independent rows: means over AER-C, NNetNav and the rule-based
-judge, whose real test verdicts give 1.5 to 1.8 for precision and 1.3 to 2.2 for the others."""
+"""The variance over tasks divided by the variance of independent rows. The values are means over AER-C,
+NNetNav and the rule-based judge, whose real test verdicts give 1.5 to 1.8 for precision and 1.3 to 2.2 for
+the others."""
 
 RANKED_METRICS: Final = tuple(DESIGN_EFFECTS)
 
 TESTED_TOGETHER: Final = 128
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
-"""A standard error from so many is off by 2 % (one standard deviation)."""
+"""A standard error from so many resamples is off by 2 % (one standard deviation)."""
 
 _ROWS_AT_ONCE = 256
 _ONE = 2.0**20
@@ -66,10 +68,10 @@ _ONE = 2.0**20
 
 @dataclass(frozen=True)
 class Contender:
-    """A row in the race: its metric (higher is better), the 95 % interval, resamples where it has verdicts.
+    """A row to be ranked: its metric (higher is better), the 95 % interval, and resamples if it has verdicts.
 
-    ``samples`` has shape (n_resamples,), over the same resamples for all contenders of one split; NaN where
-    the metric is undefined.
+    ``samples`` has shape (n_resamples,), over the same resamples for all contenders of one split; it is NaN
+    if the metric is undefined.
     """
 
     value: float
@@ -85,17 +87,18 @@ class Rank:
     low: int
     high: int
 
+    def range_text(self, separator: str = " to ") -> str:
+        """Return the places as text: one number, or the lowest and the highest with a separator between."""
+        return str(self.low) if self.low == self.high else f"{self.low}{separator}{self.high}"
+
 
 def metric_samples(
     judges: Sequence[np.ndarray], metric: str = "precision", n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
-    """Return each judge's metric over resamples of tasks; NaN where undefined.
+    """Return each judge's metric over resamples of tasks; NaN if undefined.
 
-    Args:
-        judges: Counts of the same tasks for every judge: (tasks, 2) with TP, FP, which is enough for
-            precision, or (tasks, 4) with TP, FP, FN, TN.
-
-    The draws, not the products with them, take the time: 50 judges cost little more than one.
+    ``judges`` have counts of the same tasks: (tasks, 2) with TP, FP, which is enough for precision, or
+    (tasks, 4) with TP, FP, FN, TN. Drawing takes the time, so 50 judges cost little more than one.
     """
     if not judges:
         return []
@@ -108,11 +111,12 @@ def metric_samples(
 
 
 def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:
-    """The approximate 95 % interval of a metric of which only the counts are known; None where undefined.
+    """Return the approximate 95 % interval of a metric from its counts; None if it is undefined.
 
-    Shares: Wilson's. F1 = 2 J / (1 + J) from the share J = TP / (TP + FP + FN). Balanced accuracy: the errors
-    of recall and TNR in squares (Zou and Donner 2008). Kappa: the large-sample error of Fleiss, Cohen and
-    Everitt 1969. All with the design effect of the metric, as if so many fewer rows had been labelled.
+    Shares have Wilson's interval, and F1 = 2 J / (1 + J) that of the share J = TP / (TP + FP + FN). Balanced
+    accuracy adds the errors of recall and TNR in squares (Zou and Donner 2008). Kappa has the large-sample
+    error of Fleiss, Cohen and Everitt 1969. The design effect of the metric shrinks the number of rows in all
+    of them.
     """
     effect = DESIGN_EFFECTS[metric]
     shares = {
@@ -141,7 +145,7 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
 
 
 def _kappa_interval(table: np.ndarray) -> list[float] | None:
-    """Of a table of counts, rows the labels; None where kappa or its error is undefined or 0."""
+    """Return kappa's interval from a table with a row per label; None if the error is undefined or 0."""
     n = table.sum()
     if not n:
         return None
@@ -159,11 +163,11 @@ def _kappa_interval(table: np.ndarray) -> list[float] | None:
 
 
 def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
-    """Whether row ``i`` is separated above row ``j``: bool of shape (n, n), for all pairs at once.
+    """Return whether row ``i`` is separated above row ``j``, for all pairs: bool of shape (n, n).
 
-    Two rows whose resamples vary are compared paired; any other two by their intervals, the errors that face
-    each other added in squares (Newcombe 1998, method 10). A contender with neither is separated from nobody,
-    nor are two with the same verdicts.
+    Two rows whose resamples vary are compared paired. Any other two are compared by their intervals, with the
+    errors that face each other added in squares (Newcombe 1998, method 10). A contender with neither is not
+    separated from any other, and two with the same verdicts are not separated from each other.
     """
     n = len(contenders)
     values = np.array([contender.value for contender in contenders], dtype=np.float64)
@@ -187,7 +191,7 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Whether resamples say anything of the error: those of a judge that is never wrong do not."""
+    """Return whether resamples say anything about the error; those of a judge that is never wrong do not."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]
@@ -195,17 +199,20 @@ def _varies(samples: np.ndarray | None) -> bool:
 
 
 def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray) -> np.ndarray:
-    """How far each resample lies from the estimate: (n, n_resamples), NaN where undefined."""
-    size = min([len(contenders[place].samples) for place in np.flatnonzero(has_samples)] or [N_RESAMPLES])
+    """Return how far each resample is from the estimate: (n, n_resamples), NaN if undefined."""
+    paired: list[tuple[int, np.ndarray]] = []
+    drawing: list[tuple[float, float, float, int]] = []
+    for place, contender in enumerate(contenders):
+        if contender.samples is not None and has_samples[place]:
+            paired.append((place, contender.samples))
+        elif contender.interval is not None:
+            low, high = contender.interval
+            drawing.append((contender.value, low, high, place))
+    size = min([len(samples) for _, samples in paired], default=N_RESAMPLES)
     errors = np.zeros((len(values), size))
-    for place in np.flatnonzero(has_samples):
-        errors[place] = contenders[place].samples[:size] - values[place]
-    # In the order of their figures, so that the order in which rows come makes no difference.
-    drawing = [
-        (contender.value, *contender.interval, place)
-        for place, contender in enumerate(contenders)
-        if not has_samples[place] and contender.interval is not None
-    ]
+    for place, samples in paired:
+        errors[place] = samples[:size] - values[place]
+    # Draw in the order of the figures, so that the order of the rows makes no difference.
     generator = np.random.default_rng(len(drawing))
     for _, low, high, place in sorted(drawing):
         errors[place] = generator.standard_normal(size) * (high - low) / (2 * NORMAL_QUANTILE)
@@ -213,7 +220,7 @@ def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np
 
 
 def _standard_errors(errors: np.ndarray) -> np.ndarray:
-    """Of each difference: (n, n), over the resamples on which both are defined; 0 where there is none."""
+    """Return the standard error of each difference, (n, n), or 0 if no resample defines both rows."""
     defined = (~np.isnan(errors)).astype(np.float64)
     filled = np.nan_to_num(errors, nan=0.0)
     squares = filled**2 @ defined.T
@@ -226,7 +233,7 @@ def _standard_errors(errors: np.ndarray) -> np.ndarray:
 def _interval_statistics(
     contenders: Sequence[Contender], values: np.ndarray, apart: np.ndarray
 ) -> np.ndarray:
-    """Of each pair, difference by standard error from the ends of the two intervals that face each other."""
+    """Return each pair's difference by its standard error, from the interval ends that face each other."""
     ends = np.array([contender.interval or [np.nan, np.nan] for contender in contenders])
     below, above = values - ends[:, 0], ends[:, 1] - values
     margin = np.hypot(below[:, None], above)  # of row i above row j
@@ -251,10 +258,10 @@ def _step_down(
 
 
 def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return the largest difference of a pair by its standard error on each resample, (n_resamples,).
+    """Return the largest difference of any pair by its standard error on each resample, (n_resamples,).
 
-    A resample that leaves a row undefined has an error of 0 there: less than it could be, of a row with a
-    large standard error.
+    If a row is undefined on a resample, its error counts as 0 there. That is less than it could be, but such
+    a row has a large standard error.
     """
     found = np.zeros(errors.shape[1], dtype=np.float32)
     for first, row in enumerate(pairs):
@@ -269,8 +276,8 @@ def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndar
 def critical_value(n: int) -> float:
     """Return the 95 % quantile of the largest |difference| / standard error among ``n`` estimates.
 
-    This is the studentized range q of n standard normals, over sqrt 2: P(range <= q) is the integral of
-    n phi(z) (Phi(z) - Phi(z - q))**(n - 1) over z; found by bisection.
+    It is the studentized range q of n standard normals, divided by sqrt 2, where P(range <= q) is the
+    integral of n phi(z) (Phi(z) - Phi(z - q))**(n - 1) over z. Bisection finds it.
     """
     if n < 2:
         return 0.0
@@ -292,8 +299,8 @@ def critical_value(n: int) -> float:
 def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
     """Return how many rows are separated above, and below, each row of a large board.
 
-    Two rows with resamples are compared paired: difference**2 > critical**2 variance of the difference. Any
-    other two by the ends of their intervals that face each other (Newcombe 1998, method 10). Errors are
+    Two rows with resamples are compared paired: difference**2 > critical**2 * variance of the difference. Any
+    other two are compared by the interval ends that face each other (Newcombe 1998, method 10). Errors are
     rounded to whole multiples of 2**-20, so that sums of their products are exact in float64 in any order.
     """
     n = len(contenders)
@@ -326,10 +333,10 @@ def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.nda
 
 
 def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
-    """Return the rank of each contender; they come in the board's order, best first.
+    """Return the rank of each contender; ``contenders`` are in the board's order, best first.
 
-    A row may be as high as one place below the rows that are separated above it, and as low as one place
-    above those separated below it: so rows that overlap share a range.
+    The range of a row starts one place below the rows that are separated above it, and ends one place above
+    those separated below it, so that rows that overlap share a range.
     """
     n = len(contenders)
     if n > TESTED_TOGETHER:
@@ -342,10 +349,11 @@ def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
 
 @dataclass(frozen=True, repr=False)
 class RankingData:
-    """What ranks stand on beside the rows. It says much about the labels: it never leaves the server.
+    """The data that ranks need in addition to the rows; it reveals much about labels and stays on the server.
 
-    ``counts_by_task`` has by row id and label [TP, FP] of every task, ``labels_by_task`` by label its
-    [positives, negatives]; ``hidden`` by row id and label the CELL that ranks in place of the one shown.
+    ``counts_by_task`` has [TP, FP] of every task by row id and label, ``labels_by_task`` has [positives,
+    negatives] of every task by label. ``hidden`` has the cells, by row id and label, that rank a row instead
+    of those shown.
     """
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -354,7 +362,10 @@ class RankingData:
 
 
 def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
-    """Return the rank of each row of ``cells``: by row id, best first, its CELL with the metric defined."""
+    """Return the rank of each row of ``cells``, which has the cell of each row by its id, best first.
+
+    The metric must be defined in every cell.
+    """
     labelled = data.labels_by_task.get(label)
     counts = {}
     for name in cells:
@@ -362,7 +373,7 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
         if found is not None and metric == "precision":
             counts[name] = found
         elif found is not None and labelled:
-            # Under the policy `strict` a missing verdict is a no: FN = positives - TP, TN = negatives - FP.
+            # Under the policy `strict` a missing verdict is a "no": FN = positives - TP, TN = negatives - FP.
             counts[name] = np.concatenate([found, np.subtract(labelled, found)], axis=1)
     size = N_RESAMPLES if len(cells) <= TESTED_TOGETHER else RESAMPLES_OF_LARGE_BOARDS
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
@@ -372,14 +383,18 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
 
 
 def _contender(cell: Cell, metric: str, samples: np.ndarray | None) -> Contender:
-    if metric in FIGURES:
-        interval = cell.get(f"{metric}_ci")
-    elif cell.get("tp") is None or "noise" in cell:  # an interval of the counts would leave the noise out
-        interval = None
-    else:
-        interval = count_interval(metric, *(cell[count] for count in ("tp", "fp", "fn", "tn")))
+    value = metric_of(cell, metric)
+    if value is None:
+        raise ValueError(f"{metric}: a row whose metric is undefined cannot be ranked")
+    interval = interval_of(cell, metric) if metric in FIGURES else _interval_of_counts(cell, metric)
     if metric not in LOWER_IS_BETTER:
-        return Contender(cell[metric], interval, samples)
-    return Contender(
-        -cell[metric], interval and [-interval[1], -interval[0]], None if samples is None else -samples
-    )
+        return Contender(value, interval, samples)
+    return Contender(-value, interval and [-interval[1], -interval[0]], None if samples is None else -samples)
+
+
+def _interval_of_counts(cell: Cell, metric: str) -> list[float] | None:
+    if "noise" in cell:  # an interval of the counts would leave the noise out
+        return None
+    counts = [cell.get("tp"), cell.get("fp"), cell.get("fn"), cell.get("tn")]
+    known = [count for count in counts if count is not None]
+    return count_interval(metric, *known) if len(known) == len(counts) else None

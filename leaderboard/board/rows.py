@@ -1,7 +1,7 @@
-"""The rows of a board: what each holds, and where it stands.
+"""The rows of a board: the values of each row, and the order of rows.
 
-Rows that were scored have intervals over tasks. Of published rows only counts are known, worked out from the
-printed figures: their intervals are approximate.
+Scored rows have intervals over tasks. For published rows only counts are known, derived from the printed
+figures, so their intervals are approximate.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,20 @@ from typing import Any, Final
 from arb.core.judge_info import JudgeInfo
 from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
 from leaderboard.board.ranks import Rank
-from leaderboard.paper.published import SPLIT_TITLES, PublishedRow, published_label
-from leaderboard.paper.published_files import INFERRED
-from leaderboard.score import Cell, Score
+from leaderboard.paper.published import SPLIT_TITLES, published_label
+from leaderboard.paper.published_files import INFERRED, PublishedRow
+from leaderboard.score import Cell, Score, metric_of
 
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that are scored here."""
 
+Order = tuple[float, float, str, str]
+"""The sort key of a row: metric, second metric, date, id."""
+
 
 @dataclass(frozen=True)
 class ScoredRecord:
-    """A submission with its score, as the records hold it."""
+    """A submission with its score, as stored in the records."""
 
     id: str
     info: JudgeInfo
@@ -32,28 +35,28 @@ class ScoredRecord:
     counts_by_task: Mapping[str, Any] = field(repr=False)
     is_verified: bool = False
     is_label_exposed: bool = False
-    ranking: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Overall CELLs by label that rank in place of the report's: those of a half that is not shown."""
+    ranking: Mapping[str, Cell] | None = field(default=None, repr=False)
+    """Overall cells by label that rank the row instead of the report's: those of a half that is not shown."""
     keeps_version: bool = False
-    """It stays on boards of later label versions with the report of its own: labels are private."""
+    """Whether it stays on boards of later label versions with its own report, because labels are private."""
 
     @property
     def label_version(self) -> str:
         return self.report["label_version"]
 
     def is_current(self, label_version: str | None) -> bool:
-        """Whether it stands on a board of these labels, and does not wait for a new score."""
+        """Whether it belongs on a board of these labels, and does not wait for a new score."""
         return self.keeps_version or self.label_version == label_version
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRow(JudgeInfo):
-    """A row of the board, without anything that is not public.
+    """A row of the board, with public values only.
 
-    ``labels`` maps a label to its score, or to None if the judge gives no such verdicts. How the figures
-    came about: ``protocol``, ``split`` (test, test (inferred), dev and test) and ``n``, empty or None if the
-    source does not say, and ``evidence``, a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is that of
-    `leaderboard.report.cost_of`, None if the file gives none.
+    ``labels`` maps a label to its score, or to None if the judge gives no verdicts on it. ``protocol``,
+    ``split`` (test, test (inferred), dev and test) and ``n`` say how the figures were made; they are empty or
+    None if the source does not say. ``evidence`` is a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is the
+    result of `leaderboard.costs.cost_of`.
     """
 
     id: str
@@ -70,25 +73,32 @@ class BoardRow(JudgeInfo):
     labels: Mapping[str, Score | None]
     cost: Mapping[str, float | int] | None = None
     marks: tuple[str, ...] = ()
-    """What maintainers found: ``verified`` (run again by others), ``labels exposed`` (test labels got in)."""
+    """Set by maintainers: ``verified`` (reproduced by others), ``labels exposed`` (test labels leaked)."""
+
+    def score(self, label: str) -> Score:
+        """Return the score of a label; raises KeyError if the judge gives no verdicts on it."""
+        found = self.labels[label]
+        if found is None:
+            raise KeyError(label)
+        return found
 
     def with_ranks(self, ranks: Mapping[str, Mapping[str, Rank | None]]) -> "BoardRow":
-        """Return the row with its ranks of these, by label and row id.
+        """Return the row with its ranks, which are given by label and row id.
 
-        A row that is in them is the best one of its judge; None where its metric is undefined.
+        A row that has an entry is the best one of its judge; the entry is None if its metric is undefined.
         """
-        labels = {}
+        labels: dict[str, Score | None] = {}
         for label, found in self.labels.items():
             rank = ranks[label].get(self.id)
-            ranked = {"best": self.id in ranks[label], "rank": rank and dict(vars(rank))}
-            labels[label] = found and {**found, **ranked}
+            ranked = None if rank is None else dict(vars(rank))
+            labels[label] = found and {**found, "best": self.id in ranks[label], "rank": ranked}
         return replace(self, labels=labels)
 
     @property
     def why_not_comparable(self) -> str:
-        """Why its figures do not stand beside those of others; empty where they do.
+        """Why its figures cannot be compared with those of other rows; empty if they can.
 
-        A submission may have used test labels: it says so, and is compared and ranked with what it says.
+        A submission may have used test labels: it declares that, and is compared and ranked nevertheless.
         """
         if self.provenance in ("scored", "reference"):
             return ""
@@ -101,12 +111,12 @@ class BoardRow(JudgeInfo):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether it was evaluated on test, by a protocol that is named, and not tuned on it."""
+        """Whether it was evaluated on test by a named protocol, and not tuned on test."""
         return not self.why_not_comparable
 
     @property
     def basis(self) -> str:
-        """What its figures rest on: evidence, split and protocol, and which of these is not known."""
+        """The evidence, split and protocol of its figures in words, and which of these is not known."""
         split = SPLIT_TITLES.get(self.split, self.split) or "split not named"
         n = "" if self.n is None else f"{self.n:,} trajectories"
         protocol = self.protocol or "protocol not named"
@@ -115,29 +125,28 @@ class BoardRow(JudgeInfo):
 
 def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -> BoardRow:
     version = record.label_version
-    ranked_by = {} if record.ranking is None else {"ranked_by": "a half of the tasks that is not shown"}
+    labels: dict[str, Score | None] = {}
+    n = None  # trajectories of the first label that was scored
+    for label, reported in record.report["labels"].items():
+        score: Score | None = reported
+        if score is not None:
+            score = {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+            if record.ranking is not None:
+                score["ranked_by"] = "a half of the tasks that is not shown"
+            n = score["overall"]["n"] if n is None else n
+        labels[label] = score
     return BoardRow(
         **vars(record.info), id=record.id, date=record.submitted_at, provenance="scored",
         source="scored here", attempts=attempts, file_sha256=record.file_sha256,
-        protocol=STRICT, split="test", n=_n_scored(record.report), evidence="verdicts",
-        labels={
-            label: found
-            and {**found, "rank": None, "best": False, "intervals": "tasks", "note": "", **ranked_by}
-            for label, found in record.report["labels"].items()
-        },
+        protocol=STRICT, split="test", n=n, evidence="verdicts", labels=labels,
         cost=record.report.get("cost"),
         marks=("verified",) * record.is_verified + ("labels exposed",) * record.is_label_exposed,
         note="" if version == label_version else f"scored under label version {version}",
     )  # fmt: skip
 
 
-def _n_scored(report: Mapping[str, Any]) -> int | None:
-    """On how many trajectories a submission was scored, by its first label."""
-    return next((found["overall"]["n"] for found in report["labels"].values() if found), None)
-
-
 def is_rankable(row: BoardRow) -> bool:
-    """Whether a row may be ranked: scored here, or published on test as its source says, and not tuned."""
+    """Return whether a row may be ranked: scored here, or published on test and not tuned on it."""
     is_published = row.provenance == "published" and row.split == "test" and row.is_comparable
     return row.provenance == "scored" or is_published
 
@@ -153,44 +162,51 @@ def published_row(row: PublishedRow) -> BoardRow:
     )  # fmt: skip
 
 
-def ranking_order(row: BoardRow, cell: Cell, metric: str = "precision") -> tuple:
-    """The metric, then precision (recall, where precision ranks), undefined last; then date and id."""
+def ranking_order(row: BoardRow, cell: Cell | None, metric: str = "precision") -> Order:
+    """Return the sort key of a row: the metric, then precision or recall, then date and id.
+
+    The second metric is recall if precision ranks, else precision. Undefined metrics come last.
+    """
     sign = 1 if metric in LOWER_IS_BETTER else -1
-    ends = [
-        inf if cell.get(name) is None else direction * cell[name]
-        for name, direction in ((metric, sign), ("recall" if metric == "precision" else "precision", -1))
-    ]
-    return (*ends, row.date, row.id)
+    second = "recall" if metric == "precision" else "precision"
+    return (_sorted_by(cell, metric, sign), _sorted_by(cell, second, -1), row.date, row.id)
 
 
-def has_label(row: BoardRow, label: str) -> bool:
-    """Whether the judge gives verdicts of a label."""
-    return bool(row.labels.get(label))
+def _sorted_by(cell: Cell | None, metric: str, sign: int) -> float:
+    value = None if cell is None else metric_of(cell, metric)
+    return inf if value is None else sign * value
 
 
 def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
     """Return the row's cells by name of a group, ``by_benchmark`` or ``by_agent``."""
-    return (row.labels.get(label) or {}).get(group, {})
+    score = row.labels.get(label)
+    if score is None:
+        return {}
+    return score["by_agent"] if group == "by_agent" else score["by_benchmark"]
 
 
 def judge_of(row: BoardRow) -> tuple[str, str]:
-    """What is ranked as one: the name of an account's judge, or a published row."""
+    """Return the key of rows that share one rank: an account and its judge's name, or a published row."""
     return (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
 
 
 def is_ranked_by_half(row: BoardRow, label: str) -> bool:
-    """Whether it is ranked by figures that are not shown."""
-    return "ranked_by" in (row.labels.get(label) or {})
+    """Return whether the row is ranked by figures that are not shown."""
+    score = row.labels.get(label)
+    return score is not None and "ranked_by" in score
 
 
-def order_on_board(row: BoardRow, label: str = "success", metric: str = "precision") -> tuple:
+def order_on_board(
+    row: BoardRow, label: str = "success", metric: str = "precision"
+) -> tuple[bool, bool, float, float, float, str, str]:
     """Return the sort key of a row: the comparable first, best first, references last.
 
     Rows are ordered by rank if that comes from figures that are not shown, else by the figures.
     """
-    found = row.labels.get(label) or {}
+    score = row.labels.get(label)
     first = 0.0
-    if metric == "precision" and is_ranked_by_half(row, label):
-        first = found["rank"]["place"] if found["rank"] else inf
-    figures_order = ranking_order(row, found.get("overall") or {}, metric)
+    if score is not None and metric == "precision" and "ranked_by" in score:
+        rank = score["rank"]
+        first = rank["place"] if rank else inf
+    figures_order = ranking_order(row, score["overall"] if score is not None else None, metric)
     return (row.provenance == "reference", not row.is_comparable, first, *figures_order)

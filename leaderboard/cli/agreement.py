@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,9 +10,18 @@ import typer
 
 from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.cli.labels import read_annotations, read_label_sets
 from leaderboard.cli.score import metric_cells
+
+with lazy_imports():
+    from arb.core import suite as suites
+    from leaderboard import report as reports
+    from leaderboard import verdict_files
+    from leaderboard.labels import agreement as agreements
+    from leaderboard.labels import coefficients, quality
+    from leaderboard.paper import published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
     from leaderboard.labels.labels import LabelSet
     from leaderboard.labels.quality import DisagreementRates, NoiseBand
+    from leaderboard.score import Cell, Score
 
 ANSWER_CODES = (("yes", 1), ("no", 0))
 EitherSplitOption = Annotated[
@@ -49,21 +60,20 @@ def agreement(
 ) -> None:
     """Say how far annotators agree.
 
-    Percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 with intervals, by question, benchmark, two
-    people and time; who needs training, and how many doubles are still wanted. Which trajectories they
-    differ on only where the labels may be seen.
+    Prints percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 with intervals, by question, benchmark,
+    pair of annotators and time. It also says who needs training, and how many doubles are still wanted. The
+    trajectories on which annotators differ are listed only if their labels may be seen.
     """
-    from leaderboard.labels.agreement import agreement_json, agreement_report, open_items
-
     settings = read_settings()
     chosen = read_suite(suite, settings)
     found = read_annotations(chosen, settings, split, annotations)
-    report = agreement_report(found, chosen.questions)
-    is_hidden = split == "test" and not chosen.labels_are_public
-    to_see = [] if is_hidden else open_items(_to_see(chosen, found), chosen.questions)
-    items = None if is_hidden else [item for item in to_see if item.disagreeing]
+    report = agreements.agreement_report(found, chosen.questions)
+    items: list[OpenItem] | None = None
+    if split != "test" or chosen.labels_are_public:
+        visible = agreements.open_items(_to_see(chosen, found), chosen.questions)
+        items = [item for item in visible if item.disagreeing]
     if as_json:
-        print_json({"suite": chosen.name, "split": split, **agreement_json(report, items)})
+        print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return
     print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
     if split != "dev" and not chosen.labels_are_public:
@@ -71,7 +81,7 @@ def agreement(
 
 
 def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
-    """Those of dev, and of test where anyone can have the test labels anyway."""
+    """Return the annotations of dev, and of test too if the suite's test labels are public."""
     visible = suite.trajectories if suite.labels_are_public else suite.split("dev")
     ids = {trajectory.trajectory_id for trajectory in visible}
     return [annotation for annotation in annotations if annotation.trajectory_id in ids]
@@ -88,14 +98,9 @@ def ceiling(
 ) -> None:
     """Score second annotators as a judge.
 
-    Over all trajectories that two annotated; then how far label noise of that size moves the precision of
-    judges: the published ones of the official suite, and files of yours.
+    Uses all trajectories that two people annotated. Then it prints how far label noise of that size moves the
+    precision of judges: the published ones of the official suite, and those of your files.
     """
-    from dataclasses import asdict
-
-    from arb.core.vocabulary import LABELS
-    from leaderboard.labels.quality import disagreement_rates, noise_band, second_annotator_scores
-
     settings = read_settings()
     chosen = read_suite(suite, settings)
     label_sets, missing = read_label_sets(chosen, settings)
@@ -103,25 +108,20 @@ def ceiling(
         stop("; ".join(f"labels of {reason}" for reason in missing), code=1)
     for reason in missing:
         typer.echo(f"left out: labels of {reason}", err=True)
-    scores = second_annotator_scores(list(label_sets.values()))
+    scores = quality.second_annotator_scores(list(label_sets.values()))
     if not any(scores.values()):
         stop(f"no trajectory of {chosen.name} has two annotators, so there is no ceiling to show", code=1)
-    rates = {label: disagreement_rates(list(label_sets.values()), label) for label in LABELS}
+    rates = {label: quality.disagreement_rates(list(label_sets.values()), label) for label in LABELS}
     judges = {**_published_judges(chosen), **_scored(verdicts or [], chosen, split, label_sets, settings)}
-    bands = {name: noise_band(found, rates["success"]) for name, found in judges.items()}
+    bands = {name: quality.noise_band(found, rates["success"]) for name, found in judges.items()}
     if as_json:
         found = {
             "suite": chosen.name,
             "label_versions": {name: labels.version for name, labels in label_sets.items()},
-            "labels": scores,
-            "disagreement": {
-                label: {"overall": asdict(rate.overall), "by_benchmark": {
-                    name: asdict(own) for name, own in rate.by_benchmark.items()
-                }, "by_answer": {name: asdict(rate.of(None, answer)) for name, answer in ANSWER_CODES}}
-                for label, rate in rates.items()
-            },
+            "labels": {label: score and _score_json(score) for label, score in scores.items()},
+            "disagreement": {label: _rates_json(rate) for label, rate in rates.items()},
             "bands": {name: band and asdict(band) for name, band in bands.items()},
-        }  # fmt: skip
+        }
         print_json(found)
         return
     console = plain_console()
@@ -130,33 +130,44 @@ def ceiling(
         print_bands(bands, console)
 
 
-def _published_judges(suite: Suite) -> dict[str, dict[str, Any] | None]:
-    """The success label of each published judge; none but for the official suite."""
-    from arb.core.suite import OFFICIAL
-    from leaderboard.paper.published import load_published_rows, published_label
+def _score_json(score: Score) -> dict[str, Any]:
+    return {"by_benchmark": score["by_benchmark"], "overall": score["overall"]}
 
-    rows = load_published_rows() if suite.name == OFFICIAL else ()
+
+def _rates_json(rates: DisagreementRates) -> dict[str, Any]:
     return {
-        row.row_id: published_label(row.labels["success"]) for row in rows if row.provenance != "reference"
+        "overall": asdict(rates.overall),
+        "by_benchmark": {name: asdict(own) for name, own in rates.by_benchmark.items()},
+        "by_answer": {name: asdict(rates.of(None, answer)) for name, answer in ANSWER_CODES},
+    }
+
+
+def _published_judges(suite: Suite) -> dict[str, Score | None]:
+    """Return the score on success of each published judge; only the official suite has any."""
+    rows = published.load_published_rows() if suite.name == suites.OFFICIAL else ()
+    return {
+        row.row_id: published.published_label(row.labels["success"])
+        for row in rows
+        if row.provenance != "reference"
     }
 
 
 def _scored(
     files: list[Path], suite: Suite, split: str, label_sets: dict[str, LabelSet], settings: Settings
-) -> dict[str, dict[str, Any] | None]:
-    """Return the success label of each file's report; stops with the errors of all files."""
-    from leaderboard.report import VerdictFileError, read_verdict_files, score_report
-
+) -> dict[str, Score | None]:
+    """Return each file's score on success; stop with the errors of all files."""
     if files and split not in label_sets:
         stop(f"no labels to score {split} with", code=1)
+    paths = {file.name: file for file in files}
     try:
-        found = read_verdict_files(
-            {file.name: file for file in files}, suite, split, settings.max_upload_bytes
-        )
-    except VerdictFileError as problems:
+        found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
+    except verdict_files.VerdictFileError as problems:
         stop(str(problems), code=1)
-    reports = {name: score_report(each, label_sets[split], n_resamples=0) for name, each in found.items()}
-    return {name: report["labels"]["success"] for name, report in reports.items()}
+    scores: dict[str, Score | None] = {}
+    for name, verdicts in found.items():
+        report = reports.score_report(verdicts, label_sets[split], n_resamples=0)
+        scores[name] = report["labels"]["success"]
+    return scores
 
 
 AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1", "95 %", "left out")
@@ -165,7 +176,7 @@ AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1"
 def print_agreement(
     report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
 ) -> None:
-    """Print every table; ``items`` are those that may be seen, None where the labels are hidden."""
+    """Print every table; ``items`` are those that may be seen, or None if the labels are hidden."""
     console.print(
         f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
@@ -180,7 +191,7 @@ def print_agreement(
     for result in report.questions.values():
         console.print(_of_question(result))
     for result in report.questions.values():
-        if len(result.question.values) > 2:  # of two answers the coefficients say it all
+        if len(result.question.values) > 2:  # with two answers the coefficients say everything
             console.print(_confusion(result))
     ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
     level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
@@ -202,21 +213,14 @@ def print_agreement(
 
 
 def _figures(found: Agreement) -> list[str]:
-    return [
-        f"{found.pairs:,}",
-        percent(found.percent),
-        coefficient(found.kappa),
-        _coefficient_interval(found.kappa_ci),
-        coefficient(found.alpha),
-        _coefficient_interval(found.alpha_ci),
-        coefficient(found.ac1),
-        _coefficient_interval(found.ac1_ci),
-        f"{found.left_out:,}",
-    ]
-
-
-def _coefficient_interval(ends: Sequence[float] | None) -> str:
-    return "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
+    cells = [f"{found.pairs:,}", percent(found.percent)]
+    of_coefficients = (
+        (found.kappa, found.kappa_ci), (found.alpha, found.alpha_ci), (found.ac1, found.ac1_ci),
+    )  # fmt: skip
+    for value, ends in of_coefficients:
+        within = "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
+        cells += [coefficient(value), within]
+    return [*cells, f"{found.left_out:,}"]
 
 
 def _of_question(result: QuestionAgreement) -> Table:
@@ -233,11 +237,8 @@ def _of_question(result: QuestionAgreement) -> Table:
 
 
 def _wanted(report: AgreementReport) -> Table:
-    from leaderboard.labels.coefficients import HALF_WIDTH
-
-    table = text_table(
-        f"doubles still wanted for an interval of ± {HALF_WIDTH:g}", figures=("kappa", "alpha", "AC1")
-    )
+    heading = f"doubles still wanted for an interval of ± {coefficients.HALF_WIDTH:g}"
+    table = text_table(heading, figures=("kappa", "alpha", "AC1"))
     for result in report.questions.values():
         numbers = (NOT_DEFINED if n is None else f"{n:,}" for n in result.wanted.values())
         table.add_row(result.question.title, *numbers)
@@ -250,16 +251,9 @@ def _annotators(report: AgreementReport) -> Table:
     table.add_column("")
     for result in report.questions.values():
         for each in result.by_annotator:
-            table.add_row(
-                each.annotator,
-                result.question.title,
-                f"{each.doubles:,}",
-                percent(each.percent),
-                f"{each.others_doubles:,}",
-                percent(each.others_percent),
-                interval(each.difference_ci),
-                "needs training" if each.needs_training else "",
-            )
+            cells = [each.annotator, result.question.title, f"{each.doubles:,}", percent(each.percent)]
+            cells += [f"{each.others_doubles:,}", percent(each.others_percent), interval(each.difference_ci)]
+            table.add_row(*cells, "needs training" if each.needs_training else "")
     return table
 
 
@@ -275,17 +269,15 @@ def _confusion(result: QuestionAgreement) -> Table:
 def _items(items: Sequence[OpenItem]) -> Table:
     table = text_table("trajectories on which annotators differ", "question: answers in order")
     for item in items:
-        result = [
-            f"{question}: {' / '.join(map(str, item.answers[question]))}" for question in item.disagreeing
-        ]
-        table.add_row(item.trajectory_id, "; ".join(result))
+        parts = [f"{name}: {' / '.join(map(str, item.answers[name]))}" for name in item.disagreeing]
+        table.add_row(item.trajectory_id, "; ".join(parts))
     return table
 
 
 def print_ceiling(
-    scores: Mapping[str, dict[str, Any] | None], rates: Mapping[str, DisagreementRates], console: Console
+    scores: Mapping[str, Score | None], rates: Mapping[str, DisagreementRates], console: Console
 ) -> None:
-    """Print the second annotators' figures for each label, with how often the two answers differ."""
+    """Print the second annotators' figures for each label, and how often the two answers differ."""
     figures = ("doubles", "differ", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN")
     for label, found in scores.items():
         if found is None:
@@ -303,12 +295,12 @@ def print_ceiling(
         console.print(f"the second annotator turned {' and '.join(parts)} of the first")
 
 
-def _ceiling_cells(cell: dict[str, Any], rate: float | None) -> list[str]:
+def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
     return [f"{cell['n']:,}", percent(rate), *metric_cells(cell)]
 
 
 def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
-    """Print what label noise alone can do to each judge's precision on success."""
+    """Print how far label noise can move each judge's precision on success."""
     table = text_table(
         "precision on success, had another person given the labels", figures=("as labelled", "mean", "95 %")
     )

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from arb.core.cli import JsonOption, plain_console, stop
 from arb.core.console import interval, percent, printable, text_table
-from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, LABELS, METRIC_TITLES
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, METRIC_TITLES
+
+with lazy_imports():
+    from rich import box
+
+    from arb.core import files as core_files
+    from arb.core import suite as suites
+    from leaderboard import score as scores
+    from leaderboard.board import board as boards
+    from leaderboard.board import every_eval_ever
+    from leaderboard.board import export as exports
+    from leaderboard.paper import published
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
-    from leaderboard.board.board import Board, BoardRow
+    from leaderboard.board.board import Board
     from leaderboard.board.ranks import Rank
+    from leaderboard.board.rows import BoardRow
 
 FileArgument = Annotated[
     Path | None,
@@ -26,21 +39,25 @@ FileArgument = Annotated[
 ]
 SMALL = ("precision", "recall", "f1")
 WIDE = 110
-"""Columns of a terminal from which the number of trajectories and the evidence have columns of their own."""
+"""The width of a terminal from which the number of trajectories and the evidence have their own columns."""
 
 
 def board(
     file: FileArgument = None,
-    label: Annotated[Literal[LABELS], typer.Option(help="The label to show.")] = "success",
+    label: Annotated[
+        Literal["success", "side_effect", "repetition"], typer.Option(help="The label to show.")
+    ] = "success",
     metric: Annotated[
-        Literal[tuple(METRIC_TITLES)], typer.Option(help="The metric to order and to rank by.")
+        Literal["precision", "recall", "f1", "kappa", "accuracy", "balanced_accuracy", "npv", "tnr", "fpr"],
+        typer.Option(help="The metric to order and to rank by."),
     ] = "precision",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, all labels.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the leaderboard.
 
-    Best first, with 95 % intervals, what the metrics rest on, and why a row has no rank.
+    The best judge comes first. The table has 95 % intervals; below it you see what the metrics rest on, and
+    why a row has no rank.
     """
     found = _read_board(file)
     if as_json and as_csv:
@@ -48,9 +65,7 @@ def board(
     if as_json:
         typer.echo(found.to_bytes())
     elif as_csv:
-        from leaderboard.board.export import board_to_csv
-
-        typer.echo(board_to_csv(found), nl=False)
+        typer.echo(exports.board_to_csv(found), nl=False)
     else:
         print_board(found, label, metric, plain_console())
 
@@ -69,30 +84,23 @@ def export(
 
     every-eval-ever: https://github.com/evaleval/every_eval_ever, schema 0.3.0.
     """
-    from arb.core.files import atomic_write
-    from leaderboard.board.export import every_eval_ever
-
     found = _read_board(file)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         stop(f"{out.name} is there and not an empty folder; give a new one with --out")
-    files = every_eval_ever(found, int(time.time()) if retrieved is None else retrieved)
+    files = every_eval_ever.every_eval_ever(found, int(time.time()) if retrieved is None else retrieved)
     for name, content in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, content)
+        core_files.atomic_write(path, content)
     typer.echo(f"{len(files)} judges written to {out}")
 
 
 def _read_board(file: Path | None) -> Board:
-    """A board from its file, or that of the published rows; ends the command where it is none."""
-    from arb.core.suite import OFFICIAL
-    from leaderboard.board.board import Board, make_board
-    from leaderboard.paper.published import load_published_rows
-
+    """Read a board from its file, or make that of the published rows; stop if the file is not a board."""
     if file is None:
-        return make_board(OFFICIAL, [], load_published_rows(), None)
+        return boards.make_board(suites.OFFICIAL, [], published.load_published_rows(), None)
     try:
-        return Board.from_bytes(file.read_bytes())
+        return boards.Board.from_bytes(file.read_bytes())
     except OSError as error:
         stop(f"{file.name} cannot be read ({error.strerror}); give the path of a board.json")
     except ValueError as problem:
@@ -101,18 +109,15 @@ def _read_board(file: Path | None) -> Board:
 
 def print_board(board: Board, label: str, metric: str, console: Console) -> None:
     """Print the rows of a label, best first by a metric; percentages with one decimal."""
-    from rich import box
-
     rows = board.ranking(label, metric)
     if not rows:
         stop(f"the board has no rows on {LABEL_TITLES[label].lower()}", code=1)
     others = tuple(name for name in SMALL if name != metric)
     version = f", labels {board.label_version}" if board.label_version else ""
     title = f"{LABEL_TITLES[label]} on {board.suite}{version}"
-    options = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
-    table = text_table(title=printable(title), **options)
+    table = text_table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("", no_wrap=True)
-    table.add_column("judge", overflow="fold")  # the one that gives way in a narrow terminal
+    table.add_column("judge", overflow="fold")  # the column that shrinks in a narrow terminal
     is_wide = console.width >= WIDE
     headings = (METRIC_TITLES[metric], "95 %", *(METRIC_TITLES[name] for name in others))
     for heading in (*headings, "n") if is_wide else headings:
@@ -121,13 +126,13 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
         table.add_column("evidence", no_wrap=True)
     ranks = board.ranks(label, metric)
     for row in rows:
-        cell = row.labels[label]["overall"]
-        texts = [
-            _places(ranks.get(row.id)), printable(_name(row)), percent(cell.get(metric)),
-            interval(cell.get(f"{metric}_ci")), *(percent(cell[name]) for name in others),
-        ]  # fmt: skip
-        wide = ["" if cell["n"] is None else f"{cell['n']:,}", row.evidence] if is_wide else []
-        table.add_row(*texts, *wide)
+        cell, rank = row.score(label)["overall"], ranks.get(row.id)
+        texts = ["" if rank is None else rank.range_text(), printable(_name(row))]
+        texts += [percent(scores.metric_of(cell, metric)), interval(scores.interval_of(cell, metric))]
+        texts += [percent(scores.metric_of(cell, name)) for name in others]
+        if is_wide:
+            texts += ["" if cell["n"] is None else f"{cell['n']:,}", row.evidence]
+        table.add_row(*texts)
     console.print(table)
     name = METRIC_TITLES[metric]
     name = name if name.isupper() else name.lower()
@@ -137,7 +142,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
 
 
 def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
-    """What the metrics rest on, with the judges where no column says it."""
+    """Yield lines on what the metrics rest on; they name the judges if no column shows the evidence."""
     for name, meaning in EVIDENCE.items():
         judges = dict.fromkeys(row.judge for row in rows if row.evidence == name)
         if judges:
@@ -146,19 +151,19 @@ def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
 
 
 def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | None]) -> Iterator[str]:
-    """Why rows have no rank, with the judges."""
+    """Yield lines on why rows have no rank, with the judges."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if ranks.get(row.id) is None and row.provenance != "reference":
-            reasons.setdefault(unranked_reason(row, row.labels[label]), []).append(row.judge)
+            reasons.setdefault(_unranked_reason(row, label), []).append(row.judge)
     for reason, judges in reasons.items():
         yield f"Not ranked, {reason}: {printable(', '.join(judges))}."
 
 
-def unranked_reason(row: BoardRow, found: Mapping[str, Any]) -> str:
-    """Why a row that is no reference has no rank."""
+def _unranked_reason(row: BoardRow, label: str) -> str:
     if row.provenance == "scored":
-        return "metric undefined" if found["best"] else "another submission of the judge is ranked"
+        is_best = row.score(label)["best"]
+        return "metric undefined" if is_best else "another submission of the judge is ranked"
     if row.is_comparable and row.split != "test":
         return "split not named, test by its metrics"
     return row.why_not_comparable or "reported by its authors"
@@ -167,9 +172,3 @@ def unranked_reason(row: BoardRow, found: Mapping[str, Any]) -> str:
 def _name(row: BoardRow) -> str:
     name = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
     return f"{name}, {row.account}" if row.account else name
-
-
-def _places(rank: Rank | None) -> str:
-    if rank is None:
-        return ""
-    return f"{rank.low}" if rank.low == rank.high else f"{rank.low} to {rank.high}"

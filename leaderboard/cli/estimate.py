@@ -9,14 +9,24 @@ import typer
 
 from arb.core.cli import JsonOption, flags, next_step, plain_console, print_json, read_settings, stop
 from arb.core.console import interval, percent, printable, text_table
+from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import AGENT_TITLES
+
+with lazy_imports():
+    from arb.core import predictions
+    from arb.core.predictions import findings as file_findings
+    from arb.core.predictions import parser_pool
+    from leaderboard.success_rates import estimate as estimates
+    from leaderboard.success_rates import files as rate_files
+    from leaderboard.success_rates import runs as agent_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
-    from arb.core.predictions import Finding, ReadResult
+    from arb.core.predictions import Finding
+    from arb.core.predictions.parser_pool import ReadResult
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
@@ -54,17 +64,14 @@ def estimate(
 ) -> None:
     """Estimate agents' success rates from verdicts and a few labels.
 
-    A judge alone is wrong by many points; labels on a random part of the runs correct it. 95 % intervals.
+    A judge on its own is wrong by many points. Labels of a random part of the runs correct it. The estimates
+    have 95 % intervals.
     """
-    from arb.core.predictions.parser_pool import PREDICTIONS
-    from leaderboard.success_rates.files import estimate_files
-    from leaderboard.success_rates.runs import SUCCESS_LABELS
-
     if labels is None and not plan:
         stop("give --labels, the labels of some runs; --plan says how many are needed")
-    made = estimate_files(
-        ((file.name, _read(file, PREDICTIONS)) for file in verdicts),
-        (labels.name, _read(labels, SUCCESS_LABELS)) if labels else None,
+    made = rate_files.estimate_files(
+        ((file.name, _read(file, parser_pool.PREDICTIONS)) for file in verdicts),
+        (labels.name, _read(labels, agent_runs.SUCCESS_LABELS)) if labels else None,
         (draw.name, draw.read_bytes()) if draw else None,
         agent,
     )
@@ -78,43 +85,39 @@ def estimate(
         else:
             print_plan(rows, half_width, plain_console())
             most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
-            first = most if labels else min(most, 30)  # what the judges save is known from 30 on
+            first = most if labels else min(most, 30)  # 30 labels are enough to see what the judges save
             chosen = flags(for_estimate=first, verdicts=verdicts, out="to-label.csv")
-            step = ("draw runs to label", "leaderboard", "annotation-template", *chosen)
+            _print_end(warnings, "draw runs to label", "annotation-template", chosen)
     elif as_json:
         print_json(made.to_json())
     else:
         print_estimates(found, made.judges, plain_console())
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
-        step = ("see how many labels a narrower interval takes", "leaderboard", "estimate", *chosen)
-    if not as_json:
-        for warning in warnings:
-            typer.echo(f"warning: {printable(warning)}", err=True)
-        next_step(*step)
+        _print_end(warnings, "see how many labels a narrower interval takes", "estimate", chosen)
+
+
+def _print_end(warnings: Sequence[str], purpose: str, command: str, chosen: list[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {printable(warning)}", err=True)
+    next_step(purpose, "leaderboard", command, *chosen)
 
 
 def read_runs(files: Sequence[Path]) -> AgentRuns:
-    """Return the runs and verdicts of prediction files, a judge each; problems end the command."""
-    from arb.core.predictions.parser_pool import PREDICTIONS
-    from leaderboard.success_rates import runs as reading
-
-    runs, findings = reading.read_runs((file.name, _read(file, PREDICTIONS)) for file in files)
+    """Return the runs and verdicts of prediction files, one judge per file; stop if a file has problems."""
+    runs, findings = agent_runs.read_runs((file.name, _read(file, parser_pool.PREDICTIONS)) for file in files)
     if runs is None:
         _stop_with(findings)
     return runs
 
 
 def _read(file: Path, reader: str) -> ReadResult:
-    from arb.core.predictions import ReadingLimits, read_predictions
-    from arb.core.predictions.findings import error
-
-    limits = ReadingLimits(max_bytes=read_settings().max_upload_bytes)
+    limits = predictions.ReadingLimits(max_bytes=read_settings().max_upload_bytes)
     try:
         with file.open("rb") as opened:
             content = opened.read(limits.max_bytes + 1)
     except OSError as problem:
-        return None, [error("unreadable", f"cannot be read: {problem.strerror}")]
-    return read_predictions(content, limits, reader=reader)
+        return None, [file_findings.error("unreadable", f"cannot be read: {problem.strerror}")]
+    return predictions.read_predictions(content, limits, reader=reader)
 
 
 def _stop_with(findings: Sequence[Finding]) -> NoReturn:
@@ -127,31 +130,23 @@ def _stop_with(findings: Sequence[Finding]) -> NoReturn:
 
 
 def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
-    from leaderboard.success_rates.estimate import labels_needed
-
     n = found.assisted.n
     has_pilot = found.assisted.interval is not None
     return {
         "agent": found.agent,
         "n": n,
         "labelled": found.assisted.labelled,
-        "labels_only": labels_needed(n, half_width, found.labels_only),
-        "assisted": labels_needed(n, half_width, found.assisted) if has_pilot else None,
+        "labels_only": estimates.labels_needed(n, half_width, found.labels_only),
+        "assisted": estimates.labels_needed(n, half_width, found.assisted) if has_pilot else None,
     }
 
 
 def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Console) -> None:
-    """Print how many labels each agent needs."""
     table = text_table("agent", figures=("runs", "labelled", "labels only", "assisted"))
     for row in rows:
         assisted = "" if row["assisted"] is None else f"{row['assisted']:,}"
-        table.add_row(
-            printable(row["agent"]),
-            f"{row['n']:,}",
-            f"{row['labelled']:,}",
-            f"{row['labels_only']:,}",
-            assisted,
-        )
+        counts = [f"{row[name]:,}" for name in ("n", "labelled", "labels_only")]
+        table.add_row(printable(row["agent"]), *counts, assisted)
     console.print(f"labels for an interval of {half_width:g} points on both sides")
     console.print(table)
     if any(row["assisted"] is None for row in rows):
@@ -162,24 +157,16 @@ def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Co
 
 
 def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], console: Console) -> None:
-    """Print the rates of each agent: judges alone, labels only, assisted; percentages."""
+    """Print the rates of each agent in percent: by each judge, from labels only, and assisted."""
     figures = ("runs", "labelled", *judges, "labels only", "95 %", "assisted", "95 %", "labels saved")
     table = text_table("agent", figures=figures)
     for each in found:
-        alone = [percent(each.judge_alone[judge]) for judge in judges]
-        rates = [
-            cell
-            for rate in (each.labels_only, each.assisted)
-            for cell in (percent(rate.value), interval(rate.interval))
-        ]
-        counts = (f"{each.assisted.n:,}", f"{each.assisted.labelled:,}")
-        table.add_row(
-            printable(AGENT_TITLES.get(each.agent, each.agent)),
-            *counts,
-            *alone,
-            *rates,
-            percent(each.saved, " %"),
-        )
+        cells = [printable(AGENT_TITLES.get(each.agent, each.agent))]
+        cells += [f"{each.assisted.n:,}", f"{each.assisted.labelled:,}"]
+        cells += [percent(each.judge_alone[judge]) for judge in judges]
+        for rate in (each.labels_only, each.assisted):
+            cells += [percent(rate.value), interval(rate.interval)]
+        table.add_row(*cells, percent(each.saved, " %"))
     console.print(table)
     console.print(
         "A judge's column is the rate by its verdicts alone. Labels only and assisted are estimates of the "

@@ -19,7 +19,17 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import coefficient, text_table
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
+from leaderboard.cli.estimate import read_runs
+
+with lazy_imports():
+    from arb.core import files as core_files
+    from arb.core import suite as suites
+    from leaderboard.labels import annotations as annotation_files
+    from leaderboard.labels import labels as labels_module
+    from leaderboard.labels import quality, source
+    from leaderboard.success_rates import runs as agent_runs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,13 +45,12 @@ FORMATS = "CSV as released, or Parquet."
 def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     """Count the labels.
 
-    By split and benchmark, never which; fetches the official labels where they are not here yet.
+    Prints counts by split and benchmark, but no single label. Fetches the official labels if they are not on
+    this machine yet.
     """
-    from leaderboard.labels.quality import summarise
-
     settings = read_settings()
     found, missing = read_label_sets(read_suite(suite, settings), settings)
-    summaries = [summarise(label_set) for label_set in found.values()]
+    summaries = [quality.summarise(label_set) for label_set in found.values()]
     if as_json:
         print_json({"splits": summaries, "missing": missing})
     else:
@@ -52,16 +61,12 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
 
 def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the labels of each split that has some, and why the others have none."""
-    from arb.core.vocabulary import SPLITS
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-
+    """Return the labels of each split that has some, and a reason for each other split."""
     found, missing = {}, []
     for split in SPLITS:
         try:
-            found[split] = load_labels(suite, split, settings)
-        except (LabelsUnavailable, LabelsInvalid) as reason:
+            found[split] = labels_module.load_labels(suite, split, settings)
+        except (source.LabelsUnavailable, labels_module.LabelsInvalid) as reason:
             missing.append(f"{split}: {reason}")
     return found, missing
 
@@ -69,17 +74,14 @@ def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSe
 def read_annotations(
     suite: Suite, settings: Settings, split: str | None, file: Path | None
 ) -> tuple[Annotation, ...]:
-    """Annotations from a file or the configured source; ends the command where they cannot be had."""
-    from leaderboard.labels.labels import LabelsInvalid, load_annotations
-    from leaderboard.labels.source import LabelsUnavailable
-
+    """Return annotations from a file or the configured source; stop if they cannot be read."""
     try:
-        return load_annotations(suite, settings, split, file, is_strict=True)
-    except (LabelsUnavailable, LabelsInvalid) as reason:
+        return labels_module.load_annotations(suite, settings, split, file, is_strict=True)
+    except (source.LabelsUnavailable, labels_module.LabelsInvalid) as reason:
         stop(f"no annotations to compare: {reason}", code=1)
 
 
-def annotations(
+def convert_annotations(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help=f"{FORMATS}")],
     out: Annotated[Path, typer.Option(help="The file to write: .csv for the released format, or .parquet.")],
     opaque: Annotated[
@@ -89,32 +91,31 @@ def annotations(
 ) -> None:
     """Check annotations, join and convert them.
 
-    Between the released CSV and Parquet, which also holds comments, times and durations. Of several files the
-    first that has a trajectory gives its primary annotation, the one that judges are scored on.
+    Converts between the released CSV and Parquet, which also has comments, times and durations. The first
+    file that has a trajectory gives its primary annotation, the one that judges are scored on.
     """
-    from leaderboard.labels.annotations import AnnotationsInvalid, repeated_rows, with_opaque_annotators
-    from leaderboard.labels.labels import write_annotations
-
     if out.suffix not in (".csv", ".parquet"):
         stop(f"{out.name}: name the file to write .csv or .parquet")
     settings = read_settings()
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
-    if problems := repeated_rows(read):
-        stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in problems)]), code=1)
+    if repeated := annotation_files.repeated_rows(read):
+        stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in repeated)]), code=1)
     found = [annotation for _, each in read for annotation in each]
+    if opaque:
+        found = annotation_files.with_opaque_annotators(found)
     try:
-        write_annotations(with_opaque_annotators(found) if opaque else found, out, chosen.questions)
-    except AnnotationsInvalid as problems:
+        labels_module.write_annotations(found, out, chosen.questions)
+    except annotation_files.AnnotationsInvalid as problems:
         stop(f"{out.name}: {problems}", code=1)
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(found):,} annotations")
-    chosen = flags(annotations=out, suite=suite)
-    next_step("see how far the annotators agree", "leaderboard", "agreement", *chosen)
+    options = flags(annotations=out, suite=suite)
+    next_step("see how far the annotators agree", "leaderboard", "agreement", *options)
 
 
-def annotation_template(
+def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
     out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
     annotator: Annotated[
         str | None, typer.Option(help="Who fills it in; stands in every row. Not for --for-estimate.")
@@ -143,11 +144,10 @@ def annotation_template(
 ) -> None:
     """Write annotations to fill in by hand.
 
-    In the released format, a row a trajectory, the runs on one task together. A row that is not to be
-    answered is taken out. With --for-estimate: trajectory_id and success, and a record of the draw beside it.
+    The file has the released format, with one row per trajectory and the runs on one task together. Remove
+    rows that you do not want to answer. With --for-estimate it has only trajectory_id and success, and a
+    record of the draw is written next to it.
     """
-    from leaderboard.labels.annotations import drawn_share, template
-
     if for_estimate is not None:
         _template_for_estimate(verdicts or [], for_estimate, seed, stratified, out)
         return
@@ -159,24 +159,22 @@ def annotation_template(
     if out.exists():
         stop(f"{out} is there already, and may be filled in; name a new file")
     try:
-        drawn = drawn_share(chosen.trajectories if split is None else chosen.split(split), share, seed)
-        out.write_text(template(drawn, annotator, chosen.questions), encoding="utf-8", newline="")
+        trajectories = chosen.trajectories if split is None else chosen.split(split)
+        drawn = annotation_files.drawn_share(trajectories, share, seed)
+        text = annotation_files.template(drawn, annotator, chosen.questions)
+        out.write_text(text, encoding="utf-8", newline="")
     except ValueError as problem:
         stop(f"--share: {problem}")
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
-    chosen = (out, *flags(out=out.with_suffix(".parquet"), suite=suite))
-    next_step("fill it in, then check it", "leaderboard", "annotations", *chosen)
+    options = flags(out=out.with_suffix(".parquet"), suite=suite)
+    next_step("fill it in, then check it", "leaderboard", "annotations", out, *options)
 
 
 def _template_for_estimate(
     verdicts: list[Path], n_labels: int, seed: int, stratified: bool, out: Path
 ) -> None:
-    from arb.core.files import atomic_write, csv_text
-    from leaderboard.cli.estimate import read_runs
-    from leaderboard.success_rates.runs import draw_record, draw_runs
-
     record = out.with_suffix(".draw.json")
     if not verdicts:
         stop("--for-estimate: name the judges' verdicts on all runs with --verdicts")
@@ -184,12 +182,12 @@ def _template_for_estimate(
         if file.exists():
             stop(f"{file} is there already, and may be in use; name a new file")
     runs = read_runs(verdicts)
-    strata = draw_runs(runs, n_labels, seed, stratified)
+    strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
     drawn = sorted(run for stratum in strata for run in stratum.drawn)
-    table = csv_text(("trajectory_id", "success"), [(run, "") for run in drawn])
+    table = core_files.csv_text(("trajectory_id", "success"), [(run, "") for run in drawn])
     try:
-        atomic_write(record, draw_record(strata, seed))
-        atomic_write(out, table)
+        core_files.atomic_write(record, agent_runs.draw_record(strata, seed))
+        core_files.atomic_write(out, table)
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")
     agents = len({stratum.agent for stratum in strata})
@@ -209,23 +207,19 @@ def dev_labels(
 ) -> None:
     """Write a suite's published dev labels from annotations.
 
-    Into dev_labels.csv of its folder, with opaque annotators; nothing of a test trajectory gets into it.
+    Writes dev_labels.csv in the suite's folder, with opaque annotators and without test trajectories.
     """
-    from arb.core.files import atomic_write
-    from arb.core.suite import render_dev_labels
-    from leaderboard.labels.annotations import AnnotationsInvalid, dev_labels_of
-
     settings = read_settings()
     chosen = read_suite(suite, settings)
     path = chosen.dev_labels_path
     if path.exists() and not replace:
         stop(f"{path} is there already; write over it with --replace")
     try:
-        found = dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
+        found = annotation_files.dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
         if not found:
             stop(f"{file.name}: has no annotation of a dev trajectory of {chosen.name}", code=1)
-        atomic_write(path, render_dev_labels(found, chosen.questions))
-    except AnnotationsInvalid as problems:
+        core_files.atomic_write(path, suites.render_dev_labels(found, chosen.questions))
+    except annotation_files.AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
     except OSError as problem:
         stop(f"{path} cannot be written: {problem.strerror}")
@@ -235,7 +229,6 @@ def dev_labels(
 
 
 def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:
-    """Print the summaries as tables for a terminal."""
     for summary in summaries:
         version = f"labels {summary['label_version']} ({summary['source']})"
         title = f"{summary['suite']} · {summary['split']} · {version}"

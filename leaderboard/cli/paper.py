@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,12 +12,26 @@ import typer
 
 from arb.core.cli import JsonOption, plain_console, print_json, read_settings, read_suite, stop
 from arb.core.console import text_table
+from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+
+with lazy_imports():
+    from rich import box
+    from rich import console as rich_console
+    from rich import text as rich_text
+
+    from leaderboard import verdict_files
+    from leaderboard.labels import labels as labels_module
+    from leaderboard.labels import source
+    from leaderboard.paper import audit as integer_audit
+    from leaderboard.paper import evidence, published
+    from leaderboard.paper import table as paper_table
+    from leaderboard.paper import tables as paper_tables
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from leaderboard.paper.published import PublishedCell, PublishedRow
+    from leaderboard.paper.published_files import PublishedCell, PublishedRow
 
 
 def tables(
@@ -34,36 +48,31 @@ def tables(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the paper's tables, computed here, beside the printed figures.
+    """Compute the paper's tables and compare them with the printed figures.
 
     Every difference is explained. Tables 9 to 12 (one agent each) need verdict files.
     """
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-    from leaderboard.paper import TABLES
-    from leaderboard.paper.evidence import gather
-    from leaderboard.paper.table import to_markdown
-    from leaderboard.report import read_verdict_files
-
-    if unknown := [str(number) for number in table or () if number not in TABLES]:
-        stop(f"no table of results is numbered {', '.join(unknown)}; there are {', '.join(map(str, TABLES))}")
+    known = paper_tables.TABLES
+    if unknown := [str(number) for number in table or () if number not in known]:
+        stop(f"no table of results is numbered {', '.join(unknown)}; there are {', '.join(map(str, known))}")
     settings = read_settings()
     suite = read_suite("agent-reward-bench", settings)
+    labels = None
     try:
-        labels = load_labels(suite, "test", settings)
-    except (LabelsUnavailable, LabelsInvalid) as reason:
+        labels = labels_module.load_labels(suite, "test", settings)
+    except (source.LabelsUnavailable, labels_module.LabelsInvalid) as reason:
         typer.echo(f"without labels, tables 3 and 6 have no computed figures: {reason}", err=True)
-        labels = None
     try:
         paths = _paths_by_judge(verdicts or [])
-        records = gather(labels, read_verdict_files(paths, suite, "test", settings.max_upload_bytes))
+        found = verdict_files.read_verdict_files(paths, suite, "test", settings.max_upload_bytes)
+        records = evidence.gather(labels, found)
     except ValueError as problem:
         stop(str(problem), code=1)
-    made = [TABLES[number](records) for number in table or TABLES]
+    made = [known[number](records) for number in table or known]
     if as_json:
         print_json([asdict(each) for each in made])
         return
-    typer.echo("\n".join(map(to_markdown, made)), nl=False)
+    typer.echo("\n".join(map(paper_table.to_markdown, made)), nl=False)
 
 
 def _paths_by_judge(named: list[str]) -> dict[str, Path]:
@@ -78,11 +87,9 @@ def _paths_by_judge(named: list[str]) -> dict[str, Path]:
 def audit(as_json: JsonOption = False) -> None:
     """Audit the published figures.
 
-    Works the counts behind each out again, and says where no whole numbers or several fit.
+    Derives the counts behind each figure again, and says if no whole numbers or several fit.
     """
-    from leaderboard.paper.published import load_published_rows
-
-    rows = load_published_rows()
+    rows = published.load_published_rows()
     if as_json:
         print_json(audit_to_json(rows))
         return
@@ -93,41 +100,31 @@ AUDIT_COLUMNS: Final = ("judge", "label", "benchmark", "P", "R", "F1", "TP/FP/FN
 
 
 def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, str, str, PublishedCell]]:
-    """Yield each cell of which something is known with its row, label and benchmark (or ``overall``)."""
-    from leaderboard.paper.audit import OVERALL
-
+    """Yield each cell of which something is known, with its row, label and benchmark (or ``overall``)."""
     for row in rows:
-        for label, published in row.labels.items():
-            if published is None:
+        for label, found in row.labels.items():
+            if found is None:
                 continue
-            yield row, label, OVERALL, published.overall
-            for benchmark, cell in published.by_benchmark.items():
+            yield row, label, integer_audit.OVERALL, found.overall
+            for benchmark, cell in found.by_benchmark.items():
                 if cell is not None:
                     yield row, label, benchmark, cell
 
 
 def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
     """Return the cells as text, in the order of `AUDIT_COLUMNS`; figures in percent."""
-    return [
-        (
-            row.judge + (f" ({row.inputs})" if row.inputs else ""),
-            LABEL_TITLES[label],
-            BENCHMARK_TITLES.get(benchmark, "Overall"),
-            *("" if x is None else f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)),
-            "" if cell.counts is None else str(cell.counts),
-            cell.status,
-            cell.note,
-        )
-        for row, label, benchmark, cell in audit_cells(rows)
-    ]
+    found = []
+    for row, label, benchmark, cell in audit_cells(rows):
+        judge = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
+        place = judge, LABEL_TITLES[label], BENCHMARK_TITLES.get(benchmark, "Overall")
+        figures = ["" if x is None else f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)]
+        counts = "" if cell.counts is None else str(cell.counts)
+        found.append((*place, *figures, counts, cell.status, cell.note))
+    return found
 
 
 def audit_table(rows: Iterable[PublishedRow]) -> Group:
-    """Return the same for a terminal of 80 columns or more: a table with notes per row, then the summary."""
-    from rich import box
-    from rich.console import Group
-    from rich.text import Text
-
+    """Return the audit for a terminal of 80 columns or more: a table with notes per row, then a summary."""
     parts: list[RenderableType] = []
     for row in rows:
         texts = audit_texts([row])
@@ -140,16 +137,19 @@ def audit_table(rows: Iterable[PublishedRow]) -> Group:
         table.add_column(AUDIT_COLUMNS[7])
         for _, label, benchmark, *cells, _ in texts:
             table.add_row(label if benchmark == "Overall" else "", benchmark, *cells)
-        notes = [Text(f"{label}, {benchmark}: {note}") for _, label, benchmark, *_, note in texts if note]
-        parts += [Text(f"{texts[0][0]}, {row.provenance}", "bold"), table, *notes, Text()]
+        parts += [rich_text.Text(f"{texts[0][0]}, {row.provenance}", "bold"), table]
+        for _, label, benchmark, *_, note in texts:
+            if note:
+                parts.append(rich_text.Text(f"{label}, {benchmark}: {note}"))
+        parts.append(rich_text.Text())
     for provenance, labels in audit_summary(rows).items():
         for label, statuses in labels.items():
             counts = ", ".join(f"{number} {status}" for status, number in statuses.items())
-            parts.append(Text(f"{provenance}, {LABEL_TITLES[label].lower()}: {counts}"))
-    return Group(*parts, *map(Text, audit_findings(rows)))
+            parts.append(rich_text.Text(f"{provenance}, {LABEL_TITLES[label].lower()}: {counts}"))
+    return rich_console.Group(*parts, *map(rich_text.Text, audit_findings(rows)))
 
 
-def audit_summary(rows: Iterable[PublishedRow]) -> dict[str, dict[str, dict[str, int]]]:
+def audit_summary(rows: Iterable[PublishedRow]) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     """Count the cells (overall and benchmarks) by provenance, then label, then status."""
     summary: dict[str, dict[str, Counter[str]]] = {}
     for row, label, _, cell in audit_cells(rows):
@@ -162,9 +162,9 @@ def audit_findings(rows: Iterable[PublishedRow]) -> list[str]:
     return [
         f"{row.row_id}, {LABEL_TITLES[label].lower()}: {finding}"
         for row in rows
-        for label, published in row.labels.items()
-        if published is not None
-        for finding in published.findings
+        for label, found in row.labels.items()
+        if found is not None
+        for finding in found.findings
     ]
 
 

@@ -1,7 +1,8 @@
-"""``python -m leaderboard score`` and ``calibrate``: what the verdicts and scores of a file are worth."""
+"""``python -m leaderboard score`` and ``calibrate``: evaluate the verdicts and scores of a file."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,15 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import coefficient, interval, percent, text_table
+from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
+
+with lazy_imports():
+    from leaderboard import calibration, verdict_files
+    from leaderboard import report as reports
+    from leaderboard.judge_precision import scores as metric
+    from leaderboard.labels import labels as labels_module
+    from leaderboard.labels import source
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
     from arb.core.predictions.table import Predictions
     from leaderboard.calibration import Calibration
     from leaderboard.labels.labels import LabelSet
+    from leaderboard.score import Cell
 
 
 def score(
@@ -41,11 +51,9 @@ def score(
 ) -> None:
     """Score a prediction file.
 
-    Figures overall, by benchmark and by agent, with 95 % intervals over tasks.
+    The figures are overall, by benchmark and by agent, with 95 % intervals over tasks.
     """
-    from leaderboard.report import score_report
-
-    report = score_report(*_read(file, split, suite), policy)
+    report = reports.score_report(*_read(file, split, suite), policy)
     if as_json:
         print_json(report)
     else:
@@ -54,8 +62,8 @@ def score(
             chosen = flags(split="test", suite=suite, out="test.jsonl")
             next_step("the same on test, in this form", "submissions", "template", *chosen)
         else:
-            chosen = (file, *flags(split="test", suite=suite))
-            next_step("check it as the Space does", "submissions", "check", *chosen)
+            chosen = flags(split="test", suite=suite)
+            next_step("check it as the Space does", "submissions", "check", file, *chosen)
 
 
 def calibrate(
@@ -66,24 +74,17 @@ def calibrate(
 ) -> None:
     """Evaluate a file's scores against the labels.
 
-    Whether `score` means what it says, and what each threshold would give: choose one on dev.
+    You see whether `score` is a calibrated probability, and the figures at each threshold. Choose one on dev.
     """
-    from dataclasses import asdict
-
-    from leaderboard.calibration import FEWEST_SCORES
-    from leaderboard.calibration import calibrate as calibration_of
-    from leaderboard.judge_precision.scores import cluster_codes
-    from leaderboard.report import task_names
-
     verdicts, labels = _read(file, split, suite)
     found = None
     if verdicts.score is not None:
-        tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
-        found = calibration_of(verdicts.score, labels.primary["success"], tasks)
+        tasks, _ = metric.cluster_codes(reports.task_names(labels), len(labels.trajectories))
+        found = calibration.calibrate(verdicts.score, labels.primary["success"], tasks)
     if found is None:
         stop(
-            f"{file.name}: fewer than {FEWEST_SCORES} rows of {split} have a score; give `score`, the "
-            "judge's probability of success, from 0 to 1",
+            f"{file.name}: fewer than {calibration.FEWEST_SCORES} rows of {split} have a score; give "
+            "`score`, the judge's probability of success, from 0 to 1",
             code=1,
         )
     if as_json:
@@ -93,24 +94,20 @@ def calibrate(
 
 
 def _read(file: Path, split: str, suite: str | None) -> tuple[Predictions, LabelSet]:
-    """The verdicts of a file and the labels of its split; ends the command where one cannot be had."""
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-    from leaderboard.report import VerdictFileError, read_verdict_file
-
+    """Return the verdicts of a file and the labels of its split; stop if one of them cannot be read."""
     settings = read_settings()
     chosen = read_suite(suite, settings)
     try:
-        verdicts = read_verdict_file(file, chosen, split, settings.max_upload_bytes)
-        return verdicts, load_labels(chosen, split, settings)
-    except VerdictFileError as problem:
+        verdicts = verdict_files.read_verdict_file(file, chosen, split, settings.max_upload_bytes)
+        return verdicts, labels_module.load_labels(chosen, split, settings)
+    except verdict_files.VerdictFileError as problem:
         stop(str(problem), code=1)
-    except (LabelsUnavailable, LabelsInvalid) as error:
+    except (source.LabelsUnavailable, labels_module.LabelsInvalid) as error:
         stop(f"no labels to evaluate {split} against: {error}", code=1)
 
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
-    """Print what the score is worth, its reliability by bin, and the sweep of thresholds; percentages."""
+    """Print the quality of the score, its reliability by bin, and the figures by threshold in percent."""
     console.print(
         f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
         f"{found.brier:.3f} (one score for all: {found.brier_of_base_rate:.3f}), calibration error "
@@ -157,18 +154,13 @@ def print_report(report: dict[str, Any], file_name: str, console: Console) -> No
         console.print(table)
 
 
-def _cells(cell: dict[str, Any]) -> list[str]:
+def _cells(cell: Cell) -> list[str]:
     return [f"{cell['n']:,}", *metric_cells(cell), f"{cell['no_verdict']:,}"]
 
 
-def metric_cells(cell: dict[str, Any]) -> list[str]:
+def metric_cells(cell: Cell) -> list[str]:
     """Return precision, recall, F1, kappa and the counts of a cell of a score as texts."""
-    return [
-        percent(cell["precision"]),
-        interval(cell["precision_ci"]),
-        percent(cell["recall"]),
-        interval(cell["recall_ci"]),
-        percent(cell["f1"]),
-        coefficient(cell["kappa"]),
-        f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}",
-    ]
+    precision = [percent(cell["precision"]), interval(cell["precision_ci"])]
+    recall = [percent(cell["recall"]), interval(cell["recall_ci"])]
+    counts = f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"
+    return [*precision, *recall, percent(cell["f1"]), coefficient(cell["kappa"]), counts]

@@ -1,4 +1,6 @@
-"""A page to try the metric on: verdicts and labels in, figures out. Run with ``python app.py``."""
+"""A page to try the metric: enter verdicts and labels, see the figures. Run it with ``python app.py``."""
+
+from typing import Any
 
 import evaluate
 import gradio as gr
@@ -7,9 +9,9 @@ EXAMPLE = "1, 1\n1, 0\n0, 0\n, 1"
 
 
 def parse_rows(text: str) -> tuple[list[int], list[int]]:
-    """Verdicts and labels from lines of ``verdict, label``; an empty verdict is no verdict.
+    """Return verdicts and labels from lines of ``verdict, label``; an empty cell means a missing value.
 
-    Raises gr.Error naming every line that is not of this form.
+    Raises gr.Error with the number of every line that does not have this form.
     """
     verdicts, labels, wrong = [], [], []
     values = {"1": 1, "0": 0, "": -1, "-1": -1}
@@ -29,9 +31,7 @@ def parse_rows(text: str) -> tuple[list[int], list[int]]:
     return verdicts, labels
 
 
-def build_page(metric) -> gr.Blocks:
-    """The page, for a loaded metric."""
-
+def build_page(metric: Any) -> gr.Blocks:
     def figures(text: str) -> list[list]:
         verdicts, labels = parse_rows(text)
         result = metric.compute(predictions=verdicts, references=labels)

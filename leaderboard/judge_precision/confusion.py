@@ -1,20 +1,20 @@
 """Confusion counts of verdicts against labels, and the figures that follow from them."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 POLICIES = ("strict", "published")
 
 
-def as_column(values, name: str) -> np.ndarray | list | tuple:
-    """``values`` as a column with one value a row: an array, a list or a tuple.
+def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
+    """Return ``values`` as a column with one value per row: an array, a list or a tuple.
 
-    Takes these, columns of pandas, Arrow and ``datasets``, tensors, and whatever gives its rows one by one,
-    generators too. Raises ValueError naming the argument where rows have no order (a dict, a set), where
-    there are none (a number, a text), or where a row has several values.
+    They may be any ordered rows: arrays, columns of pandas, Arrow and ``datasets``, tensors, generators.
+    Raises ValueError with the ``name`` of the argument if rows have no order (a dict, a set), if the value
+    has no rows (a number, a text), or if a row has several values.
     """
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:
@@ -24,6 +24,7 @@ def as_column(values, name: str) -> np.ndarray | list | tuple:
         )
     if isinstance(values, list | tuple):
         return values
+    column: Any
     if hasattr(values, "__array__"):
         column = np.asarray(values)
     else:
@@ -37,17 +38,19 @@ def as_column(values, name: str) -> np.ndarray | list | tuple:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, or NA of pandas, which is told by name, without pandas."""
+    """Return whether a value is None, NaN or the NA of pandas."""
+    # NA is recognised by the name of its type, so that pandas is not imported.
     return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
 
 
-def as_verdicts(values, name: str) -> np.ndarray:
-    """Verdicts or labels as int8: 1 true, 0 false, -1 none; shape (n,).
+def as_verdicts(values: Any, name: str) -> np.ndarray:
+    """Return verdicts or labels as int8 of shape (n,): 1 true, 0 false, -1 missing.
 
-    Takes what `as_column` takes; None, NaN and NA become -1. Raises ValueError naming the argument and the
-    first offending rows.
+    Takes the same ``values`` as `as_column`; None, NaN and NA become -1. Raises ValueError with the name of
+    the argument and the first rows that are wrong.
     """
     column = as_column(values, name)
+    array: np.ndarray
     try:
         array = np.asarray(column)
     except ValueError:  # rows of different lengths
@@ -65,8 +68,8 @@ def as_verdicts(values, name: str) -> np.ndarray:
 
 
 def _numbers(objects: np.ndarray, name: str) -> np.ndarray:
-    """Python objects as floats, missing ones as NaN; text is refused, even where it reads as a number."""
-    # datasets' numpy format gives a nullable bool column as arrays without a shape
+    """Return Python objects as floats, missing ones as NaN; refuse text, even if it reads as a number."""
+    # The numpy format of datasets gives a nullable bool column as arrays without a shape.
     bare = [v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects]
     missing = np.array([is_missing(value) for value in bare], dtype=bool)
     readable = np.array([isinstance(v, int | float | np.number | np.bool_) for v in bare], dtype=bool)
@@ -84,12 +87,12 @@ def _refuse(name: str, wrong: np.ndarray, values: np.ndarray) -> NoReturn:
 def confusion_counts(
     verdicts: np.ndarray, labels: np.ndarray, groups: np.ndarray, n_groups: int, policy: str = "strict"
 ) -> np.ndarray:
-    """Counts by group: int64 of shape (n_groups, 5), columns TP, FP, FN, TN, no verdict.
+    """Return the counts of each group: int64 of shape (n_groups, 5), columns TP, FP, FN, TN, no verdict.
 
-    ``verdicts`` and ``labels`` are int8 of shape (n,) with 1, 0, -1; ``groups`` gives each row's group.
-    Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no":
-    a miss on a positive, right on a negative. Under ``published`` it is left out, as the released scorer
-    does; it is counted in the last column either way.
+    ``verdicts`` and ``labels`` are int8 of shape (n,): 1, 0, -1; ``groups`` has the number of each row's
+    group. Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no": a
+    miss on a positive, right on a negative. Under ``published`` it is left out, as in the released scorer.
+    The last column counts it either way.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy: there is no {policy!r}; use one of {', '.join(POLICIES)}")
@@ -106,18 +109,18 @@ def confusion_counts(
 
 
 def ratio(numerator: float, denominator: float) -> float | None:
-    """The quotient, or None where it is undefined; never a silent 0."""
+    """Return the quotient, or None if the denominator is 0."""
     return float(numerator) / float(denominator) if denominator else None
 
 
-def _kappa(tp, fp, fn, tn):
+def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
     """Return Cohen's kappa, (p_o - p_e) / (1 - p_e), with both multiplied by n**2."""
     n = tp + fp + fn + tn
     by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
     return (n * (tp + tn) - by_chance) / (n * n - by_chance)
 
 
-FORMULAS = MappingProxyType(
+FORMULAS: Final[Mapping[str, Callable[..., np.ndarray]]] = MappingProxyType(
     {
         "precision": lambda tp, fp, fn, tn: tp / (tp + fp),
         "recall": lambda tp, fp, fn, tn: tp / (tp + fn),
@@ -130,24 +133,25 @@ FORMULAS = MappingProxyType(
         "kappa": _kappa,
     }
 )
-"""The metrics, for arrays of counts in float64; NaN for 0 / 0."""
+"""The metrics, as functions of float64 arrays of counts; NaN for 0 / 0."""
 
 
 def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return a metric of counts, in their shape; NaN where it is undefined."""
+    """Return a metric of counts, in the shape of the counts; NaN if it is undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return FORMULAS[metric](tp, fp, fn, tn)
 
 
 def figures(tp: int, fp: int, fn: int, tn: int, no_verdict: int = 0, policy: str = "strict") -> dict:
-    """The figures of one group, fractions in [0, 1] (kappa in [-1, 1]), None where undefined.
+    """Return the figures of one group as fractions in [0, 1] (kappa in [-1, 1]), None if undefined.
 
-    ``n`` is the number of rows counted, TP + FP + FN + TN; ``coverage`` the share of labelled rows with a
-    verdict.
+    ``n`` is the number of rows that count, TP + FP + FN + TN. ``coverage`` is the share of labelled rows
+    that have a verdict.
     """
     tp, fp, fn, tn, no_verdict = (int(count) for count in (tp, fp, fn, tn, no_verdict))
     n = tp + fp + fn + tn
     labelled = n if policy == "strict" else n + no_verdict
+    counts = np.array((tp, fp, fn, tn), dtype=np.float64)
     return {
         "n": n,
         "positives": tp + fn,
@@ -157,9 +161,9 @@ def figures(tp: int, fp: int, fn: int, tn: int, no_verdict: int = 0, policy: str
         "tn": tn,
         "no_verdict": no_verdict,
         "coverage": ratio(labelled - no_verdict, labelled),
-        **{metric: _defined(metric_values(metric, *np.float64((tp, fp, fn, tn)))) for metric in FORMULAS},
+        **{metric: _defined(metric_values(metric, *counts)) for metric in FORMULAS},
     }
 
 
-def _defined(value: np.float64) -> float | None:
+def _defined(value: np.ndarray) -> float | None:
     return None if np.isnan(value) else float(value)

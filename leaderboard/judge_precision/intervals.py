@@ -1,8 +1,8 @@
-"""95 % intervals: bootstrap over clusters, paired differences, and an approximation where only counts exist.
+"""95 % intervals: bootstrap over clusters, paired differences, and an approximation from counts.
 
-The runs of several agents on one task stand or fall together, so tasks are resampled, not rows. The weights
-of a resample do not depend on the judge: with one seed, two judges over the same tasks are compared on the
-same resamples, which is what makes the comparison paired.
+The runs of several agents on one task tend to succeed or fail together, so tasks are resampled, not rows. The
+weights of a resample do not depend on the judge: with one seed, two judges over the same tasks are compared
+on the same resamples, which makes the comparison paired.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,10 @@ _DRAWS_IN_MEMORY = 4_000_000
 
 
 def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """Blocks of weights, float32 of shape (resamples in the block, n_clusters): how often each was drawn.
+    """Yield blocks of weights: how often a resample draws each cluster.
 
-    Every row sums to n_clusters. Blocks bound the memory; the sequence depends on the arguments only.
+    A block is float32 of shape (resamples in the block, n_clusters), and each of its rows sums to n_clusters.
+    Blocks bound the memory. The sequence depends only on the arguments.
     """
     if n_clusters * n_resamples <= _DRAWS_IN_MEMORY:
         yield _only_block(n_clusters, n_resamples, seed)
@@ -32,7 +33,7 @@ def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator
 
 @lru_cache(maxsize=2)
 def _only_block(n_clusters: int, n_resamples: int, seed: int) -> np.ndarray:
-    """Return all weights at once. They are kept: all labels and judges of a split share them."""
+    """Return all weights at once; they are cached, since all labels and judges of a split share them."""
     (weights,) = _draw_blocks(n_clusters, n_resamples, seed)
     weights.flags.writeable = False
     return weights
@@ -50,7 +51,7 @@ def _draw_blocks(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.nd
 
 
 def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Totals over each resample: ``cluster_counts`` (clusters, columns) gives (n_resamples, columns)."""
+    """Return the totals over each resample, (n_resamples, columns), from counts (clusters, columns)."""
     # float32 holds whole numbers up to 2**24 exactly; a weight rarely passes 12, so 2**20 is a safe bound.
     exact = np.float32 if cluster_counts.sum() < 2**20 else np.float64
     columns = cluster_counts.astype(exact)
@@ -59,9 +60,9 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
 
 
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
-    """The central 95 % of each column of ``samples`` (n_resamples, columns), as [low, high].
+    """Return the central 95 % of each column of ``samples`` (n_resamples, columns) as [low, high].
 
-    Resamples in which the figure is undefined are left out; None where they are all undefined.
+    Resamples in which the figure is undefined are left out. A column without a defined one has None.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
@@ -73,13 +74,12 @@ def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
 
 
 def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> list[dict]:
-    """Intervals of several cells at once from one set of resamples.
+    """Return the intervals of several cells at once from one set of resamples.
 
-    ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN of each cluster in each cell. Gives for each
-    cell ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. A figure that is undefined on the
-    whole cell, or one that rests on a single cluster, has None. Where a figure is exactly 0 or 1 every
-    resample repeats it and the bootstrap claims certainty; there the interval is Wilson's over the clusters
-    that the figure rests on.
+    ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN. The result has for each cell
+    ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. A figure has None if it is undefined on the
+    whole cell or rests on a single cluster. If a figure is exactly 0 or 1, every resample repeats it and the
+    bootstrap would claim certainty; then the interval is Wilson's over the clusters that the figure rests on.
     """
     n_clusters, n_cells, _ = cluster_counts.shape
     if n_clusters < 2 or not n_resamples:
@@ -97,7 +97,7 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
 
 
 def _without_false_certainty(interval: list[float] | None, support: int) -> list[float] | None:
-    """The interval, unless it is the single point 0 or 1: then Wilson's for that many clusters all alike."""
+    """Return the interval, or Wilson's for so many equal clusters if it is the single point 0 or 1."""
     if interval == [1.0, 1.0]:
         return approximate_interval(support, support, 1.0)
     if interval == [0.0, 0.0]:
@@ -106,10 +106,10 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
 
 
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
-    """Wilson's 95 % interval of hits / total with the sample shrunk by the design effect of clustering.
+    """Return Wilson's 95 % interval of hits / total, or None if total is 0.
 
-    For published rows, of which only counts are known. The design effect is the ratio of the variance over
-    tasks to the variance of as many independent rows (Kish 1965). None when total is 0.
+    It is for published rows, of which only counts are known. The sample is shrunk by the design effect of
+    clustering: the ratio of the variance over tasks to the variance of as many independent rows (Kish 1965).
     """
     if not total:
         return None

@@ -1,11 +1,12 @@
 """AgentRewardBench's metric as a community metric of the ``evaluate`` library."""
 
 from difflib import get_close_matches
+from typing import Any
 
 import datasets
 import evaluate
 
-# evaluate copies only the files that this module names itself, so the two that scores needs stand here too.
+# evaluate copies only the files that this module imports, so the two that scores.py needs are imported too.
 from .confusion import as_verdicts
 from .intervals import N_RESAMPLES
 from .scores import judge_scores
@@ -58,7 +59,7 @@ _CITATION = """
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class JudgePrecision(evaluate.Metric):
-    """Precision of a judge's verdicts against expert labels, and what belongs beside it."""
+    """Precision of a judge's verdicts against expert labels, with recall, F1 and further figures."""
 
     def _info(self) -> evaluate.MetricInfo:
         verdict = datasets.Value("int8")
@@ -70,11 +71,13 @@ class JudgePrecision(evaluate.Metric):
             reference_urls=["https://arxiv.org/abs/2504.08942"],
         )
 
-    def compute(self, *unnamed, predictions=None, references=None, **options) -> dict | None:
-        """Score whole columns at once; after ``add`` and ``add_batch``, score what was added.
+    def compute(
+        self, *unnamed: Any, predictions: Any = None, references: Any = None, **options: Any
+    ) -> dict[str, Any] | None:
+        """Score whole columns at once, or the rows that ``add`` and ``add_batch`` added.
 
-        evaluate's own way encodes a value at a time before it computes: 1.4 s for a million pairs against
-        0.1 s. It is kept where rows were added in parts or come from several processes.
+        The method of ``evaluate`` encodes one value at a time before it computes: 1.4 s for a million pairs
+        instead of 0.1 s. It is used only if rows were added in parts or come from several processes.
         """
         if unnamed:
             raise TypeError("compute: name the columns: compute(predictions=[...], references=[...])")
@@ -89,7 +92,7 @@ class JudgePrecision(evaluate.Metric):
             return super().compute(predictions=predictions, references=references, **options)
         return self._compute(predictions, references, **options)
 
-    def add_batch(self, *, predictions=None, references=None, **unknown) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **unknown: Any) -> None:
         """Add rows to score later, from any columns that ``compute`` takes."""
         if predictions is None or references is None:
             raise ValueError("predictions and references: give both")
@@ -100,5 +103,5 @@ class JudgePrecision(evaluate.Metric):
         }
         super().add_batch(**columns, **unknown)
 
-    def _compute(self, predictions, references, **options) -> dict:
+    def _compute(self, predictions: Any, references: Any, **options: Any) -> dict[str, Any]:
         return judge_scores(predictions, references, **options)

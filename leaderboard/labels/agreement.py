@@ -1,12 +1,12 @@
-"""How far annotators of one trajectory agree (paper, section 3.3): coefficients, and a report by group.
+"""Agreement between annotators of one trajectory (paper, section 3.3): coefficients, and a report by group.
 
-A double is two annotations of one trajectory by two people; three people make three of them. An answer of
-Unsure, or none, is missing: the double does not count for that question.
+A double is two annotations of one trajectory by two people; three people make three doubles. An answer is
+missing if it is Unsure or was not given; then the double does not count for that question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,12 +33,13 @@ MISSING: Final = -1
 
 @dataclass(frozen=True)
 class Agreement:
-    """``percent`` is the share of equal answers as a fraction, ``kappa`` Cohen's, ``alpha`` Krippendorff's.
+    """Coefficients of agreement on a question; None if undefined.
 
-    Alpha is nominal, for ordered answers such as optimality's ordinal. ``ac1`` is Gwet's, for questions with
-    nearly one answer. All are None where undefined. ``pairs`` is the number of doubles in which both
-    answered; ``left_out`` of those in which one was unsure or did not answer. The intervals, [low, high], are
-    95 % over tasks; None where they were not asked for, or cannot be had.
+    ``percent`` is the share of equal answers as a fraction, ``kappa`` is Cohen's, and ``alpha`` is
+    Krippendorff's: nominal, or ordinal for ordered answers such as optimality's. ``ac1`` is Gwet's, for
+    questions with nearly one answer. ``pairs`` is the number of doubles in which both people answered,
+    ``left_out`` the number of the other doubles. The intervals, [low, high], are 95 % over tasks, or None if
+    they were not requested or cannot be computed.
     """
 
     pairs: int
@@ -56,12 +57,11 @@ class Agreement:
 class Doubles:
     """Annotations and the doubles among them.
 
-    ``units`` (annotations,) is the trajectory of each as a number, ``tasks`` (trajectories,) the task of each
-    trajectory as a number; ``questions`` are those of the suite by name, ``codes`` maps each to int64 of
-    shape (annotations,), the place of the answer in its ``values``, -1 if missing. ``first`` and ``second``
-    (doubles,) are the places of the two annotations, the earlier in the file first. Of each double
-    ``benchmarks``, ``pairs`` (of annotators, in order of name, None if one is unknown) and ``periods`` name
-    its groups; ``swapped`` says whether its people are in the other order.
+    ``units`` (annotations,) has the number of each annotation's trajectory, ``tasks`` (trajectories,) the
+    number of each trajectory's task. ``codes`` maps each question to int64 of shape (annotations,): the place
+    of the answer in its ``values``, -1 if missing. ``first`` and ``second`` (doubles,) are the places of the
+    earlier and the later annotation. Each double has a benchmark, a pair of annotators in order of name (None
+    if one is unknown) and a period; ``swapped`` says whether its annotators are in the opposite order.
     """
 
     units: np.ndarray
@@ -81,9 +81,9 @@ def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> Doubles:
-    """Find every two annotations of one trajectory by two people, in the order of the later of the two.
+    """Find every two annotations of one trajectory by two people, in the order of the later annotation.
 
-    ``questions`` are the suite's; without any, the paper's.
+    ``questions`` are those of the suite; the default are those of the paper.
     """
     counted = first_of_each_person(annotations)
     numbers: dict[str, int] = {}
@@ -98,7 +98,16 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
     asked = _by_name(questions)
     ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
     doubles = [(counted[one], counted[other]) for one, other in places]
-    named = [(one.person, other.person) for one, other in doubles]
+    pairs: list[tuple[str, str] | None] = []
+    swapped = []
+    for one, other in doubles:
+        who, partner = one.person, other.person
+        if who is None or partner is None:
+            pairs.append(None)
+            swapped.append(False)
+        else:
+            pairs.append((min(who, partner), max(who, partner)))
+            swapped.append(who > partner)
     return Doubles(
         units=np.array(units, dtype=np.int64),
         tasks=numbered([f"{each.benchmark}/{each.task}" for each in ids]),
@@ -106,17 +115,17 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
         codes={name: _codes(counted, question) for name, question in asked.items()},
         first=first,
         second=second,
-        benchmarks=[TrajectoryId.parse(one.trajectory_id).benchmark for one, _ in doubles],
-        pairs=[(min(both), max(both)) if all(both) else None for both in named],
+        benchmarks=[ids[units[place]].benchmark for place, _ in places],
+        pairs=pairs,
         periods=_periods(doubles),
-        swapped=np.array([all(both) and both[0] > both[1] for both in named], dtype=bool),
+        swapped=np.array(swapped, dtype=bool),
     )
 
 
 def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
-    """Without a person's later annotations of a trajectory: the first one counts, as it does for the labels.
+    """Return the annotations without a person's later ones of the same trajectory, as for the labels.
 
-    Annotators that are not known are taken for different people.
+    Unknown annotators count as different people.
     """
     seen: set[tuple[str, str]] = set()
     found = []
@@ -129,13 +138,13 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
 
 
 def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Equal names as equal numbers from 0."""
+    """Return numbers from 0 in place of names, equal numbers for equal names."""
     return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
 
 def _codes(annotations: Sequence[Annotation], question: Question) -> np.ndarray:
     places = {answer: place for place, answer in enumerate(question.values)}
-    found = [places.get(annotation.answers.get(question.name), MISSING) for annotation in annotations]
+    found = [places.get(annotation.answers.get(question.name, ""), MISSING) for annotation in annotations]
     return np.array(found, dtype=np.int64)
 
 
@@ -146,11 +155,11 @@ def agreement_of(
     swapped: np.ndarray | None = None,
     n_resamples: int = 0,
 ) -> Agreement:
-    """Agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
+    """Return the agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
 
-    Percent and kappa are over doubles; kappa takes the earlier annotation for the first rater's, where
-    ``swapped`` (bool, same shape) is true the later one. Alpha is over trajectories, with every annotation
-    that stands in one of these doubles. Without ``n_resamples`` there are no intervals.
+    Percent and kappa are over doubles. The first rater of kappa gave the earlier annotation, or the later one
+    if ``swapped`` (bool of the same shape) is true. Alpha is over trajectories, with every annotation that
+    belongs to one of these doubles. Without ``n_resamples`` there are only point estimates.
     """
     chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
     first, second = doubles.first[chosen], doubles.second[chosen]
@@ -159,6 +168,7 @@ def agreement_of(
     one, other = codes[first], codes[second]
     if swapped is not None:
         one, other = np.where(swapped[chosen], other, one), np.where(swapped[chosen], one, other)
+    # Number only the trajectories and tasks of these doubles, so that the tables stay small.
     rows = np.unique(np.concatenate([first, second]))
     units, numbers = np.unique(doubles.units[rows], return_inverse=True)
     tasks = numbered(doubles.tasks[units])
@@ -170,30 +180,36 @@ def agreement_of(
     coincidences = coincidence_matrices(counts, tasks, n_tasks)
     level: Level = "ordinal" if asked.ordered else "nominal"
     pairs = int(both.sum())
+    found = coefficients(tables, coincidences, level)
+    ends = agreement_intervals(tables, coincidences, level, n_resamples)
     return Agreement(
         pairs=pairs,
         percent=ratio(int((one[both] == other[both]).sum()), pairs),
+        kappa=found["kappa"],
+        alpha=found["alpha"],
         left_out=len(first) - pairs,
-        **coefficients(tables, coincidences, level),
-        **agreement_intervals(tables, coincidences, level, n_resamples),
+        ac1=found["ac1"],
+        kappa_ci=ends["kappa_ci"],
+        alpha_ci=ends["alpha_ci"],
+        ac1_ci=ends["ac1_ci"],
     )
 
 
 BATCH: Final = 20
-"""Doubles in a batch where the annotations carry no time: fewer say nothing."""
+"""The number of doubles in a batch, used if annotations have no time; smaller batches say nothing."""
 GROUP_RESAMPLES: Final = 2_000
-"""Of a group of doubles: there are many groups, and a page waits for all of them."""
+"""Resamples for a group of doubles: there are many groups, and a page waits for all of them."""
 FEWEST_DOUBLES: Final = 10
-"""Nobody is compared with the rest by fewer, of theirs or of the rest's."""
+"""Nobody is compared with the others on fewer doubles on either side."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """How often one annotator's answer equals another's, and how often those of all the others are equal.
+    """How often one annotator's answers equal those of others, and how often those of the others are equal.
 
-    Shares are fractions, None without such doubles. ``difference_ci`` is the interval, [low, high], of the
-    first less the second; all such intervals of a report hold together in 95 of 100 reports. It is None with
-    fewer than ``FEWEST_DOUBLES`` on either side, so always with two annotators.
+    Shares are fractions; a share of 0 doubles is None. ``difference_ci`` is the interval, [low, high], of the
+    first share minus the second; all such intervals of a report hold together in 95 of 100 reports. It is
+    None with fewer than ``FEWEST_DOUBLES`` on either side, so always with two annotators.
     """
 
     annotator: str
@@ -205,7 +221,7 @@ class AnnotatorAgreement:
 
     @property
     def needs_training(self) -> bool:
-        """Whether they agree with the others credibly less than the others do with each other."""
+        """Whether the annotator agrees with the others credibly less than these do with each other."""
         return self.difference_ci is not None and self.difference_ci[1] < 0
 
 
@@ -213,12 +229,10 @@ class AnnotatorAgreement:
 class QuestionAgreement:
     """Agreement on one question.
 
-    ``by_pair`` is by two annotators in order of name; kappa takes the first for the first rater.
-    ``over_time`` is by week (``2026-W07``, ISO, UTC, by the later annotation), or by batch of doubles
-    (``1-20``).
-    ``confusion`` counts doubles by both answers, rows the earlier annotation's, in the order of the
-    question's ``values``. ``wanted`` is, for ``kappa``, ``alpha`` and ``ac1``, how many more doubles it takes
-    until the interval's ends lie 0.1 from its middle: see `doubles_wanted`.
+    ``by_pair`` is by two annotators in order of name, the first of whom is kappa's first rater. ``over_time``
+    is by week of the later annotation (``2026-W07``, ISO, UTC), or by batch of doubles (``1-20``).
+    ``confusion`` counts doubles by both answers in the order of the question's ``values``, with a row per
+    answer of the earlier annotation. ``wanted`` has for each coefficient the result of `doubles_wanted`.
     """
 
     question: Question
@@ -233,10 +247,10 @@ class QuestionAgreement:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenItem:
-    """A trajectory whose label is open: people gave different answers (``disagreeing``), or one was unsure.
+    """A trajectory whose label is open: people gave different answers, or somebody was unsure.
 
-    Both name questions. ``answers`` maps every question to the answers in the order of ``annotators`` and of
-    the file. It reveals labels: show it only where they may be seen.
+    ``disagreeing`` and ``unsure`` name the questions. ``answers`` maps every question to the answers in the
+    order of ``annotators`` and of the file. An item reveals labels, so show it only if these may be seen.
     """
 
     trajectory_id: str
@@ -252,7 +266,10 @@ class OpenItem:
 
 @dataclass(frozen=True)
 class AgreementReport:
-    """``doubles`` is the number of pairs of annotations, ``doubled`` of trajectories with at least two."""
+    """Agreement on every question, with counts of annotations, trajectories, annotators and doubles.
+
+    ``doubled`` is the number of trajectories with at least two annotations.
+    """
 
     annotations: int
     trajectories: int
@@ -265,14 +282,14 @@ class AgreementReport:
 def agreement_report(
     annotations: Sequence[Annotation], questions: Sequence[Question] = ()
 ) -> AgreementReport:
-    """Agreement of the annotations of one split or suite, in the order of their file.
+    """Report the agreement of the annotations of one split or suite, which are in the order of their file.
 
-    ``questions`` are the suite's; without any, the paper's. Over time means by week where every annotation of
-    a double says when, else by batches of ``BATCH``.
+    ``questions`` are those of the suite; the default are those of the paper. Agreement over time is by week
+    if every annotation of a double has a time, else by batches of ``BATCH`` doubles.
     """
     annotations = answered(annotations)
     doubles = find_doubles(annotations, questions)
-    annotators = {who for annotation in annotations if (who := annotation.person) is not None}
+    annotators = {annotation.person for annotation in annotations} - {None}
     return AgreementReport(
         annotations=len(annotations),
         trajectories=len(np.unique(doubles.units)),
@@ -286,7 +303,7 @@ def agreement_report(
 
 
 def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> tuple[OpenItem, ...]:
-    """The trajectories to talk about, by id: answers that differ, and every Unsure, single ones too."""
+    """Return the trajectories to discuss, by id: those with different answers, and those with any Unsure."""
     names = tuple(_by_name(questions))
     by_id: dict[str, list[Annotation]] = {}
     for annotation in first_of_each_person(annotations):
@@ -307,55 +324,50 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
 
 
 def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = None) -> dict[str, Any]:
-    """The report as one JSON object; with ``items`` where the labels may be seen, null where not."""
-    found = {name: value for name, value in vars(report).items() if name != "questions"}
-    found["questions"] = {
-        question: {
-            "overall": asdict(result.overall),
-            "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
-            "by_pair": [
-                {"first": first, "second": second, "agreement": asdict(cell)}
-                for (first, second), cell in result.by_pair.items()
-            ],
-            "by_annotator": [
-                {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
-            ],
-            "over_time": [
-                {"name": name, "agreement": asdict(cell)} for name, cell in result.over_time.items()
-            ],
-            "answers": list(result.question.values),
-            "confusion": [list(row) for row in result.confusion],
-            "wanted": dict(result.wanted),
-        }
-        for question, result in report.questions.items()
-    }
+    """Return the report as one JSON object; ``items`` is None if the labels may not be seen."""
+    questions = {name: _question_json(result) for name, result in report.questions.items()}
     fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
-    found["items"] = items if items is None else [
-        {**{name: getattr(item, name) for name in fields}, "answers": dict(item.answers)} for item in items
-    ]  # fmt: skip
-    return found
+    listed = []
+    for item in items or ():
+        about = {name: getattr(item, name) for name in fields}
+        listed.append({**about, "answers": dict(item.answers)})
+    return {**vars(report), "questions": questions, "items": None if items is None else listed}
+
+
+def _question_json(result: QuestionAgreement) -> dict[str, Any]:
+    pairs = [
+        {"first": first, "second": second, "agreement": asdict(cell)}
+        for (first, second), cell in result.by_pair.items()
+    ]
+    return {
+        "overall": asdict(result.overall),
+        "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
+        "by_pair": pairs,
+        "by_annotator": [
+            {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
+        ],
+        "over_time": [{"name": name, "agreement": asdict(cell)} for name, cell in result.over_time.items()],
+        "answers": list(result.question.values),
+        "confusion": [list(row) for row in result.confusion],
+        "wanted": dict(result.wanted),
+    }
 
 
 def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:
     times = [max(one.at, other.at) for one, other in pairs if one.at and other.at]
     if len(times) == len(pairs):
-        return [_week(at) for at in times]
+        return [at.astimezone(UTC).strftime("%G-W%V") for at in times]
     starts = [place - place % BATCH for place in range(len(pairs))]
     return [f"{start + 1}-{min(start + BATCH, len(pairs))}" for start in starts]
 
 
-def _week(at: datetime) -> str:
-    year, week, _ = at.astimezone(UTC).isocalendar()
-    return f"{year:04}-W{week:02}"
-
-
 def _order_of_period(name: str) -> tuple[int, str]:
-    """Weeks as they are; batches by their first number, which shorter means smaller."""
+    """Return a sort key: weeks sort as text, batches by their first number, of which a shorter is smaller."""
     start = name.partition("-")[0]
     return len(start), name
 
 
-def _where(groups: Sequence, name: object) -> np.ndarray:
+def _where(groups: Sequence[object], name: object) -> np.ndarray:
     return np.array([group == name for group in groups], dtype=bool)
 
 
@@ -364,10 +376,12 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
     table = confusion_table(codes[doubles.first], codes[doubles.second], len(asked.values))
     overall = agreement_of(doubles, question, n_resamples=N_RESAMPLES)
 
-    def within(groups: Sequence, name: object, n_resamples: int = GROUP_RESAMPLES, **options) -> Agreement:
-        return agreement_of(doubles, question, _where(groups, name), n_resamples=n_resamples, **options)
+    def within(
+        groups: Sequence[object], name: object, n_resamples: int, swapped: np.ndarray | None = None
+    ) -> Agreement:
+        return agreement_of(doubles, question, _where(groups, name), swapped, n_resamples)
 
-    pairs = sorted(set(doubles.pairs) - {None})
+    pairs = sorted({both for both in doubles.pairs if both is not None})
     periods = sorted(set(doubles.periods), key=_order_of_period)
     intervals = {"kappa": overall.kappa_ci, "alpha": overall.alpha_ci, "ac1": overall.ac1_ci}
     return QuestionAgreement(
@@ -376,16 +390,16 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
         by_benchmark={
             name: within(doubles.benchmarks, name, N_RESAMPLES) for name in sorted(set(doubles.benchmarks))
         },
-        by_pair={both: within(doubles.pairs, both, swapped=doubles.swapped) for both in pairs},
+        by_pair={both: within(doubles.pairs, both, GROUP_RESAMPLES, doubles.swapped) for both in pairs},
         by_annotator=_annotators(doubles, question),
-        over_time={name: within(doubles.periods, name) for name in periods},
+        over_time={name: within(doubles.periods, name, GROUP_RESAMPLES) for name in periods},
         confusion=tuple(tuple(row) for row in table.tolist()),
         wanted={name: doubles_wanted(overall.pairs, ends) for name, ends in intervals.items()},
     )
 
 
 def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ...]:
-    """Everybody who stands in a double with somebody known; doubles with the unknown are on neither side."""
+    """Compare each known annotator with the others; doubles with unknown annotators do not count."""
     one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
     counted = (one >= 0) & (other >= 0) & ~_where(doubles.pairs, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]

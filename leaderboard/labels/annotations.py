@@ -1,13 +1,14 @@
-"""The files that hold annotations, as text and bytes: `labels` opens the files.
+"""The content of files with annotations, as text and bytes; `labels` opens the files.
 
-- The released ``annotations.csv``, whose columns and words no other module knows. A row is an annotation; the
-  first row of a trajectory is the primary one.
-- Our Parquet, which also holds comments, times and durations.
+- The released ``annotations.csv``. Only this module knows its columns and words. A row is an annotation, and
+  the first row of a trajectory is the primary one.
+- Our Parquet format, which also has comments, times and durations.
 - A template to fill in without the page.
-- A suite's published dev labels, which never hold a label of test.
+- A suite's published dev labels, which never contain a label of test.
 
-A suite's own questions have a column of their name in each. ``questions`` are always the suite's; without any
-they are the paper's four. A file may hold answers to released questions that the suite does not ask.
+A suite's own questions have a column with their name in each of them. ``questions`` are always those of the
+suite; the default are the four of the paper. A file may contain answers to released questions that the suite
+does not ask.
 """
 
 import csv
@@ -25,17 +26,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from arb.core.annotation import Annotation
-from arb.core.ids import TrajectoryId
-from arb.core.suite import Suite, Trajectory
+from arb.core.ids import Trajectory, TrajectoryId
+from arb.core.suite import Suite
 from arb.core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Question, default_questions
 
 COMMENT_LENGTH: Final = 10_000
 MOST_ANNOTATIONS: Final = 9
-"""Of a trajectory in a file of dev labels."""
+"""The most annotations that a trajectory may have in a file of dev labels."""
 
 
 class AnnotationsInvalid(ValueError):
-    """Annotations that cannot be used; ``problems`` names every row and field, and never an answer."""
+    """Raised when annotations cannot be used; ``problems`` names rows and fields, but never an answer."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -47,12 +48,12 @@ def _own(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 
 def _known(questions: Sequence[Question]) -> dict[str, Question]:
-    """The questions that a file may have answers to: those of the paper and the suite's own."""
+    """Return the questions that a file may answer: those of the paper and the suite's own, by name."""
     return {question.name: question for question in (*default_questions(), *_own(questions))}
 
 
 def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> list[str]:
-    """Return what is wrong with a record, field by field. No message repeats an answer."""
+    """Return the problems of a record, field by field. No message repeats an answer."""
     problems = []
     try:
         TrajectoryId.parse(annotation.trajectory_id)
@@ -85,9 +86,9 @@ def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> l
 
 
 def with_opaque_annotators(annotations: Iterable[Annotation], prefix: str = "annotator-") -> list[Annotation]:
-    """Return the annotations with ``annotator-1``, ``annotator-2`` … for names, by first appearance.
+    """Return the annotations with ``annotator-1``, ``annotator-2`` … as names, by first appearance.
 
-    Two spellings that differ in blanks around them are one person. Rows of decisions stay as they are.
+    Names that differ only in blanks around them are one person. Rows of decisions stay unchanged.
     """
     ids: dict[str, str] = {}
     found = []
@@ -131,12 +132,12 @@ _ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name",
 
 
 def is_released_header(line: str) -> bool:
-    """Whether the first line of a file names the columns of the released format."""
+    """Return whether the first line of a file names the columns of the released format."""
     return _COLUMNS[SUCCESS] in line
 
 
 def _answers_by_word(question: Question) -> dict[str, str]:
-    """Return the answer for each word in lower case; of own questions words are titles or values."""
+    """Return the answer for each word in lower case; own questions accept titles and values as words."""
     if not question.is_own:
         return {word.lower(): answer for answer, word in _WORDS[question.name].items()}
     titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
@@ -146,14 +147,14 @@ def _answers_by_word(question: Question) -> dict[str, str]:
 def parse_released(
     text: str, questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return every row as a record, in the order of the file; words in any case, with blanks around.
+    """Return every row of a released file as a record, in the order of the file.
 
-    Names of annotators and experiments are kept as they are written. ``annotator_name``, ``exp_name`` and the
-    columns of own questions may be absent, and if a suite has questions other than the paper's, those of all
-    but success: a file may be older than a question. Other columns, and answers to own questions that these
-    do not have (any more), are ignored. ``is_strict``, for what people write, refuses both, and a missing
-    column or answer. Raises AnnotationsInvalid with every bad cell (rows count from 2, after the header);
-    whether a trajectory exists is for the suite to say.
+    Words may be in any case and have blanks around them. Names of annotators and experiments stay as written.
+    ``annotator_name``, ``exp_name`` and the columns of own questions may be absent. If a suite has questions
+    other than the paper's, only the column of success is required, since a file may be older than a
+    question. Unknown columns are ignored, and so are answers that an own question does not have (any more).
+    ``is_strict``, for files that people write, refuses both, and missing columns and answers too. Raises
+    AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
     known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
     needed = {*_ID_COLUMNS, *(_COLUMNS.get(name, name) for name in _needed(questions, is_strict))}
@@ -175,7 +176,9 @@ def parse_released(
                 answer = words[column].get((cell or "").strip().lower())
                 if answer is not None:
                     answers[question.name] = answer
-                elif is_strict or not question.is_own or cell is None:  # None: the row is cut short
+                elif (
+                    is_strict or not question.is_own or cell is None
+                ):  # a cell is None if the row is too short
                     what = "answers to this question" if question.is_own else "words of the released format"
                     problems.append(f"row {number}, {column}: not one of the {what}")
             spelled = "/".join((row[name] or "").strip() for name in _ID_COLUMNS)
@@ -189,7 +192,7 @@ def parse_released(
 
 
 def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
-    """The questions that a file must have; unless ``is_strict`` it may be older than most."""
+    """Return the names of the questions that a file must have; unless ``is_strict`` it may be older."""
     questions = tuple(questions) or default_questions()
     if is_strict or questions == default_questions():
         return [question.name for question in questions]
@@ -207,12 +210,12 @@ def _unknown_columns(names: Iterable[str], questions: Sequence[Question]) -> lis
 def write_released(
     annotations: Sequence[Annotation], may_be_open: bool = False, questions: Sequence[Question] = ()
 ) -> str:
-    """Return the records as a released file: its column order, words and line ends (CR LF).
+    """Return the records as a released file, with its column order, words and line ends (CR LF).
 
-    Own questions follow as columns, with their values; such a cell is empty if nobody was asked. Comments,
-    times and durations have no column there. Raises AnnotationsInvalid for an id without three parts, and for
-    a released question without an answer: the format has no word for it. With ``may_be_open`` such a cell is
-    empty: a file to fill in, not to be read as it is.
+    Own questions follow as columns with their values; a cell is empty if the question was not asked.
+    Comments, times and durations are not written. Raises AnnotationsInvalid for an id without three parts,
+    and for a released question without an answer, since the format has no word for it. With ``may_be_open``
+    such a cell stays empty: the file is a form to fill in.
     """
     questions = questions or default_questions()
     asked = {question.name for question in questions}
@@ -243,8 +246,10 @@ def write_released(
 
 
 def with_unsure(annotation: Annotation, questions: Sequence[Question]) -> Annotation:
-    """Add Unsure for released questions that the annotator was not asked, since they came to the suite later:
-    the released format has no other word."""
+    """Add Unsure for released questions that were added to the suite after the annotation.
+
+    The released format has no other word for an unanswered question.
+    """
     asked = {question.name: UNSURE for question in questions if not question.is_own}
     return annotation.with_answers({**asked, **annotation.answers})
 
@@ -267,7 +272,7 @@ _ABOUT_FIELDS: Final = ("trajectory_id", "annotator", "comment", "at", "seconds"
 
 
 def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> bytes:
-    """Return the records as Parquet, in their order; times in UTC, to the microsecond.
+    """Return the records as Parquet, in their order, with times in UTC to the microsecond.
 
     Raises AnnotationsInvalid with every problem of every record.
     """
@@ -281,10 +286,10 @@ def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Questio
 def parse_parquet(
     content: bytes, questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return every row as a record, in the order of the file.
+    """Return every row of a trusted Parquet file as a record, in the order of the file.
 
-    Columns beside the id and the answers may be absent. For trusted files; own questions and ``is_strict``
-    as in `parse_released`. Raises AnnotationsInvalid with every bad row (they count from 1).
+    Only the columns of the id and the answers are required. Own questions and ``is_strict`` work as in
+    `parse_released`. Raises AnnotationsInvalid with every bad row; rows count from 1.
     """
     known = _known(questions)
     schema = _schema(_own(questions))
@@ -301,7 +306,7 @@ def parse_parquet(
         kept = pa.schema([field for field in schema if field.name in table.column_names])
         rows = table.select(kept.names).cast(kept).to_pylist()
     except (pa.ArrowException, OSError) as problem:
-        # Only the name of the problem: its text may quote a value.
+        # Give only the type of the problem, since its text may quote a value.
         what = type(problem).__name__
         raise AnnotationsInvalid(
             [f"cannot be read as Parquet annotations ({what}); write it again"]
@@ -309,7 +314,7 @@ def parse_parquet(
     found = []
     for row in rows:
         answers = {name: row[name] for name in known if row.get(name) is not None}
-        if not is_strict:  # without answers to own questions that these do not have (any more)
+        if not is_strict:  # drop answers that an own question does not have (any more)
             answers = {
                 name: answer
                 for name, answer in answers.items()
@@ -321,12 +326,17 @@ def parse_parquet(
 
 
 def _record(row: Mapping[str, Any], answers: Mapping[str, str]) -> Annotation:
-    about = {name: row.get(name) for name in _ABOUT_FIELDS}
-    for name in ("trajectory_id", "comment", "experiment"):
-        about[name] = about[name] or ""
-    if about["at"] is not None:
-        about["at"] = about["at"].astimezone(UTC)
-    return Annotation(**about, answers=answers)
+    at = row.get("at")
+    return Annotation(
+        trajectory_id=row.get("trajectory_id") or "",
+        annotator=row.get("annotator"),
+        answers=answers,
+        comment=row.get("comment") or "",
+        at=None if at is None else at.astimezone(UTC),
+        seconds=row.get("seconds"),
+        experiment=row.get("experiment") or "",
+        step=row.get("step"),
+    )
 
 
 def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]) -> None:
@@ -342,7 +352,7 @@ def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]
 def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> tuple[Trajectory, ...]:
     """Draw a share of the trajectories, rounded and at least one, by a hash of the seed and the id.
 
-    In their own order. Raises ValueError for a share that is not above 0 and at most 1.
+    The result keeps their order. Raises ValueError if the share is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise ValueError(f"the share is above 0 and at most 1, such as 0.2, not {share}")
@@ -353,17 +363,17 @@ def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> 
 
 
 def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequence[Question] = ()) -> str:
-    """Return a released file with a row per trajectory, the runs on one task together, and no answer."""
+    """Return a released file with one row per trajectory, the runs on one task together, and no answers."""
     by_task = sorted(trajectories, key=lambda t: (t.benchmark, t.task, t.agent))
     open_ones = [Annotation(t.trajectory_id, annotator) for t in by_task]
     return write_released(open_ones, may_be_open=True, questions=questions)
 
 
 def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annotation]:
-    """Return the annotations of the suite's dev trajectories, numbered, the first of each as its primary one.
+    """Return the annotations of the suite's dev trajectories, numbered from 1 (the primary one).
 
-    Annotators have opaque ids, by their first appearance among all annotations. Raises AnnotationsInvalid if
-    a trajectory has more annotations than can be kept.
+    Annotators get opaque ids by their first appearance among all annotations. Raises AnnotationsInvalid if a
+    trajectory has more than `MOST_ANNOTATIONS`.
     """
     is_dev = {trajectory.trajectory_id for trajectory in suite.split("dev")}
     numbers: Counter[str] = Counter()
@@ -382,7 +392,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
 
 
 def repeated_rows(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
-    """Return where one person has a row on a trajectory in two files; no message repeats an answer."""
+    """Return a message for each trajectory with rows of one person in two files, without answers."""
     seen: dict[tuple[str | None, str], str] = {}
     problems = []
     for name, annotations in files:

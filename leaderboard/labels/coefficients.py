@@ -1,7 +1,7 @@
-"""Coefficients of agreement, their 95 % intervals over resamples of tasks, and what follows from these.
+"""Coefficients of agreement, their 95 % intervals over resamples of tasks, and how many doubles are wanted.
 
-They take categories as whole numbers from 0, in their order where they have one; a value below 0 is missing
-and is left out. They are None where they are undefined.
+Categories are whole numbers from 0, in their order if they have one. A value below 0 is missing and is left
+out. A coefficient is None if it is undefined.
 """
 
 import math
@@ -16,13 +16,13 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_interv
 
 Level = Literal["nominal", "ordinal"]
 HALF_WIDTH: Final = 0.1
-"""How far the ends of a coefficient's interval should lie from its middle."""
+"""How far the ends of a coefficient's interval should be from its middle."""
 
 
 def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
-    """How often each pair of answers occurs: int64 of shape (n_categories, n_categories), rows the first's.
+    """Count the pairs of answers: int64 of shape (n_categories, n_categories), with a row per first answer.
 
-    ``first`` and ``second`` are whole numbers of shape (n,); pairs in which one is missing are left out.
+    ``first`` and ``second`` are whole numbers of shape (n,). Pairs with a missing answer are left out.
     """
     both = (first >= 0) & (second >= 0)
     codes = first[both].astype(np.int64) * n_categories + second[both]
@@ -30,23 +30,23 @@ def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) ->
 
 
 def percent_agreement(table: np.ndarray) -> float | None:
-    """The share of equal answers in a confusion table, as a fraction; None without pairs."""
+    """Return the share of equal answers in a confusion table as a fraction, or None if it is empty."""
     return ratio(int(np.trace(table)), int(table.sum()))
 
 
 def cohen_kappa(table: np.ndarray) -> float | None:
-    """Cohen's kappa of a confusion table, (p_o - p_e) / (1 - p_e), unweighted, in [-1, 1].
+    """Return Cohen's unweighted kappa of a confusion table, (p_o - p_e) / (1 - p_e), in [-1, 1].
 
-    None without pairs, and where both always give one and the same answer: then p_e is 1.
+    It is None if the table is empty, or if both always give the same single answer, since then p_e is 1.
     Source: Cohen 1960.
     """
     return _defined(_kappas(table[None]))
 
 
 def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
-    """How many annotators gave each unit each value: int64 of shape (n_units, n_categories).
+    """Count how many annotators gave each unit each value: int64 of shape (n_units, n_categories).
 
-    ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,); missing values are
+    ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,). Missing values are
     left out.
     """
     is_rated = values >= 0
@@ -55,22 +55,23 @@ def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categor
 
 
 def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
-    """Krippendorff's alpha of ``rating_counts``: 1 full agreement, 0 that of chance; may be below 0.
+    """Return Krippendorff's alpha of ``rating_counts``: 1 is full agreement, 0 is chance; may be below 0.
 
-    Any number of annotators a unit; units with fewer than two values say nothing and are left out. Under
-    ``ordinal`` categories farther apart differ more. None where no unit has two values, and where all values
-    are one and the same: then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
+    A unit may have any number of annotators; units with fewer than two values are left out. Under
+    ``ordinal``, categories that are farther apart differ more. Alpha is None if no unit has two values, or
+    if all values are equal, since then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
     """
     coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
     return _defined(_alphas(coincidences, level))
 
 
 def gwet_ac1(table: np.ndarray) -> float | None:
-    """Gwet's AC1 of a confusion table, (p_o - p_e) / (1 - p_e), p_e = sum(q (1 - q)) / (categories - 1).
+    """Return Gwet's AC1 of a confusion table, or None if the table is empty.
 
-    ``q`` is a category's mean share of both annotators' answers. Where nearly all answers are alike kappa
-    falls to 0 however often people agree, as chance alone would; AC1 does not. Read them side by side.
-    None without pairs. Source: Gwet 2008, British Journal of Mathematical and Statistical Psychology 61.
+    AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
+    mean share of both annotators' answers. If nearly all answers are equal, kappa falls towards 0 no matter
+    how often people agree; AC1 does not. Read them together. Source: Gwet 2008, British Journal of
+    Mathematical and Statistical Psychology 61.
     """
     return _defined(_ac1s(table[None]))
 
@@ -86,9 +87,10 @@ def agreement_intervals(
 ) -> dict[str, list[float] | None]:
     """Return ``kappa_ci``, ``alpha_ci`` and ``ac1_ci`` as [low, high] from the counts of each task.
 
-    ``tables`` are confusion tables, ``coincidences`` those of `coincidence_matrices`, both (tasks, c, c). The
-    runs of several agents on one task are answered alike, so tasks are resampled. None with fewer than two
-    tasks, and if every resample gives the same: that is no measure of error.
+    Tasks are resampled, since annotators answer the runs of several agents on one task alike. An interval is
+    None with fewer than two tasks, or if every resample gives the same value, which measures no error.
+    ``tables`` has the confusion table of each task, ``coincidences`` is from `coincidence_matrices`; both are
+    of shape (tasks, c, c).
     """
     rests_on = int((tables.sum(axis=(1, 2)) > 0).sum())
     if rests_on < 2 or not n_resamples:
@@ -108,10 +110,10 @@ def _coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) ->
 
 
 def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
-    """How many more doubles bring an interval of ``pairs`` doubles down to a half-width of ``HALF_WIDTH``.
+    """Return how many more doubles narrow an interval of ``pairs`` doubles to ``HALF_WIDTH`` on both sides.
 
-    The width falls with the square root of the number, as long as further doubles are like those so far,
-    also in how many share a task. 0 where it is narrow enough; None without an interval.
+    The width shrinks with the square root of the number, if further doubles resemble those so far, also in
+    how many share a task. The result is 0 if the interval is narrow enough, and None if it is None.
     """
     if interval is None:
         return None
@@ -122,12 +124,12 @@ def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
 def difference_of_shares(
     is_equal: np.ndarray, is_theirs: np.ndarray, is_rest: np.ndarray, tasks: np.ndarray, error: float
 ) -> tuple[float, float]:
-    """The interval of a share of equal answers among some rows less that among the rest, as (low, high).
+    """Return the interval of the share of equal answers in some rows minus that in the rest, as (low, high).
 
-    All are of shape (rows,), bool but ``tasks`` (whole numbers from 0). ``error`` is how often the interval
-    may miss: 0.05 divided by the number of comparisons made. An equal and an unequal row, each a task of its
-    own, are added to either side, so that few rows all alike are not certain (Agresti and Caffo 2000, The
-    American Statistician 54); the variance is over tasks, to first order (Kish and Frankel 1974).
+    An equal and an unequal row, each with its own task, are added to both sides, so that a few equal rows
+    do not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over ``tasks``
+    (whole numbers from 0), to first order (Kish and Frankel 1974). ``error`` is how often the interval may
+    miss: 0.05 divided by the number of comparisons.
     """
     is_equal = np.concatenate([is_equal, [True, False, True, False]])
     is_theirs = np.concatenate([is_theirs, [True, True, False, False]])
@@ -146,10 +148,11 @@ def difference_of_shares(
 
 
 def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) -> np.ndarray:
-    """Krippendorff's coincidences of each task from ``rating_counts``: float64 of shape (n_tasks, c, c).
+    """Return Krippendorff's coincidences of each task from ``rating_counts``: float64 of (n_tasks, c, c).
 
     ``tasks`` (units,) is the task of each unit as a number from 0.
     """
+    # Each unit adds n_i n_j / (n - 1) pairs of values, without the pairs of a value with itself.
     n = counts.sum(axis=1)
     weighted = counts / np.maximum(n - 1, 1)[:, None] * (n > 1)[:, None]
     of_units = weighted[:, :, None] * counts[:, None, :]
@@ -161,12 +164,11 @@ def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) ->
 
 
 def _defined(values: np.ndarray) -> float | None:
-    """The one value, or None where it is NaN."""
     return None if np.isnan(values[0]) else float(values[0])
 
 
 def _kappas(tables: np.ndarray) -> np.ndarray:
-    """Cohen's kappa of each table, (resamples, c, c); NaN where undefined."""
+    """Return Cohen's kappa of each table, (resamples, c, c); NaN if undefined."""
     n = tables.sum(axis=(1, 2))
     by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -182,7 +184,10 @@ def _ac1s(tables: np.ndarray) -> np.ndarray:
 
 
 def _alphas(coincidences: np.ndarray, level: Level) -> np.ndarray:
-    """Alpha of each matrix, (resamples, c, c). Ordinal distances: values between, the two ends by half."""
+    """Return alpha of each matrix, (resamples, c, c).
+
+    The ordinal distance is the number of values between two categories, with half of each end.
+    """
     totals = coincidences.sum(axis=2)
     places = np.arange(totals.shape[1])
     if level == "nominal":

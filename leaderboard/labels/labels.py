@@ -1,7 +1,7 @@
-"""The labels: the only module that opens a label file. No label leaves it but as arrays for the scorer.
+"""The labels. Only this module opens a label file, and labels leave it only as arrays for the scorer.
 
-Messages name rows and fields, never a value, and a label set's repr shows no label, so that neither an error
-nor a log can carry one.
+Messages name rows and fields but never a value, and a label set's repr shows no label, so that neither an
+error nor a log can reveal one.
 """
 
 import hashlib
@@ -18,8 +18,9 @@ import numpy as np
 
 from arb.core.annotation import Annotation, answered
 from arb.core.files import atomic_write
+from arb.core.ids import Trajectory
 from arb.core.settings import Settings
-from arb.core.suite import Suite, SuiteError, Trajectory, load_dev_labels
+from arb.core.suite import Suite, SuiteError, load_dev_labels
 from arb.core.suites.questions import RELEASED_ANSWERS, Question
 from arb.core.vocabulary import LABELS
 from leaderboard.labels.annotations import (
@@ -37,18 +38,18 @@ PARQUET: Final = ".parquet"
 
 
 class LabelsInvalid(Exception):
-    """A label file that cannot be used; the message lists every problem by row and field."""
+    """Raised when a label file cannot be used; the message lists every problem by row and field."""
 
 
 @dataclass(frozen=True, repr=False)
 class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
-    ``primary``, ``first`` and ``second`` map success, side_effect and repetition to int8 arrays of shape
-    (n,): 1 true, 0 false, -1 unsure or not annotated; ``optimality`` maps to 1 to 4, 0 for none; a question
-    of the suite's own to the place of the answer in ``Question.values``, -1 for none. ``primary`` are the
-    labels: what was decided, else what the first annotator answered (``first``). ``annotated_twice`` is bool
-    of shape (n,).
+    ``primary``, ``first`` and ``second`` map questions to int8 arrays of shape (n,). Success, side_effect and
+    repetition are 1 true, 0 false, -1 unsure or not annotated. Optimality is 1 to 4, or 0 if not answered. An
+    own question of the suite has the place of the answer in ``Question.values``, or -1. ``primary`` has the
+    labels: the decision if there is one, else the first annotator's answer (``first``). ``annotated_twice``
+    is bool of shape (n,).
     """
 
     suite: str
@@ -68,10 +69,10 @@ class LabelSet:
 def load_labels(
     suite: Suite, split: str, settings: Settings, fetch: bool = True, version_key: bytes | None = None
 ) -> LabelSet:
-    """The labels of a split: dev from the suite's published file where it has one, else from the source.
+    """Return the labels of a split: dev from the suite's published file if it has one, else from the source.
 
-    With ``version_key`` the version is keyed: whoever guesses the labels cannot confirm the guess by it.
-    Raises LabelsUnavailable when the source cannot be had, LabelsInvalid when it cannot be read.
+    With ``version_key`` the version is an HMAC, so that it does not confirm a guess of the labels. Raises
+    LabelsUnavailable if the source is not available, and LabelsInvalid if it cannot be used.
     """
     if split == "dev" and suite.dev_labels_path.is_file():
         return make_label_set(suite, split, _published(suite), "published")
@@ -88,11 +89,11 @@ def load_annotations(
     file: Path | None = None,
     is_strict: bool = False,
 ) -> tuple[Annotation, ...]:
-    """Every annotation of a split, or of the whole suite, in the order of the file, by released ids.
+    """Return every annotation of a split, or of the whole suite, by released ids in the order of the file.
 
-    From ``file`` (the released CSV format or our Parquet) where one is given, else from where `load_labels`
-    has them; the whole suite's come from the source alone, where one person has one name. With ``is_strict``
-    every column of the file has to be known (`annotations.parse_released`). Raises as `load_labels` does.
+    They come from ``file`` (released CSV or our Parquet) if it is given, else from the places that
+    `load_labels` reads. Annotations of the whole suite come only from the source, where a person has one
+    name. ``is_strict`` is that of `annotations.parse_released`. Raises the same exceptions as `load_labels`.
     """
     if file is not None:
         annotations = read_annotation_file(file, file.name, suite.questions, is_strict)
@@ -109,16 +110,16 @@ def load_annotations(
 
 
 def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: bytes | None = None) -> str:
-    """12 hex digits that name what annotations say of all trajectories of a suite, dev and test."""
+    """Return 12 hex digits that identify the annotations of all trajectories of a suite, dev and test."""
     return _version(suite.trajectories, _by_trajectory(suite, suite.trajectories, annotations), version_key)
 
 
 def write_annotations(
     annotations: Sequence[Annotation], path: Path, questions: Sequence[Question] = ()
 ) -> None:
-    """Write annotations whole or not at all: our Parquet where the name ends so, else the released CSV.
+    """Write annotations atomically: our Parquet if the name ends in ``.parquet``, else the released CSV.
 
-    Only its owner may read the file. Raises AnnotationsInvalid for what the format cannot hold, and OSError.
+    Only its owner may read the file. Raises AnnotationsInvalid if the format cannot store them, and OSError.
     """
     if path.suffix == PARQUET:
         content = write_parquet(annotations, questions)
@@ -137,10 +138,10 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 def read_annotation_file(
     path: Path, name: str = "labels", questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """The annotations of a file, by its ending: the wheel, our Parquet, else the released CSV.
+    """Return the annotations of a file: by its ending the wheel, our Parquet, or the released CSV.
 
-    Of any trajectories, under the ids as written; ``questions`` are the suite's. Raises LabelsUnavailable,
-    LabelsInvalid.
+    Ids stay as written, and any trajectory is accepted. ``questions`` are those of the suite. Raises
+    LabelsUnavailable and LabelsInvalid.
     """
     try:
         if path.suffix == PARQUET:
@@ -163,14 +164,14 @@ def _text_of(path: Path) -> str:
 
 
 def _first_row(path: Path) -> int:
-    """The number of a file's first row in messages: a CSV's header is row 1."""
+    """Return the number of a file's first row in messages: the header of a CSV is row 1."""
     return 1 if path.suffix == PARQUET else 2
 
 
 def _in_suite(
     suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
 ) -> tuple[Annotation, ...]:
-    """The annotations under the suite's spelling of their ids; raises LabelsInvalid naming every stranger."""
+    """Return the annotations with the suite's spelling of ids; raises LabelsInvalid with unknown ids."""
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
         trajectory = suite.find(annotation.trajectory_id)
@@ -193,7 +194,7 @@ def _values(annotation: Annotation) -> list[int]:
 
 def _code(question: str, values: Sequence[str], annotation: Annotation | None) -> int:
     answer = annotation.answers.get(question) if annotation else None
-    if answer not in values:
+    if answer is None or answer not in values:
         return nothing_of(question)
     if question in LABELS:
         return int(answer == "yes")
@@ -203,7 +204,7 @@ def _code(question: str, values: Sequence[str], annotation: Annotation | None) -
 
 
 def nothing_of(question: str) -> int:
-    """The code of a label set where a question has no answer."""
+    """Return the code of a label set for a question without an answer."""
     return NO_OPTIMALITY if question == "optimality" else NO_ANSWER
 
 
@@ -215,7 +216,7 @@ def make_label_set(
     first_row: int = 1,
     version_key: bytes | None = None,
 ) -> LabelSet:
-    """Make the labels of a split from annotations; raises LabelsInvalid if none is of the split."""
+    """Make the labels of a split from annotations; raises LabelsInvalid if none belongs to the split."""
     trajectories = suite.split(split)
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
@@ -239,7 +240,7 @@ def make_label_set(
 def _by_trajectory(
     suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation], first_row: int = 1
 ) -> list[list[Annotation]]:
-    """The annotations of each trajectory in the order of the file: the first is the primary one."""
+    """Return the annotations of each trajectory in the order of the file; the first is the primary one."""
     by_id: dict[str, list[Annotation]] = {}
     for annotation in _in_suite(suite, rows, first_row):
         by_id.setdefault(annotation.trajectory_id, []).append(annotation)
@@ -247,7 +248,7 @@ def _by_trajectory(
 
 
 def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Mapping[str, np.ndarray]:
-    """Return the codes of one annotation per trajectory by question: released ones, then the suite's own."""
+    """Return the codes of one annotation per trajectory, by released question, then by the suite's own."""
     values = dict(RELEASED_ANSWERS) | {question.name: question.values for question in own}
     arrays = {
         name: np.array([_code(name, answers, each) for each in chosen], dtype=np.int8)
@@ -261,15 +262,16 @@ def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Map
 def _version(
     trajectories: Sequence[Trajectory], annotations: Sequence[Sequence[Annotation]], key: bytes | None
 ) -> str:
-    """12 hex digits of the SHA-256, or HMAC, of every annotation in id order: same content, same version.
+    """Return 12 hex digits of the SHA-256, or HMAC, of every annotation in id order.
 
-    Answers to own questions follow the others where there are any, so that adding a question to a suite
-    changes no version that there is. A decision counts in place of the first annotator's answer.
+    The same content gives the same version. Answers to own questions are added only if there are any, so that
+    a new question in a suite does not change existing versions. A decision replaces the first annotator's
+    answer.
     """
     content_of = []
     for trajectory, found in zip(trajectories, annotations, strict=True):
         rows: list[list[Any]] = []
-        for annotation in found[:1] + answered(found)[1:]:
+        for annotation in (*found[:1], *answered(found)[1:]):
             own = sorted(item for item in annotation.answers.items() if item[0] not in RELEASED_ANSWERS)
             rows.append([*_values(annotation), *([own] if own else [])])
         content_of.append([trajectory.trajectory_id, rows])

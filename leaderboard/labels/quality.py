@@ -1,15 +1,15 @@
-"""The quality of the labels: the ceiling that they set for judges, and what noise in them does to precision.
+"""The quality of the labels: the ceiling that they set for judges, and how noise in them affects precision.
 
-The ceiling is second annotators scored as a judge of the first, by the one metric. Where two experts agree no
-better than that, a judge cannot be distinguished from a perfect one.
+The ceiling scores second annotators as a judge of the first, with the same metric. A judge that is as good as
+that cannot be distinguished from a perfect one.
 
-The noise is a simulation that keeps a judge's verdicts and flips every label with the probability with which
-two annotators were seen to differ, as if another person had given the labels, and counts precision again. A
-yes and a no have rates of their own: of the official labels a second person turned 6 of 39 yes and 6 of 66
-no. So few doubles leave the rates themselves open, so that each draw also draws the rates, from what the
-doubles allow (Beta distribution, Jeffreys' prior: Brown, Cai and DasGupta 2001, Statistical Science 16). The
-flips know nothing of the judge; where people and judges stumble over the same trajectories, another person's
-labels would cost the judge less than this band says.
+The noise is simulated: a judge's verdicts stay, every label is flipped with the probability with which two
+annotators differ, as if another person had given the labels, and precision is computed again. A yes and a no
+have separate rates: a second person changed 6 of 39 yes and 6 of 66 no of the official labels. Since so few
+doubles leave the rates uncertain, each draw also draws the rates, from a Beta distribution with Jeffreys'
+prior (Brown, Cai and DasGupta 2001, Statistical Science 16). The flips do not depend on the judge. If people
+and judges make errors on the same trajectories, another person's labels would cost the judge less than this
+band says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,29 +21,30 @@ import numpy as np
 
 from arb.core.suites.questions import default_questions
 from arb.core.vocabulary import LABELS
-from leaderboard.board.board import BoardRow
+from leaderboard.board.rows import BoardRow
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals
 from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.agreement import Agreement, Doubles, agreement_of, numbered
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from leaderboard.report import SEED, task_names
+from leaderboard.report import SEED, score_from, task_names
+from leaderboard.score import Score
 
 
 def second_annotator_scores(
     label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
-) -> dict[str, dict[str, Any] | None]:
-    """For each label ``{"overall": CELL, "by_benchmark": {name: CELL}}`` of the second annotations.
+) -> dict[str, Score | None]:
+    """Return the score of the second annotations for each label, without cells by agent.
 
-    Over the trajectories of all the sets (such as dev and test of a suite) that two annotated, with 95 %
-    intervals over tasks. Where one of the two was unsure the trajectory is left out (policy ``published``).
-    None for a label that no trajectory has two answers to.
+    It covers the trajectories of all the sets (such as dev and test of a suite) that two people annotated,
+    with 95 % intervals over tasks. A trajectory is left out if one of the two was unsure (policy
+    ``published``). A label has None if no trajectory has two answers.
     """
     twice = [(labels, place) for labels in label_sets for place in np.flatnonzero(labels.annotated_twice)]
     benchmarks = [labels.trajectories[place].benchmark for labels, place in twice]
     names = {id(labels): task_names(labels) for labels in label_sets}
     tasks = [names[id(labels)][place] for labels, place in twice]
-    found: dict[str, dict[str, Any] | None] = {}
+    found: dict[str, Score | None] = {}
     for label in LABELS:
         first = np.array([labels.first[label][place] for labels, place in twice], dtype=np.int8)
         second = np.array([labels.second[label][place] for labels, place in twice], dtype=np.int8)
@@ -59,7 +60,7 @@ def second_annotator_scores(
             n_resamples=n_resamples,
             seed=SEED,
         )
-        found[label] = {"by_benchmark": scores.pop("by_benchmark"), "overall": scores}
+        found[label] = score_from(scores)
     return found
 
 
@@ -70,10 +71,11 @@ def ceiling_row(
     link: str = "",
     n_resamples: int = N_RESAMPLES,
 ) -> BoardRow | None:
-    """The second annotators as a reference row of the board, with intervals over tasks; None without doubles.
+    """Return the second annotators as a reference row of the board, or None if nobody annotated twice.
 
-    Its id is that of the shipped row of the official suite, which it replaces on a board. ``date`` is the
-    day of the labels (ISO). No breakdown by agent: it would rest on a handful of trajectories each.
+    It has the id of the shipped row of the official suite, which it replaces on a board. Its intervals are
+    over tasks. ``date`` is the day of the labels (ISO). It has no breakdown by agent, which would rest on a
+    handful of trajectories each.
     """
     scores = second_annotator_scores(label_sets, n_resamples)
     if not any(scores.values()):
@@ -81,18 +83,20 @@ def ceiling_row(
     counted = {labels.split: int(labels.annotated_twice.sum()) for labels in label_sets}
     total = sum(counted.values())
     parts = ", ".join(f"{count} {split}" for split, count in counted.items() if count)
-    on_board = {"by_agent": {}, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+    on_board: dict[str, Score | None] = {}
+    for label, score in scores.items():
+        on_board[label] = score and {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
     return BoardRow(
         id=SECOND_ANNOTATOR, judge="Second annotator", kind="Human", authors=authors, link=link,
         date=date, provenance="reference", source=f"the annotations of {label_sets[0].suite}",
         note=f"A second annotator evaluated against the first on the {total} trajectories ({parts}) that two "
         "annotated; where one was unsure the trajectory is left out",
-        labels={label: found and {**found, **on_board} for label, found in scores.items()},
+        labels=on_board,
     )  # fmt: skip
 
 
 def summarise(labels: LabelSet) -> dict[str, Any]:
-    """Trajectories, tasks, positives of each label by benchmark, and the agreement of second annotators."""
+    """Return counts of trajectories, tasks and positives, and the agreement of second annotators."""
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
     agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
@@ -120,12 +124,12 @@ def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
 
 
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
-    """Agreement of first and second annotations of a label set, over trajectories that have both.
+    """Return the agreement of first and second annotations on a question of the paper.
 
-    On a question of the paper: those are what judges are scored on.
+    It is over the trajectories of the label set that have both.
     """
     twice = labels.annotated_twice
-    lowest = 1 if question == "optimality" else 0  # where codes of a label set begin; below, none was given
+    lowest = 1 if question == "optimality" else 0  # the lowest code; a lower one means "not answered"
     codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.first, labels.second)]
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
@@ -137,21 +141,22 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
 
 
 FEWEST_DOUBLES: Final = 30
-"""A benchmark with fewer doubles of a class takes the rate of all: one answer would move its own by 3 %."""
+"""A benchmark with fewer doubles of a class takes the rate of all benchmarks: one answer would move its own
+rate by 3 %."""
 
 N_DRAWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class DisagreementCount:
-    """``differing`` of ``doubles`` in which two annotators both answered; ``rate`` as a fraction."""
+    """The number of doubles, in which two annotators answered, and how many of them differ."""
 
     differing: int
     doubles: int
 
     @property
     def rate(self) -> float | None:
-        """The share that differs; None without doubles."""
+        """The share that differs as a fraction, or None of 0 doubles."""
         return self.differing / self.doubles if self.doubles else None
 
 
@@ -167,7 +172,7 @@ class DisagreementRates:
     by_answer: Mapping[tuple[str | None, int], DisagreementCount]
 
     def of(self, benchmark: str | None, answer: int) -> DisagreementCount:
-        """The doubles to simulate with: the benchmark's own where they are enough, else those of all."""
+        """Return the doubles for the simulation: the benchmark's own if there are enough, else all."""
         own = self.by_answer.get((benchmark, answer))
         if own is not None and own.doubles >= FEWEST_DOUBLES:
             return own
@@ -176,7 +181,7 @@ class DisagreementRates:
 
 @dataclass(frozen=True, slots=True)
 class NoiseBand:
-    """Fractions: the precision on the labels as they are, then the mean and the middle 95 % of the draws."""
+    """The precision on the present labels, and the mean and the middle 95 % of the draws, as fractions."""
 
     precision: float
     mean: float
@@ -185,7 +190,7 @@ class NoiseBand:
 
 
 def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
-    """The rates of one label over all trajectories of the sets that two annotated and answered."""
+    """Return the rates of one label over all trajectories of the sets that two people answered."""
     found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
         first, second = labels.first[label], labels.second[label]
@@ -218,14 +223,16 @@ def precision_under_noise(
     n_draws: int = N_DRAWS,
     seed: int = 0,
 ) -> NoiseBand | None:
-    """The band of a judge with ``tp`` and ``fp`` (cells,), whole numbers.
+    """Return the noise band of a judge's precision.
 
-    ``of_yes`` and ``of_no`` are the doubles of each cell by their first answer. A flipped yes turns a TP into
-    an FP, a flipped no the other way round; what the judge called successful stays, so the expected precision
-    is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). In a draw the rates of all cells are high or
-    low together: one cell may take the doubles of all benchmarks, which hold those of another, so that
-    independent draws would count them twice. Seeded. None where the judge never says yes, and where labels
-    that count have no doubles.
+    A flipped yes turns a TP into an FP, a flipped no an FP into a TP. The trajectories that the judge called
+    successful stay, so the expected precision is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). In
+    a draw the rates of all cells are high or low together: a cell may use the doubles of all benchmarks,
+    which include those of another cell, so that independent draws would count them twice.
+
+    ``tp`` and ``fp`` are whole numbers of shape (cells,); ``of_yes`` and ``of_no`` have the doubles of each
+    cell by their first answer. The band is None if the judge never says yes, or if labels that count have no
+    doubles.
     """
     called_successful = int(np.sum(tp) + np.sum(fp))
     if not called_successful:
@@ -244,24 +251,29 @@ def precision_under_noise(
             if n:
                 right += generator.binomial(n, 1 - rates[doubles] if is_kept else rates[doubles])
     drawn = right / called_successful
-    low, high = percentile_intervals(drawn[:, None])[0]
-    return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), low, high)
-
-
-def noise_band(found: Mapping[str, Any] | None, rates: DisagreementRates) -> NoiseBand | None:
-    """The band of one label of a score report or a board row: ``{"overall": CELL, "by_benchmark": {…}}``.
-
-    By benchmark where the cells hold all of the overall counts, else overall. None where counts or rates
-    are not known, and where the judge never says yes.
-    """
-    if found is None or found["overall"]["tp"] is None:
+    interval = percentile_intervals(drawn[:, None])[0]
+    if interval is None:
         return None
-    cells = list(found["by_benchmark"].items())
-    is_split_up = all(
-        sum(cell[count] or 0 for _, cell in cells) == found["overall"][count] for count in ("tp", "fp")
-    )
-    if not is_split_up:
-        cells = [(None, found["overall"])]
-    tp, fp = (np.array([cell[count] or 0 for _, cell in cells], dtype=np.int64) for count in ("tp", "fp"))
-    of_yes, of_no = ([rates.of(name, answer) for name, _ in cells] for answer in (1, 0))
+    return NoiseBand(float(np.sum(tp)) / called_successful, float(drawn.mean()), interval[0], interval[1])
+
+
+def noise_band(score: Score | None, rates: DisagreementRates) -> NoiseBand | None:
+    """Return the noise band of a judge's score on one label.
+
+    It is computed by benchmark if the cells add up to the overall counts, else overall. It is None if counts
+    or rates are not known, or if the judge never says yes.
+    """
+    if score is None or score["overall"]["tp"] is None:
+        return None
+    overall = score["overall"]
+    names: list[str | None] = list(score["by_benchmark"])
+    cells = list(score["by_benchmark"].values())
+    if (sum(cell["tp"] or 0 for cell in cells), sum(cell["fp"] or 0 for cell in cells)) != (
+        overall["tp"],
+        overall["fp"],
+    ):
+        names, cells = [None], [overall]
+    tp = np.array([cell["tp"] or 0 for cell in cells], dtype=np.int64)
+    fp = np.array([cell["fp"] or 0 for cell in cells], dtype=np.int64)
+    of_yes, of_no = ([rates.of(name, answer) for name in names] for answer in (1, 0))
     return precision_under_noise(tp, fp, of_yes, of_no)

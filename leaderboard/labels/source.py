@@ -1,6 +1,6 @@
-"""Where the labels' file is: found on this machine or fetched into a private folder. Opens no label file.
+"""The place of the labels' file: on this machine, or fetched into a private folder. No label file is opened.
 
-A source is written ``wheel`` (the PyPI wheel of the released benchmark), ``csv:PATH`` (a file in the released
+A source is ``wheel`` (the PyPI wheel of the released benchmark), ``csv:PATH`` (a file in the released
 format), ``hub:OWNER/REPO[/FILE]`` (a private dataset repository) or ``none``.
 """
 
@@ -25,34 +25,30 @@ FETCH_TIMEOUT_SECONDS = 60
 
 
 class LabelsUnavailable(Exception):
-    """No labels can be had from the configured source; the message says why and what to do."""
+    """Raised when the configured source has no labels; the message says why and what to do."""
 
 
 def locate_labels(settings: Settings, fetch: bool = True) -> Path:
-    """The path of the configured source: a CSV in the released format, or the wheel that holds one.
+    """Return the path of the configured source: a CSV in the released format, or the wheel that contains one.
 
-    Fetches what is not here yet when ``fetch`` is true. Raises LabelsUnavailable.
+    If the file is not on this machine and ``fetch`` is true, it is fetched. Raises LabelsUnavailable.
     """
+    kind, _, place = settings.labels.partition(":")
     try:
-        return _locate(settings, fetch)
+        if kind == "csv" and place:
+            path = Path(place).expanduser()
+            if not path.is_file():
+                raise LabelsUnavailable(f"ARB_LABELS names {path.name}, which is not a file; check the path")
+            return path
+        if kind == "wheel":
+            return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
+        if kind == "hub" and place.count("/") >= 1:
+            return _from_hub(place, settings, fetch)
     except OSError as error:
         raise LabelsUnavailable(
             f"the folder for fetched labels cannot be used ({error.strerror or type(error).__name__}); "
             "set ARB_CACHE_DIR to a folder that this user may write"
         ) from error
-
-
-def _locate(settings: Settings, fetch: bool) -> Path:
-    kind, _, place = settings.labels.partition(":")
-    if kind == "wheel":
-        return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
-    if kind == "csv" and place:
-        path = Path(place).expanduser()
-        if not path.is_file():
-            raise LabelsUnavailable(f"ARB_LABELS names {path.name}, which is not a file; check the path")
-        return path
-    if kind == "hub" and place.count("/") >= 1:
-        return _from_hub(place, settings, fetch)
     if kind == "none":
         raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'); scoring test files is off")
     raise LabelsUnavailable(
@@ -62,7 +58,7 @@ def _locate(settings: Settings, fetch: bool) -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made if needed, readable by its owner only."""
+    """Return the folder, which is created if necessary and readable only by its owner."""
     folder = folder.expanduser()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_mode & 0o777 != 0o700:
@@ -71,7 +67,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def _installed_annotations() -> Path | None:
-    """The annotations of an installed agent-reward-bench, if it is the version we know."""
+    """Return the annotations of an installed agent-reward-bench if it has the known version."""
     try:
         if importlib.metadata.version("agent-reward-bench") != "0.1.2":
             return None
@@ -128,8 +124,7 @@ def _pip_download(folder: Path) -> Path:
 
 
 def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalEntryNotFoundError
+    from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - only for labels on the Hub
 
     owner, repo, *file = place.split("/", 2)
     file_name = file[0] if file and file[0] else ANNOTATIONS_IN_REPO
@@ -144,14 +139,14 @@ def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
             token=token or False,
             local_files_only=not fetch,
         )
-    except LocalEntryNotFoundError:
+    except errors.LocalEntryNotFoundError:
         reason = "the Hub cannot be reached and no copy is cached; try again with a network"
-    except HfHubHTTPError as error:
+    except errors.HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else "no"
         reason = f"the Hub answered {status}; check the name, the revision and that HF_TOKEN may read it"
-    except HTTPError:
+    except errors.HTTPError:  # type: ignore[attr-defined] # the library imports it for its callers
         reason = "the connection to the Hub broke off; try again"
-    except HFValidationError:
+    except errors.HFValidationError:
         reason = "that is no name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
     else:
         return Path(path)
@@ -159,10 +154,10 @@ def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
 
 
 def _folder_for(token: str, repo: str, settings: Settings) -> Path:
-    """Where what this token fetched is kept.
+    """Return the folder for files that were fetched with this token.
 
-    The Hub's client hands out the copy on disk when the Hub refuses the token, so the shared cache and one
-    folder for all tokens would both give labels to whoever may not read them.
+    When the Hub refuses a token, its client returns the copy on disk. So a shared cache, or one folder for
+    all tokens, would give labels to people who may not read them.
     """
     cache = private_folder(settings.cache_dir)
     reader = hashlib.sha256(token.encode()).hexdigest()[:12]

@@ -1,16 +1,16 @@
 """The integer audit: which whole numbers of verdicts give a printed precision, recall and F1.
 
-How the released scorer prints (its ``eval/metrics.py``): precision and recall are TP / (TP + FP) and
-TP / (TP + FN), rounded once to a tenth of a percent; F1 is made from the two after each was rounded to four
-digits, then rounded to a tenth of a percent; 0 / 0 is printed as 0. A value exactly half way may have been
-rounded either way, so both ways fit. Everything here is in integers; no float decides.
+The released scorer (``eval/metrics.py``) prints precision and recall as TP / (TP + FP) and TP / (TP + FN),
+rounded once to a tenth of a percent. It computes F1 from the two after rounding each to four digits, then
+rounds to a tenth of a percent. It prints 0 / 0 as 0. A value exactly half way may have been rounded either
+way, so both ways fit. All computations use integers, so that no floating-point error matters.
 
-None of the three figures involves TN: TN is what remains of the cell's trajectories, and a trajectory whose
-judgment is missing can go unnoticed when its label is negative. A missing positive shows, in the recall.
+None of the three figures involves TN: TN is the rest of the cell's trajectories. So a missing judgment can go
+unnoticed if its label is negative; if the label is positive, it shows in the recall.
 
-A cell is audited alone, then with its row: the benchmarks must add up to the overall figures. The total
-narrows cells of which several counts fit, and shows rows that contradict themselves. A judgment that the
-judge lacks is left out of every label, so one that shows in a label counts for the others too.
+A cell is first audited on its own, then with its row, since the benchmarks must add up to the overall
+figures. The total narrows down cells that several counts fit, and reveals rows that contradict themselves. A
+missing judgment is left out of every label, so one that shows in a label counts for the others too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Printed figures in tenths of a percent (68.8 % is 688); None for a figure that is not given."""
+    """Printed figures in tenths of a percent (68.8 % is 688); a figure that is not given is None."""
 
     precision: int | None
     recall: int | None
@@ -67,20 +67,20 @@ def read_tenths(value: str | float | None) -> int | None:
 
 
 Status = Literal["unique", "narrowed", "several", "none", "not printed"]
-"""How many sets of whole numbers fit all of a cell's trajectories: exactly one; several, of which the row's
-total leaves one; several; none; or no figure was printed."""
+"""How many sets of whole numbers fit all of a cell's trajectories: exactly one; several that the row's total
+narrows down to one; several; none; or no figure was printed."""
 
 MOST_MISSING: Final = 3
-"""How many judgments may be missing before a misfit is called an error of the figures."""
+"""With more missing judgments, a misfit is called an error of the figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What stands behind one cell.
+    """The counts behind one cell.
 
-    ``candidates`` fit all ``n`` trajectories. ``missing`` is how many judgments are taken to be missing, 0
-    unless no whole numbers fit without (or the row says so), and ``possible`` what fits then, less what
-    contradicts the row's total; ``alone`` is how many fitted before another cell was looked at.
+    ``candidates`` fit all ``n`` trajectories. ``missing`` judgments are assumed to be missing: 0 unless no
+    whole numbers fit otherwise, or the row says so. ``possible`` fit without these and do not contradict the
+    row's total. ``alone`` is how many counts fitted before other cells were taken into account.
     """
 
     figures: Figures
@@ -93,7 +93,7 @@ class AuditResult:
 
     @property
     def status(self) -> Status:
-        """See `Status`; it speaks of all ``n`` trajectories, so a fit with some missing is "none"."""
+        """See `Status`. It is about all ``n`` trajectories, so a fit with missing judgments is "none"."""
         if not self.figures:
             return "not printed"
         if not self.candidates:
@@ -104,12 +104,12 @@ class AuditResult:
 
     @property
     def counts(self) -> Counts | None:
-        """The counts, when only one set is possible; None otherwise: nothing is chosen among several."""
+        """The counts if only one set is possible, else None."""
         return self.possible[0] if len(self.possible) == 1 else None
 
     @property
     def bounds(self) -> tuple[Counts, Counts] | None:
-        """The least and the greatest of each count over all that is possible; None when nothing is."""
+        """The least and the greatest value of each count over all possible sets, if there are any."""
         if not self.possible:
             return None
         columns = list(zip(*self.possible, strict=True))
@@ -117,7 +117,7 @@ class AuditResult:
 
     @property
     def note(self) -> str:
-        """What a reader must know about the counts, in words; empty for a plain unique fit."""
+        """A remark for readers about the counts; empty if a unique set fits."""
         notes = [self._misfit() if self.status == "none" else self._choice()]
         if self.missing and self.status != "none":
             notes.append(f"{_judgments(self.missing)} left out, missing as another label shows")
@@ -126,36 +126,38 @@ class AuditResult:
         return "; ".join(filter(None, notes))
 
     def _choice(self) -> str:
-        if self.status not in ("several", "narrowed") or self.bounds is None:
+        bounds = self.bounds
+        if self.status not in ("several", "narrowed") or bounds is None:
             return ""
         left = len(self.possible)
         start = f"{max(self.alone, left)} sets of counts fit"
         if left < self.alone:
             start += f", the row's total leaves {'one' if left == 1 else left}"
-        return start if left == 1 else f"{start}: {self._ranges()}"
+        return start if left == 1 else f"{start}: {_ranges(*bounds)}"
 
     def _misfit(self) -> str:
         start = f"no whole numbers fit {self.positives} positives of {self.n}"
-        if not self.possible:
+        bounds = self.bounds
+        if bounds is None:
             return start
         positives = " or ".join(str(p) for p in sorted({counts.positives for counts in self.possible}))
         fit = f"fits {positives} positives of {self.n - self.missing}: {_judgments(self.missing)} missing"
-        return f"{start}; {fit}" + ("" if self.counts else f"; {self._ranges()}")
+        return f"{start}; {fit}" + ("" if self.counts else f"; {_ranges(*bounds)}")
 
-    def _ranges(self) -> str:
-        low, high = self.bounds
-        return ", ".join(
-            f"{name.upper()} {a}" if a == b else f"{name.upper()} {a} to {b}"
-            for name, a, b in zip(Counts._fields, low, high, strict=True)
-        )
+
+def _ranges(low: Counts, high: Counts) -> str:
+    return ", ".join(
+        f"{name.upper()} {a}" if a == b else f"{name.upper()} {a} to {b}"
+        for name, a, b in zip(Counts._fields, low, high, strict=True)
+    )
 
 
 def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None = None) -> AuditResult:
     """Find every set of whole numbers (TP, FP, FN, TN) that is printed as these figures.
 
-    ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` fixes how many judgments
-    are left out; None looks for the fewest, up to `MOST_MISSING`, when nothing fits without. Raises
-    ValueError for counts that are no counts.
+    ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` is how many judgments are
+    missing; if it is None and nothing fits all trajectories, the smallest number that fits is used, up to
+    `MOST_MISSING`. Raises ValueError if a count is out of range.
     """
     if not 0 <= positives <= n:
         raise ValueError(f"positives must be between 0 and n, got {positives} of {n}")
@@ -168,14 +170,17 @@ def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None 
     if missing is not None:
         possible, left_out = _fitting_without(figures, positives, n, missing), missing
     elif not candidates:
-        attempts = ((k, _fitting_without(figures, positives, n, k)) for k in range(1, MOST_MISSING + 1))
-        left_out, possible = next(((k, found) for k, found in attempts if found), (0, ()))
+        for number in range(1, MOST_MISSING + 1):
+            possible = _fitting_without(figures, positives, n, number)
+            if possible:
+                left_out = number
+                break
     alone = len(candidates) or len(possible)
     return AuditResult(figures, positives, n, candidates, left_out, possible, alone)
 
 
 def _fitting_without(figures: Figures, positives: int, n: int, missing: int) -> tuple[Counts, ...]:
-    """What fits with exactly ``missing`` judgments left out, on positives or on negatives."""
+    """Return the counts that fit with exactly ``missing`` judgments left out, positive or negative ones."""
     negatives = n - positives
     return tuple(
         counts
@@ -194,7 +199,7 @@ def _fitting(figures: Figures, positives: int, negatives: int) -> Iterator[Count
 
 
 def _numerators(tenths: int | None, whole: int) -> range:
-    """Every part 0..whole whose share is printed as ``tenths``: |1000 part / whole - tenths| <= 1/2."""
+    """Return the parts 0..whole that are printed as ``tenths``: |1000 part / whole - tenths| <= 1/2."""
     if tenths is None:
         return range(whole + 1)
     if whole == 0:
@@ -204,7 +209,7 @@ def _numerators(tenths: int | None, whole: int) -> range:
 
 
 def _denominators(tenths: int | None, part: int, most_beside: int) -> range:
-    """Every whole part..part + most_beside of which ``part`` is a share printed as ``tenths``."""
+    """Return every whole from part to part + most_beside of which ``part`` is printed as ``tenths``."""
     everything = range(part, part + most_beside + 1)
     if tenths is None or (part == 0 and tenths == 0):
         return everything
@@ -216,7 +221,7 @@ def _denominators(tenths: int | None, part: int, most_beside: int) -> range:
 
 
 def _prints_f1(tp: int, predicted: int, positives: int, tenths: int) -> bool:
-    """Whether F1 = 2PR / (P + R) of the four-digit P and R can be printed as ``tenths``."""
+    """Return whether F1 = 2PR / (P + R) of the four-digit P and R can be printed as ``tenths``."""
     for p in _four_digits(tp, predicted):
         for r in _four_digits(tp, positives):
             # 2PR / (P + R) is 2pr / (10 (p + r)) tenths of a percent, with p and r in ten-thousandths.
@@ -226,7 +231,7 @@ def _prints_f1(tp: int, predicted: int, positives: int, tenths: int) -> bool:
 
 
 def _four_digits(part: int, whole: int) -> tuple[int, ...]:
-    """The ratio in ten-thousandths, rounded; both neighbours when it lies half way between them."""
+    """Return the ratio in ten-thousandths, rounded; both neighbours if it is half way between them."""
     if whole == 0:
         return (0,)
     floor, rest = divmod(part * 10_000, whole)
@@ -236,7 +241,7 @@ def _four_digits(part: int, whole: int) -> tuple[int, ...]:
 
 
 def prints(counts: Counts, figures: Figures) -> bool:
-    """Whether the released scorer can print these figures of these counts."""
+    """Return whether the released scorer can print these figures for these counts."""
     return counts in _fitting(figures, counts.positives, counts.n - counts.positives)
 
 
@@ -250,7 +255,7 @@ NOTHING_PRINTED: Final = Figures(None, None, None)
 
 
 class Marginal(NamedTuple):
-    """What the labels say of one cell, before any judge."""
+    """The number of trajectories in one cell, and how many of them are labelled true."""
 
     n: int
     positives: int
@@ -258,7 +263,7 @@ class Marginal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelAudit:
-    """One label of one judge: a result for `OVERALL` and every benchmark, and what contradicts itself."""
+    """One label of one judge: a result for `OVERALL` and every benchmark, and contradictions found."""
 
     cells: Mapping[str, AuditResult]
     findings: tuple[str, ...]
@@ -267,10 +272,10 @@ class LabelAudit:
 def audit_row(
     figures: Mapping[str, Mapping[str, Figures]], marginals: Mapping[str, Mapping[str, Marginal]]
 ) -> dict[str, LabelAudit]:
-    """Audit one judge: ``figures`` and ``marginals`` are by label, then by cell (`OVERALL` or a benchmark).
+    """Audit one judge. ``figures`` and ``marginals`` are by label, then by cell (`OVERALL` or a benchmark).
 
-    Cells that ``figures`` lacks are taken as not printed. A benchmark where nothing fits without missing
-    judgments is taken to lack them in all labels.
+    A cell that is absent from ``figures`` counts as not printed. If a benchmark fits only with missing
+    judgments, they are assumed to be missing in all labels.
     """
     first = {label: audit_label(cells, marginals[label]) for label, cells in figures.items()}
     missing: dict[str, int] = {}
@@ -288,10 +293,9 @@ def audit_label(
     marginals: Mapping[str, Marginal],
     missing: Mapping[str, int] | None = None,
 ) -> LabelAudit:
-    """Audit one label of a judge, each cell alone and then against the total.
+    """Audit one label of a judge: first each cell on its own, then against the total.
 
-    ``missing`` is how many judgments are known to be missing in each benchmark; the others are audited on
-    their own.
+    ``missing`` is how many judgments are known to be missing in each benchmark.
     """
     known = missing or {}
     findings = []
@@ -316,7 +320,7 @@ def audit_label(
 
 
 def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditResult:
-    """With the known number of judgments missing where that fits, otherwise as if none were known."""
+    """Audit a cell with the known number of missing judgments, or without it if nothing fits then."""
     result = audit_cell(figures, marginal.positives, marginal.n, missing=missing)
     if missing and not result.possible:
         return audit_cell(figures, marginal.positives, marginal.n)
@@ -324,10 +328,10 @@ def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditRe
 
 
 def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[AuditResult] | None:
-    """Each cell, and the overall, without what no sum allows; None when nothing adds up.
+    """Return each cell and the overall without counts that cannot add up, or None if nothing adds up.
 
-    A set of sums is one whole number: bit i is set when the sum numbered i occurs, so that adding a
-    candidate to every sum of a set is a shift.
+    A set of sums is stored as one whole number: bit i is set if sum i occurs, so that a shift adds a
+    candidate to every sum of the set.
     """
     results = [*cells.values(), overall]
 
@@ -343,6 +347,7 @@ def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[Audi
         return None
     kept = []
     for i, part in enumerate(parts):
+        # Keep a candidate if it and some sum of the other benchmarks give a wanted total.
         others = _sums(parts[:i] + parts[i + 1 :])
         kept.append([bool(others << candidate & wanted) for candidate in part])
     kept.append([bool(reached >> candidate & 1) for candidate in whole])

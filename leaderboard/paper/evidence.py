@@ -1,4 +1,4 @@
-"""What the tables are computed from: labels, verdict files, and the counts behind printed figures."""
+"""The evidence that the tables are computed from: labels, verdict files, counts behind printed figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,18 @@ from arb.core.predictions.table import Predictions
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.audit import OVERALL, Counts
-from leaderboard.paper.published import PublishedRow, load_published_rows
+from leaderboard.paper.published import load_published_rows
+from leaderboard.paper.published_files import PublishedRow
 from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS
 from leaderboard.report import verdicts_of
 
 POLICY: Final = "published"
-"""As the released scorer: a trajectory without a verdict is left out."""
+"""The policy of the released scorer: a trajectory without a verdict is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Counts of one label in one cell, what they come from, and what is to be said of them."""
+    """Counts of one label in one cell, with their basis and a note."""
 
     counts: Counts | None = None
     basis: str = ""
@@ -31,39 +32,45 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Records:
-    """Everything the tables are made from. ``labels`` of test, or None; ``verdicts`` by published row id."""
+    """The data that the tables are made from.
+
+    ``labels`` are those of test, or None. ``verdicts`` are by the id of a published row.
+    """
 
     published: Mapping[str, PublishedRow]
     labels: LabelSet | None = None
     verdicts: Mapping[str, Predictions] = field(default_factory=lambda: MappingProxyType({}))
 
     def evidence(self, row_id: str, label: str, cell: str, agent: str | None = None) -> Evidence:
-        """The counts of a judge on a label, overall or on a benchmark, of all agents or of one."""
+        """Return the counts of a judge on a label, overall or on a benchmark, for all agents or for one."""
         if self.labels is not None and row_id in self.verdicts:
-            return self._from_verdicts(row_id, label, cell, agent)
+            rows = [
+                cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in self.labels.trajectories
+            ]
+            return _from_verdicts(self.verdicts[row_id], self.labels, label, np.array(rows, dtype=bool))
         if agent is not None:
             return Evidence(note="there is no verdict file of this judge here")
         found = self.published[row_id].labels.get(label)
-        printed = found and found.cell(cell)
-        if not printed:
+        printed = None if found is None else found.cell(cell)
+        if printed is None:
             return Evidence()
-        return Evidence(printed.counts, FROM_COUNTS, printed.note, printed.no_verdict)
+        return Evidence(printed.counts, FROM_COUNTS, printed.note, printed.no_verdict or 0)
 
-    def _from_verdicts(self, row_id: str, label: str, cell: str, agent: str | None) -> Evidence:
-        column = verdicts_of(self.verdicts[row_id], label)
-        if column is None:
-            return Evidence()
-        rows = [cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in self.labels.trajectories]
-        truth = self.labels.primary[label][rows]
-        one_group = np.zeros(len(truth), dtype=np.int64)
-        counted = confusion_counts(column[rows], truth, one_group, 1, POLICY)[0]
-        return Evidence(Counts(*counted[:4].tolist()), FROM_VERDICTS, "", int(counted[4]))
+
+def _from_verdicts(verdicts: Predictions, labels: LabelSet, label: str, rows: np.ndarray) -> Evidence:
+    column = verdicts_of(verdicts, label)
+    if column is None:
+        return Evidence()
+    truth = labels.primary[label][rows]
+    one_group = np.zeros(len(truth), dtype=np.int64)
+    counted = confusion_counts(column[rows], truth, one_group, 1, POLICY)[0]
+    return Evidence(Counts(*counted[:4].tolist()), FROM_VERDICTS, "", int(counted[4]))
 
 
 def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None = None) -> Records:
-    """The records from labels and from verdict files by judge name; see `row_named`.
+    """Make the records from labels and from verdict files by judge name (see `row_named`).
 
-    Raises ValueError naming every file whose judge the paper does not have.
+    Raises ValueError with every name that is not a judge of the paper.
     """
     published = {row.row_id: row for row in load_published_rows()}
     found, problems = {}, []
@@ -80,7 +87,7 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
 
 
 def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    """The paper's row that an id, an alias, or a judge's name means; None when none does, or several.
+    """Return the paper's row with an id, an alias or a judge's name; None if no row or several have it.
 
     Case, spaces and dashes make no difference.
     """

@@ -15,9 +15,10 @@ from arb.core.vocabulary import (
 )
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
-from leaderboard.paper.audit import Figures, audit_cell, read_tenths
-from leaderboard.paper.evidence import OVERALL, POLICY, Evidence, Records
-from leaderboard.paper.published import PUBLISHED, PublishedRow
+from leaderboard.paper.audit import OVERALL, Figures, audit_cell, read_tenths
+from leaderboard.paper.evidence import POLICY, Evidence, Records
+from leaderboard.paper.published import ALWAYS
+from leaderboard.paper.published_files import PUBLISHED, PublishedRow
 from leaderboard.paper.table import FROM_COUNTS, PaperCell, PaperTable, TableRow
 
 LETTERS: Final = ("P", "R", "F1")
@@ -35,7 +36,7 @@ NEVER_ALONE: Final = "the figures are printed, but no file of this judge's verdi
 
 
 def table_1(records: Records) -> PaperTable:
-    """Success: overall figures, and precision by benchmark."""
+    """Make Table 1: overall figures on success, and precision by benchmark."""
     rows = []
     for row in _of_paper(records):
         overall = _cells(records, row, "success", OVERALL)
@@ -53,7 +54,7 @@ def table_1(records: Records) -> PaperTable:
 
 
 def table_2(records: Records) -> PaperTable:
-    """GPT-4o Mini shown the tree, the screenshot, both or neither; counts fitted to the printed figures."""
+    """Make Table 2: GPT-4o Mini with the tree, the screenshot, both or neither, from fitted counts."""
     marginals = {label: _marginal(records, label) for label in LABELS}
     printed: dict[tuple[str, str], list[PaperCell]] = {}
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
@@ -69,7 +70,7 @@ def table_2(records: Records) -> PaperTable:
 
 
 def table_7(records: Records) -> PaperTable:
-    """All three labels over all benchmarks."""
+    """Make Table 7: all three labels over all benchmarks."""
     rows = [
         TableRow((paper_name(row),), _all_labels(records, row, OVERALL)) for row in _by_paper_name(records)
     ]
@@ -78,7 +79,7 @@ def table_7(records: Records) -> PaperTable:
 
 
 def table_8(records: Records) -> PaperTable:
-    """All three labels, benchmark by benchmark."""
+    """Make Table 8: all three labels by benchmark."""
     rows = [
         TableRow((BENCHMARK_TITLES[benchmark], paper_name(row)), _all_labels(records, row, benchmark))
         for benchmark in BENCHMARKS
@@ -89,7 +90,7 @@ def table_8(records: Records) -> PaperTable:
 
 
 def table_of_agent(records: Records, number: int) -> PaperTable:
-    """Tables 9 to 12: one agent each. Only judges with a verdict file; the printed ones repeat Table 8."""
+    """Make one of Tables 9 to 12, with one agent each, from verdict files; printed, they repeat Table 8."""
     agent = dict(TABLE_OF_AGENT)[number]
     judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
     ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
@@ -114,7 +115,7 @@ def _table_of_labels(
 
 
 def paper_name(row: PublishedRow) -> str:
-    """The judge's name as the paper's tables spell it, with (A) or (S) for what a simplified judge sees."""
+    """Return the judge's name as in the paper's tables; (A) or (S) is the input of a simplified judge."""
     marked = [alias for alias in row.aliases if alias.endswith(("(A)", "(S)"))]
     return marked[0] if marked else row.judge
 
@@ -132,15 +133,15 @@ def _all_labels(records: Records, row: PublishedRow, cell: str) -> tuple[PaperCe
 
 
 def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[PaperCell, ...]:
-    """Precision, recall and F1 of one judge, printed and computed."""
+    """Return precision, recall and F1 of one judge, printed and computed."""
     on_label = row.labels.get(label)
-    found = on_label and on_label.cell(cell)
+    found = None if on_label is None else on_label.cell(cell)
     printed = [None, None, None] if found is None else [found.precision, found.recall, found.f1]
     return _compare(records.evidence(row.row_id, label, cell), printed, found.n if found else None)
 
 
 def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
-    """The printed figures beside those that follow from the counts."""
+    """Return the printed figures together with those that follow from the counts."""
     if evidence.counts is None:
         note = evidence.note or (NEVER_ALONE if any(value is not None for value in printed) else "")
         return tuple(PaperCell(value, None, "", note, n) for value in printed)
@@ -157,14 +158,19 @@ def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None)
 
 
 def _marginal(records: Records, label: str) -> tuple[int, int]:
-    always = records.published["reference/always-successful"].labels[label].overall
-    return always.n, always.positives
+    """Return the number of trajectories and of positives on a label, from a judge that always says yes."""
+    always = records.published[ALWAYS].labels[label]
+    if always is None or always.overall.counts is None:
+        raise ValueError(f"{ALWAYS}: has no counts on {label}")
+    return always.overall.counts.n, always.overall.counts.positives
 
 
 def _missing_judgment(records: Records) -> tuple[str, ...]:
-    """A sentence for every judge of which no whole numbers fit: a judgment is missing there."""
-    return tuple(
-        f"{paper_name(row)}: {found.overall.note}. The paper's scorer leaves such a trajectory out."
-        for row in _of_paper(records)
-        if (found := row.labels["success"]) and found.overall.status == "none"
-    )
+    """Return a sentence for every judge whose figures fit no whole numbers, since a judgment is missing."""
+    sentences = []
+    for row in _of_paper(records):
+        found = row.labels["success"]
+        if found is not None and found.overall.status == "none":
+            note = f"{paper_name(row)}: {found.overall.note}"
+            sentences.append(f"{note}. The paper's scorer leaves such a trajectory out.")
+    return tuple(sentences)

@@ -1,15 +1,15 @@
-"""Rows that nobody uploads: the paper's 13 judges, later self-reported ones, and references.
+"""Rows that nobody uploads: the paper's 13 judges, self-reported ones, and references.
 
-Counts are not in the files: the integer audit works them out when the rows are loaded, in about 20 ms, so
-that they cannot drift from the figures. It does so only for rows evaluated on test by a known protocol: of
-the others nothing is known but what is printed.
+The files have no counts. The integer audit derives them when the rows are loaded, in about 20 ms, so that
+they cannot drift from the figures. It does so only for rows evaluated on test by a known protocol; for the
+others only the printed figures are known.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final, cast
 
 from arb.core.vocabulary import BENCHMARKS, LABELS
 from leaderboard.board.ranks import DESIGN_EFFECTS
@@ -35,6 +35,7 @@ from leaderboard.paper.published_files import (
     Reading,
     read_published_files,
 )
+from leaderboard.score import Cell, Score, interval_of
 
 SECOND_ANNOTATOR: Final = "reference/second-annotator"
 ALWAYS: Final = "reference/always-successful"
@@ -44,7 +45,7 @@ NEVER: Final = "reference/never-successful"
 def load_published_rows(folder: Path = PUBLISHED) -> tuple[PublishedRow, ...]:
     """Read and audit every row, in the order of ``judges.csv`` (the paper's Table 1, then the others).
 
-    Raises PublishedDataError naming every file, row and field that is wrong.
+    Raises PublishedDataError with every file, row and field that is wrong.
     """
     files = read_published_files(folder)
     return tuple(replace(row, labels=MappingProxyType(_labels(row, files))) for row in files.judges)
@@ -56,14 +57,15 @@ def _labels(row: PublishedRow, files: PublishedFiles) -> dict[str, PublishedLabe
         return {label: _exact_label(files.second_annotator[label]) for label in LABELS}
     if row_id in (ALWAYS, NEVER):
         return {label: _exact_label(_constant(files.marginals[label], row_id == ALWAYS)) for label in LABELS}
-    figures = files.figures.get(row_id, {})
+    printed = files.figures.get(row_id, {})
+    found: dict[str, PublishedLabel | None] = dict.fromkeys(LABELS)
     if not row.is_derivable:
-        return {label: _reported_label(row, figures[label]) if label in figures else None for label in LABELS}
-    audits, readings = audit_row(figures, files.marginals), files.readings.get(row_id, {})
-    return {
-        label: _audited_label(audits[label], readings.get(label)) if label in audits else None
-        for label in LABELS
-    }
+        found |= {label: _reported_label(row, cells) for label, cells in printed.items()}
+        return found
+    readings = files.readings.get(row_id, {})
+    for label, audit in audit_row(printed, files.marginals).items():
+        found[label] = _audited_label(audit, readings.get(label))
+    return found
 
 
 def _constant(marginals: Mapping[str, Marginal], answer: bool) -> dict[str, Counts]:
@@ -86,27 +88,27 @@ def _label(
 
 
 def _reported_label(row: PublishedRow, figures: Mapping[str, Figures]) -> PublishedLabel:
-    """Return the figures as reported, and nothing that would follow from a split that they may not be of."""
-    cells = {cell: PublishedCell(None, None, **_fractions(found)) for cell, found in figures.items()}
-    overall = PublishedCell(row.n, None, **_fractions(figures.get(OVERALL, NOTHING_PRINTED)))
+    """Return the figures as reported, without counts, since these would need the split."""
+    cells = {cell: PublishedCell(None, None, *_fractions(found)) for cell, found in figures.items()}
+    overall = PublishedCell(row.n, None, *_fractions(figures.get(OVERALL, NOTHING_PRINTED)))
     return _label(overall, cells)
 
 
 def _audited_label(audit: LabelAudit, reading: Reading | None) -> PublishedLabel:
     cells = {cell: _audited_cell(result) for cell, result in audit.cells.items()}
-    overall = cells[OVERALL] if reading is None else _read_cell(cells[OVERALL], reading)
+    overall = cells[OVERALL] if reading is None else _read_cell(audit.cells[OVERALL], reading)
     printed = {name: cell for name, cell in cells.items() if cell.status != "not printed"}
     return _label(overall, printed, audit.findings)
 
 
-def _read_cell(cell: PublishedCell, reading: Reading) -> PublishedCell:
-    """Return a cell with the counts that were read in the judgments themselves.
+def _read_cell(result: AuditResult, reading: Reading) -> PublishedCell:
+    """Return an audited cell with the counts that somebody read in the judgments themselves.
 
-    The figures do not involve TN, so that the audit cannot see missing verdicts on negatives; a reading does.
+    The figures do not involve TN, so the audit cannot see missing verdicts on negatives; a reading can.
     """
     counts = reading.counts
-    found = replace(cell, counts=counts, fits=1, bounds=(counts, counts))
-    missing, lost = cell.n - counts.n, cell.positives - counts.positives
+    found = replace(_audited_cell(result), counts=counts, fits=1, bounds=(counts, counts))
+    missing, lost = result.n - counts.n, result.positives - counts.positives
     if not missing:
         return found
     tp, fp, fn, _ = counts
@@ -114,39 +116,35 @@ def _read_cell(cell: PublishedCell, reading: Reading) -> PublishedCell:
         f"a reading of the released judgments ({reading.source}) counts {counts.n:,} verdicts, {missing} "
         f"unparseable, {lost or 'none'} of them positive: {tp} of {tp + fn} and {tp} of {tp + fp} fit exactly"
     )
-    return replace(found, no_verdict=missing, note="; ".join(filter(None, (cell.note, note))))
+    return replace(found, no_verdict=missing, note="; ".join(filter(None, (found.note, note))))
 
 
-def _fractions(figures: Figures) -> dict[str, float | None]:
-    return {name: None if value is None else value / 1000 for name, value in asdict(figures).items()}
+def _fractions(figures: Figures) -> tuple[float | None, float | None, float | None]:
+    precision, recall, f1 = (
+        None if tenths is None else tenths / 1000
+        for tenths in (figures.precision, figures.recall, figures.f1)
+    )
+    return precision, recall, f1
 
 
 def _audited_cell(result: AuditResult) -> PublishedCell:
     return PublishedCell(
-        n=result.n,
-        positives=result.positives,
-        **_fractions(result.figures),
-        counts=result.counts,
-        status=result.status,
-        no_verdict=result.missing,
-        fits=len(result.possible),
-        bounds=result.bounds,
-        note=result.note,
-    )
+        result.n, result.positives, *_fractions(result.figures), result.status, result.counts,
+        result.missing, len(result.possible), result.bounds, result.note,
+    )  # fmt: skip
 
 
 def _exact_label(counts: Mapping[str, Counts]) -> PublishedLabel:
-    """Return a label whose counts are known for each benchmark; overall is their sum."""
+    """Return a label from known counts for each benchmark; overall is their sum."""
     overall = Counts(*map(sum, zip(*counts.values(), strict=True)))
     return _label(_exact_cell(overall), {name: _exact_cell(found) for name, found in counts.items()})
 
 
 def _exact_cell(counts: Counts) -> PublishedCell:
     known = figures(*counts)
-    fractions = {name: known[name] for name in ("n", "positives", *FIGURES)}
-    return PublishedCell(
-        **fractions, counts=counts, status="exact", no_verdict=0, fits=1, bounds=(counts, counts)
-    )
+    shares = known["precision"], known["recall"], known["f1"]
+    bounds = counts, counts
+    return PublishedCell(counts.n, counts.positives, *shares, "exact", counts, 0, fits=1, bounds=bounds)
 
 
 SPLIT_TITLES: Final = MappingProxyType(
@@ -159,8 +157,8 @@ SPLIT_TITLES: Final = MappingProxyType(
 _UNKNOWN = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "fpr", "balanced_accuracy", "kappa")
 
 
-def published_label(label: PublishedLabel | None) -> dict[str, Any] | None:
-    """What the board holds of one label of a published row; None where the judge has no such verdicts."""
+def published_label(label: PublishedLabel | None) -> Score | None:
+    """Return the score of one label of a published row, or None if the judge has no such verdicts."""
     if label is None:
         return None
     by_benchmark = {
@@ -174,43 +172,44 @@ def published_label(label: PublishedLabel | None) -> dict[str, Any] | None:
         "by_agent": {},
         "rank": None,
         "best": False,
-        "intervals": "approximate" if any(overall[f"{figure}_ci"] for figure in FIGURES) else None,
+        "intervals": "approximate" if any(interval_of(overall, figure) for figure in FIGURES) else None,
         "note": "; ".join(dict.fromkeys(note for note in notes if note)),
     }
 
 
-def published_cell(cell: PublishedCell) -> dict[str, Any]:
-    """A cell of the score report with ``audit`` and ``note``; as printed where the counts are not known.
+def published_cell(cell: PublishedCell) -> Cell:
+    """Return a cell of a score with ``audit`` and ``note``; its figures are as printed without known counts.
 
-    Where several sets of counts fit, an interval runs from the lowest to the highest end of all of theirs.
+    If several sets of counts fit, an interval runs from the lowest to the highest end of their intervals.
     """
     if cell.counts is not None:
-        known = figures(*cell.counts, cell.no_verdict, policy="published")
+        known = figures(*cell.counts, cell.no_verdict or 0, policy="published")
     else:
         known = {"n": cell.n, "positives": cell.positives, "no_verdict": cell.no_verdict, "coverage": None,
                  "precision": cell.precision, "recall": cell.recall, "f1": cell.f1,
                  **dict.fromkeys(_UNKNOWN)}  # fmt: skip
-    return {**known, **_intervals(cell.bounds), "audit": cell.status, "note": cell.note}
+    found = {**known, **_intervals(cell.bounds), "audit": cell.status, "note": cell.note}
+    return cast(Cell, found)  # the metric is published alone, so `figures` cannot name the type
 
 
 def _intervals(bounds: tuple[Counts, Counts] | None) -> dict[str, list[float] | None]:
     if bounds is None:
         return {"precision_ci": None, "recall_ci": None, "f1_ci": None}
     least, most = bounds
-    # FP varies under one TP where the recall is printed; where only the precision is, FP grows with TP.
+    # If the recall is printed, TP is fixed and FP varies. If only the precision is, FP grows with TP.
     worst_fp, best_fp = (most.fp, least.fp) if least.tp == most.tp else (least.fp, most.fp)
     ends = ((least.tp, worst_fp, most.fn), (most.tp, best_fp, least.fn))
     share = _hull("f1", [(tp, fp + fn) for tp, fp, fn in ends])
     return {
         "precision_ci": _hull("precision", [(tp, fp) for tp, fp, _ in ends]),
         "recall_ci": _hull("recall", [(tp, fn) for tp, _, fn in ends]),
-        # F1 = 2 J / (1 + J) rises with J = TP / (TP + FP + FN), a share: its interval carried over.
+        # F1 = 2 J / (1 + J) rises with the share J = TP / (TP + FP + FN), so its interval follows from J's.
         "f1_ci": share and [2 * end / (1 + end) for end in share],
     }
 
 
 def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
-    """From the lowest to the highest end of the intervals of (hits, misses); None if one is undefined."""
+    """Return the lowest and highest end of the intervals of (hits, misses), or None if one is undefined."""
     found = [approximate_interval(hits, hits + misses, DESIGN_EFFECTS[figure]) for hits, misses in ends]
     defined = [interval for interval in found if interval]
     if len(defined) < len(found):

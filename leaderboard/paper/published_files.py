@@ -1,4 +1,4 @@
-"""The CSV files under ``leaderboard/published/`` and what a row of them is (see the README there)."""
+"""The CSV files under ``leaderboard/published/``, and the types of their rows (see the README there)."""
 
 import csv
 from collections.abc import Mapping
@@ -6,21 +6,16 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from arb.core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS, LABELS
-from leaderboard.paper.audit import (
-    OVERALL,
-    Counts,
-    Figures,
-    Marginal,
-    Status,
-    prints,
-    read_tenths,
-)
+from leaderboard.paper.audit import OVERALL, Counts, Figures, Marginal, Status, prints, read_tenths
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
 
@@ -28,13 +23,11 @@ CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")
 INFERRED: Final = "test (inferred)"
 ROW_SPLITS: Final = ("test", INFERRED, "dev and test", "")
-"""What a row was evaluated on; `INFERRED`: the source names no split, and its figures fit the labels of test
-and not those of all trajectories; empty: not known."""
+"""What a row was evaluated on, or empty if that is not known. `INFERRED` means that the source does not name
+the split, but its figures fit the labels of test and not those of all trajectories."""
 
 
 def _choice(*choices: str) -> AfterValidator:
-    """Return a check that a field has one of these values."""
-
     def check(value: str) -> str:
         if value not in choices:
             raise PydanticCustomError("choice", "use one of {choices}", {"choices": ", ".join(choices)})
@@ -54,17 +47,17 @@ Percentage = Annotated[int | None, BeforeValidator(read_tenths)]
 
 
 class PublishedDataError(ValueError):
-    """Files that cannot be used; the message lists every problem with its file, row and field."""
+    """Raised when the files cannot be used; the message lists every problem with its file, row and field."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedCell:
     """One label of one row, overall or on one benchmark.
 
-    Figures are fractions as printed (0.688), for references exact; None where not given or undefined.
-    ``n`` and ``positives`` are the labels'; ``counts``, where known, cover ``n - no_verdict`` trajectories.
-    ``fits`` sets of counts are possible, between ``bounds``. With the status "reported" nothing is known
-    beside the figures: ``positives`` and ``no_verdict`` are None, and ``n`` where the source does not say it.
+    Figures are fractions as printed (0.688), exact for references, and None if not given or undefined. ``n``
+    and ``positives`` count labels. ``counts``, if known, cover ``n - no_verdict`` trajectories. ``fits`` sets
+    of counts are possible, between ``bounds``. With the status "reported" only the figures are known:
+    ``positives`` and ``no_verdict`` are None, and so is ``n`` if the source does not give it.
     """
 
     n: int | None
@@ -82,25 +75,24 @@ class PublishedCell:
 
 @dataclass(frozen=True, slots=True)
 class PublishedLabel:
-    """One label of one row; ``by_benchmark`` has every benchmark, None where nothing is known of it."""
+    """One label of one row; ``by_benchmark`` has every benchmark, with None if nothing is known about it."""
 
     overall: PublishedCell
     by_benchmark: Mapping[str, PublishedCell | None]
     findings: tuple[str, ...] = ()
 
     def cell(self, name: str) -> PublishedCell | None:
-        """Return the cell of `OVERALL` or of a benchmark."""
         return self.overall if name == OVERALL else self.by_benchmark.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One row: a line of ``judges.csv``, and ``labels``, None for one that the judge gives no verdicts on.
+    """One row: a line of ``judges.csv``, and ``labels``, with None if the judge gives no verdicts on a label.
 
-    ``group`` is the paper's own (Existing or Simplified). ``protocol`` says how the figures came about,
-    ``split`` is one of `ROW_SPLITS`, ``n`` how many trajectories it was evaluated on; empty or None where the
-    source does not say. ``aliases`` are the names that the paper's tables, the released judgment folders and
-    the released runner use for the judge.
+    ``group`` is the paper's own (Existing or Simplified). ``protocol`` says how the figures were made,
+    ``split`` is one of `ROW_SPLITS`, and ``n`` is how many trajectories the judge was evaluated on; they are
+    empty or None if the source does not say. ``aliases`` are the names of the judge in the paper's tables,
+    in the released judgment folders and in the released runner.
     """
 
     row_id: str
@@ -120,17 +112,16 @@ class PublishedRow:
     source_url: str
     aliases: Annotated[tuple[str, ...], _SEPARATED]
     note: str
-    labels: Any = field(default_factory=lambda: MappingProxyType({}))
-    """A `PublishedLabel`, or None, by label."""
+    labels: Mapping[str, PublishedLabel | None] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def is_derivable(self) -> bool:
-        """Whether counts may be derived from the figures: evaluated on test, by a protocol that is known."""
+        """Whether counts may be derived from the figures: evaluated on test, by a known protocol."""
         return bool(self.protocol) and self.split in ("test", INFERRED)
 
     @property
     def evidence(self) -> str:
-        """A key of `EVIDENCE`, by the first label that there are figures for."""
+        """A key of `EVIDENCE`, by the first label that has figures."""
         found = next((label.overall for label in self.labels.values() if label), None)
         if found is None or found.status == "reported":
             return "reported"
@@ -140,7 +131,7 @@ class PublishedRow:
 
 
 class Reading(NamedTuple):
-    """Verdicts on test that someone counted in the released judgments, over all benchmarks."""
+    """Counts of verdicts on test that somebody read in the released judgments, over all benchmarks."""
 
     counts: Counts
     source: str
@@ -149,7 +140,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """All files: judges without their labels, and figures by row id, label and cell (`CELLS`)."""
+    """The content of all files: judges without their labels, and figures by row id, label and cell."""
 
     judges: tuple[PublishedRow, ...]
     figures: Mapping[str, Mapping[str, Mapping[str, Figures]]]
@@ -159,7 +150,7 @@ class PublishedFiles:
 
 
 def read_published_files(folder: Path = PUBLISHED) -> PublishedFiles:
-    """Read the five files of ``folder``; raises PublishedDataError listing every problem."""
+    """Read the five files of ``folder``; raises PublishedDataError with every problem."""
     problems: list[str] = []
     rows = _rows(folder / "judges.csv", problems)
     marginals = _marginals(folder / "marginals.csv", problems)
@@ -176,7 +167,7 @@ def read_published_files(folder: Path = PUBLISHED) -> PublishedFiles:
     return PublishedFiles(rows, figures, marginals, second, readings)
 
 
-Line = TypeVar("Line")
+Line = TypeVar("Line", bound="DataclassInstance")
 
 
 def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[str, Line]]:
@@ -289,7 +280,7 @@ def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Co
 def _readings(
     path: Path, figures: Mapping[str, Mapping[str, Mapping[str, Figures]]], problems: list[str]
 ) -> dict[str, dict[str, Reading]]:
-    """Read counts by row id and label; a reading has to print the row's overall figures."""
+    """Read counts by row id and label, which must give the printed overall figures of the row."""
     readings: dict[str, dict[str, Reading]] = {}
     for where, line in _read(path, _ReadingLine, problems):
         counts = Counts(line.tp, line.fp, line.fn, line.tn)
@@ -303,7 +294,7 @@ def _readings(
 
 
 def _put(table: dict, where: str, line: Any, value: object, problems: list[str]) -> None:
-    """Enter a value by label and benchmark; the second one for a place is a problem."""
+    """Enter a value by label and benchmark; a second value for the same place is a problem."""
     cells = table.setdefault(line.label, {})
     if line.benchmark in cells:
         problems.append(

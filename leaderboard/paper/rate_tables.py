@@ -7,21 +7,16 @@ from types import MappingProxyType
 from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
-from leaderboard.paper.evidence import OVERALL, POLICY, Records
-from leaderboard.paper.published import PUBLISHED
-from leaderboard.paper.table import (
-    FROM_COUNTS,
-    FROM_VERDICTS,
-    PaperCell,
-    PaperTable,
-    TableRow,
-)
+from leaderboard.paper.audit import OVERALL
+from leaderboard.paper.evidence import POLICY, Records
+from leaderboard.paper.published_files import PUBLISHED
+from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS, PaperCell, PaperTable, TableRow
 from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, rate_of
 
 LLM_JUDGE: Final = "paper/gpt-4o-tree"
 RULE_BASED: Final = "paper/rule-based"
 TITLES: Final = MappingProxyType({"expert": "Experts", "llm_judge": "GPT-4o (A)", "rule_based": "Rule-based"})
-"""Who evaluates, by the name of the column in the file of printed rates."""
+"""The evaluators, by the name of their column in the file of printed rates."""
 IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
 
 FRACTIONS: Final = (
@@ -35,7 +30,7 @@ NO_FILE: Final = "no file of this judge's verdicts is here"
 
 @dataclass(frozen=True, slots=True)
 class PrintedRates:
-    """A line of Table 6: fractions by experts, by GPT-4o with the tree, by the benchmark's own rules."""
+    """A line of Table 6: fractions by experts, by GPT-4o with the tree, and by the benchmark's own rules."""
 
     benchmark: str
     agent: str
@@ -45,20 +40,16 @@ class PrintedRates:
 
 
 def printed_rates() -> tuple[PrintedRates, ...]:
-    """Table 6 as printed, from the file that holds it."""
+    """Return Table 6 as printed, from its file."""
     with (PUBLISHED / "success_rates.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
-            PrintedRates(
-                line["benchmark"],
-                line["agent"],
-                *(float(line[name]) / 100 for name in TITLES),
-            )
+            PrintedRates(line["benchmark"], line["agent"], *(float(line[name]) / 100 for name in TITLES))
             for line in csv.DictReader(file)
         )
 
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:
-    """Who evaluates in Table 6, by the name of its column; None where nothing to compute from is here."""
+    """Return the evaluators of Table 6 by the name of their column, None if their verdicts are not here."""
     found: dict[str, Evaluator | None] = dict.fromkeys(TITLES)
     if records.labels is None:
         return found
@@ -67,24 +58,24 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
         "Experts", "labels", records.labels.primary["success"], trajectories, POLICY
     )
     for name, row_id in (("llm_judge", LLM_JUDGE), ("rule_based", RULE_BASED)):
-        if row_id in records.verdicts:
-            values = records.verdicts[row_id].success
+        values = records.verdicts[row_id].success if row_id in records.verdicts else None
+        if values is not None:
             found[name] = evaluate_agents(name, FROM_VERDICTS, values, trajectories, POLICY)
     return found
 
 
 def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
-    """An evaluator of Table 6 as printed; with counts and intervals where a whole number fits."""
+    """Return an evaluator of Table 6 as printed, with counts and intervals if a whole number fits."""
     rates = {}
     for line in printed_rates():
-        n, printed = experts.rate(line.benchmark, line.agent).n, getattr(line, column)
+        n, printed = experts.rates[line.benchmark, line.agent].n, getattr(line, column)
         fitted = count_behind(printed, n)
         rates[line.benchmark, line.agent] = Rate(printed, n) if fitted is None else rate_of(fitted, n)
     return Evaluator(name, "printed in the paper's Table 6", rates)
 
 
 def table_6(records: Records) -> PaperTable:
-    """Every benchmark and agent."""
+    """Make Table 6: the rates for every benchmark and agent."""
     by_whom = evaluators(records)
     titles = {OVERALL: "Overall", **BENCHMARK_TITLES}
     rows = []
@@ -97,7 +88,7 @@ def table_6(records: Records) -> PaperTable:
 
 
 def table_3(records: Records) -> PaperTable:
-    """Three benchmarks out of Table 6, with an agent a row."""
+    """Make Table 3: three benchmarks of Table 6, with a row per agent."""
     by_whom = evaluators(records)
     lines = {(line.benchmark, line.agent): line for line in printed_rates()}
     rows = []
@@ -122,13 +113,16 @@ def table_3(records: Records) -> PaperTable:
 
 
 def count_behind(rate: float, n: int) -> int | None:
-    """How many of ``n`` trajectories are printed as this rate, rounded once or twice; None: no number is."""
+    """Return the number of ``n`` trajectories that is printed as this rate, or None if no number is.
+
+    The rate may have been rounded once or twice.
+    """
     k = round(rate * n)
     return k if PaperCell(rate, k / n).agrees or is_rounded_twice(k / n, rate) else None
 
 
 def is_rounded_twice(value: float, printed: float) -> bool:
-    """Whether rounding to four digits and then to a tenth of a percent gives the printed fraction."""
+    """Return whether rounding to four digits and then to a tenth of a percent gives the printed fraction."""
     four_digits = Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_HALF_UP)
     return float(four_digits.quantize(Decimal("0.001"), ROUND_HALF_UP)) == round(printed, 3)
 
@@ -137,19 +131,23 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
     printed = getattr(line, name)
     evaluator = by_whom[name]
     if evaluator is None:
-        return _without_verdicts(line, name, printed, by_whom["expert"])
+        return _without_verdicts(line, printed, by_whom["expert"])
     rate = evaluator.rate(line.benchmark, line.agent) or Rate(None, 0)
     cell = PaperCell(printed, rate.value, evaluator.basis, "", rate.n)
-    if cell.agrees is not False:
+    if rate.value is None or cell.agrees:
         return cell
-    return replace(cell, note=_why(name, rate, printed))
+    if is_rounded_twice(rate.value, printed):
+        return replace(cell, note=f"{ROUNDED_TWICE}: {rate.successes} of {rate.n}")
+    if name == "rule_based":
+        return replace(cell, note=FRACTIONS)
+    return replace(cell, note=f"{rate.successes} of {rate.n} here; the printed figure is another number")
 
 
-def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Evaluator | None) -> PaperCell:
-    """No verdicts to count, but the printed rate may say how many trajectories it stands for."""
+def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | None) -> PaperCell:
+    """Return the cell of an evaluator without verdicts; a number of trajectories may fit the printed rate."""
     if experts is None:
         return PaperCell(printed, None, "", NO_LABELS)
-    n = experts.rate(line.benchmark, line.agent).n
+    n = experts.rates[line.benchmark, line.agent].n
     fitted = count_behind(printed, n)
     if fitted is None:
         return PaperCell(printed, None, "", f"{NO_FILE}, and no number of {n} trajectories is printed so", n)
@@ -157,23 +155,20 @@ def _without_verdicts(line: PrintedRates, name: str, printed: float, experts: Ev
     return cell if cell.agrees else replace(cell, note=f"{ROUNDED_TWICE}: {fitted} of {n}")
 
 
-def _why(name: str, rate: Rate, printed: float) -> str:
-    """Why a computed rate is not the printed one."""
-    if is_rounded_twice(rate.value, printed):
-        return f"{ROUNDED_TWICE}: {rate.successes} of {rate.n}"
-    if name == "rule_based":
-        return FRACTIONS
-    return f"{rate.successes} of {rate.n} here; the printed figure is another number"
-
-
 def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     if experts is None:
         return (f"{NO_LABELS}, so nothing can be computed.",)
-    found = [(b, *pair) for b in BENCHMARKS if (pair := _called_successful(records, experts, b))]
-    agreeing = [f"{yes:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes == summed]
-    contradicting = [
-        f"{yes:,} against {summed:,} on {BENCHMARK_TITLES[b]}" for b, yes, summed in found if yes != summed
-    ]
+    agreeing, contradicting = [], []
+    for benchmark in BENCHMARKS:
+        called = _called_successful(records, experts, benchmark)
+        if called is None:
+            continue
+        in_table_8, summed = called
+        title = BENCHMARK_TITLES[benchmark]
+        if in_table_8 == summed:
+            agreeing.append(f"{summed:,} on {title}")
+        else:
+            contradicting.append(f"{in_table_8:,} against {summed:,} on {title}")
     remarks = ["Test split, first annotator."]
     if agreeing:
         remarks.append(
@@ -186,13 +181,16 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
 
 
 def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
-    """How many GPT-4o (A) called successful behind Table 8 and behind Table 6; None if one is unknown."""
-    fits = [
-        count_behind(line.llm_judge, experts.rate(benchmark, line.agent).n)
-        for line in printed_rates()
-        if line.benchmark == benchmark
-    ]
-    cell = records.published[LLM_JUDGE].labels["success"].by_benchmark[benchmark]
-    if None in fits or cell is None or cell.counts is None:
+    """Return how many GPT-4o (A) called successful by Table 8 and by Table 6, or None if one is unknown."""
+    success = records.published[LLM_JUDGE].labels["success"]
+    cell = None if success is None else success.cell(benchmark)
+    if cell is None or cell.counts is None:
         return None
-    return cell.counts.tp + cell.counts.fp, sum(fits)
+    summed = 0
+    for line in printed_rates():
+        if line.benchmark == benchmark:
+            fitted = count_behind(line.llm_judge, experts.rates[benchmark, line.agent].n)
+            if fitted is None:
+                return None
+            summed += fitted
+    return cell.counts.tp + cell.counts.fp, summed

@@ -1,4 +1,4 @@
-"""A table of the paper as data or Markdown: printed and computed figures, why they differ. Pure."""
+"""A table of the paper as data or Markdown, with printed and computed figures and why they differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ DERIVED: Final = (
     "that the metrics are consistent; only verdicts can show that they are right."
 )
 TOLERANCE: Final = 1e-9
-"""Fractions of whole numbers; a value half way between two tenths may be rounded either way."""
+"""For fractions of whole numbers: a value half way between two tenths may be rounded either way."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaperCell:
-    """One figure. ``printed`` and ``computed`` are fractions, None where there is none.
+    """One figure. ``printed`` and ``computed`` are fractions, or None.
 
-    ``basis`` says what it was computed from; ``note`` why it differs from the printed one, or why it cannot
-    be computed. ``n`` is how many trajectories it rests on, None where that is not known.
+    ``basis`` names the source of the computed figure. ``note`` says why it differs from the printed one, or
+    why it cannot be computed. ``n`` is how many trajectories it rests on, None if that is not known.
     """
 
     printed: float | None
@@ -32,7 +32,7 @@ class PaperCell:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the computed figure, to one decimal, is the printed one; None where one is absent."""
+        """Whether the computed figure equals the printed one to one decimal; None if one is absent."""
         if self.printed is None or self.computed is None:
             return None
         return abs(self.computed - self.printed) <= 0.0005 + TOLERANCE
@@ -46,10 +46,12 @@ class PaperCell:
 
     @property
     def text(self) -> str:
-        """The figure as a percentage: with two decimals if one would hide a difference to the printed one."""
-        if self.kind == "other" and percent(self.computed) == percent(self.printed):
+        """The figure as a percentage, with two decimals if one would hide a difference to the printed one."""
+        if self.agrees or self.computed is None:
+            return percent(self.printed)
+        if percent(self.computed) == percent(self.printed):
             return f"{100 * self.computed:.2f}"
-        return percent(self.printed if self.agrees or self.computed is None else self.computed)
+        return percent(self.computed)
 
     @property
     def needs_note(self) -> bool:
@@ -65,7 +67,7 @@ class TableRow:
 
     @property
     def basis(self) -> str:
-        """What its computed figures were computed from; empty where there is none."""
+        """The sources of its computed figures; empty if it has no computed figure."""
         found = (cell.basis for cell in self.cells if cell.computed is not None)
         return "; ".join(dict.fromkeys(found))
 
@@ -97,14 +99,10 @@ class PaperTable:
         return [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
 
     def cells(self) -> Iterator[tuple[str, PaperCell]]:
-        """Every cell with the words that name it."""
+        """Yield every cell with its name in words."""
         for row in self.rows:
             for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell
-
-    def differences(self) -> tuple[tuple[str, PaperCell], ...]:
-        """The cells whose computed figure is not the printed one."""
-        return tuple((name, cell) for name, cell in self.cells() if cell.agrees is False)
 
     @property
     def is_derived(self) -> bool:
@@ -112,7 +110,7 @@ class PaperTable:
         return any(cell.basis == FROM_COUNTS and cell.agrees is not None for _, cell in self.cells())
 
     def summary(self) -> str:
-        """How many cells agree, in a sentence, by what they were computed from."""
+        """Return a sentence on how many cells agree, by the source of the computed figure."""
         known: dict[str, list[bool]] = {}
         for _, cell in self.cells():
             if cell.agrees is not None:
@@ -133,7 +131,7 @@ COMPUTED_FROM: Final = "Computed from"
 
 
 def to_markdown(table: PaperTable) -> str:
-    """The table in GitHub's Markdown, with numbered notes under it."""
+    """Return the table in GitHub's Markdown, with numbered notes under it."""
     notes = table.notes
     heads = [
         *table.headings,
@@ -145,18 +143,12 @@ def to_markdown(table: PaperTable) -> str:
     for row in table.rows:
         cells = (_cell(cell, notes) for cell in row.cells)
         lines.append(markdown_row([*map(markdown_text, row.headings), *cells, row.basis]))
-    lines += ["", _reading(table)]
+    summary = table.summary()
+    reading = f"{READING} {summary[0].upper()}{summary[1:]}."
+    lines += ["", f"{reading} {DERIVED}" if table.is_derived else reading]
     lines += ["", *(f"{number}. {markdown_text(note)}" for note, number in notes.items())] if notes else []
     lines += ["", *(f"- {markdown_text(remark)}" for remark in table.remarks)] if table.remarks else []
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _reading(table: PaperTable) -> str:
-    return f"{READING} {_sentence(table.summary())}" + (f" {DERIVED}" if table.is_derived else "")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def _cell(cell: PaperCell, notes: dict[str, int]) -> str:

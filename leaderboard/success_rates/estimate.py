@@ -1,16 +1,16 @@
-"""An agent's success rate from a judge's verdicts on all of its runs and labels on some of them.
+"""An agent's success rate, estimated from a judge's verdicts on all of its runs and labels on some of them.
 
-A judge alone is off by up to twenty points, and differently for each agent. The label is therefore regressed
-on the verdicts over the labelled runs, and the regression is averaged over all runs: an error that the judge
-makes everywhere cancels. With one judge this is PPI++ with its weight tuned on the data, and
-post-stratification by verdict; without judges it is the share of labelled runs that succeeded.
+A judge on its own is wrong by up to twenty points, and differently for each agent. Therefore the label is
+regressed on the verdicts over the labelled runs, and the regression is averaged over all runs, so that errors
+which the judge makes everywhere cancel out. With one judge this is PPI++ with its weight tuned on the data,
+and post-stratification by verdict. Without judges it is the share of labelled runs that succeeded.
 
 Sources: Angelopoulos et al. 2023, Prediction-powered inference (Science 382); PPI++, arXiv 2311.01453;
 Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon and White 1985 (HC2).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Final
@@ -23,20 +23,20 @@ CONFIDENCE: Final = 0.95
 NORMAL_QUANTILE: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 LEAST_LABELS: Final = 10
 LEAST_DEGREES: Final = 4
-"""Fewer labels of an agent, or degrees of freedom, give no estimate: little is known of the error then."""
+"""With fewer labels of an agent, or fewer degrees of freedom, the error is too uncertain for an estimate."""
 NORMAL_FROM: Final = 50
-"""Degrees of freedom from which Wilson's interval has its own, the normal quantile. With fewer a t quantile
-makes up for coefficients that few labels give; with more it covers too much (``bench.estimate``)."""
+"""From so many degrees of freedom on, Wilson's interval uses the normal quantile. With fewer, a t quantile
+accounts for coefficients from few labels; with more, it would cover too much (``bench.estimate``)."""
 UNLIKE: Final = 0.01
-"""Labelled runs are called unlike the others where chance gives so unequal verdicts less often than this."""
+"""A warning says that labelled runs differ from the others if chance would give such verdicts less often."""
 _EXACT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
-    """A success rate as a fraction with its 95 % interval, from ``labelled`` of ``n`` runs.
+    """A success rate as a fraction with its 95 % interval, from labels of ``labelled`` of ``n`` runs.
 
-    ``value`` and ``interval`` are None where there are too few labels.
+    ``value`` and ``interval`` are None if there are too few labels.
     """
 
     n: int
@@ -46,27 +46,25 @@ class RateEstimate:
 
     @property
     def width(self) -> float | None:
-        """The width of the interval."""
         return None if self.interval is None else self.interval[1] - self.interval[0]
 
 
 def estimate_rate(
     verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None = None
 ) -> RateEstimate:
-    """The success rate over all runs of an agent, by regression of the label on judges' verdicts.
+    """Estimate the success rate over all runs of an agent, by regression of the label on judges' verdicts.
 
-    ``verdicts`` are 0 or 1 of shape (n, judges), judges may be none; ``labels`` (n,) are 1, 0, or -1 where a
-    run is not labelled; ``tasks`` (n,) number the tasks: runs of one task count as one draw. ``strata`` (n,)
-    number the groups from which runs were drawn at different rates; None for one draw from all. The variance
-    is of drawing so many of these n runs; the interval is Wilson's at the number of labels that would give
-    that variance, with a t quantile where there are few labels.
+    ``verdicts`` are 0 or 1 of shape (n, judges), with 0 judges or more; ``labels`` (n,) are 1, 0, or -1 if a
+    run is not labelled. The runs of one task (``tasks``, numbers of shape (n,)) count as one draw. ``strata``
+    (n,) number the groups if these were drawn from at different rates. The variance is that of drawing so
+    many of these n runs. The interval is Wilson's for the number of labels that would give this variance,
+    with a t quantile if there are few labels.
     """
     n, known = len(labels), labels >= 0
     n_labels = int(known.sum())
     strata = _pooled(np.zeros(n, dtype=np.int64) if strata is None else strata, known)
-    design = np.column_stack([strata[:, None] == np.arange(strata.max(initial=0) + 1), verdicts]).astype(
-        float
-    )
+    in_strata = strata[:, None] == np.arange(strata.max(initial=0) + 1)
+    design = np.column_stack([in_strata, verdicts]).astype(float)
     x, y = design[known], labels[known].astype(float)
     rank = int(np.linalg.matrix_rank(x)) if n_labels else 0
     clusters, cluster_of = np.unique(tasks[known], return_inverse=True)
@@ -75,23 +73,24 @@ def estimate_rate(
         return RateEstimate(n, n_labels)
     runs_in, labels_in = np.bincount(strata), np.bincount(strata[known], minlength=strata.max() + 1)
     weights = (runs_in / labels_in)[strata[known]] / n  # they add up to 1
+    # Weighted least squares: a run counts as often as the runs of its stratum that it was drawn for.
     inverse = np.linalg.pinv(x.T @ (weights[:, None] * x))
     coefficients = inverse @ (x.T @ (weights * y))
     residuals = y - x @ coefficients
     successes = int(y.sum())
-    known_ends = successes / n, 1 - (n_labels - successes) / n  # what labels alone leave open
+    known_ends = successes / n, 1 - (n_labels - successes) / n  # the rate that the labels leave possible
     value = float(np.clip(design.mean(axis=0) @ coefficients, *known_ends))
     if n_labels == n:
         return RateEstimate(n, n, value, (value, value))
     not_drawn = (1 - labels_in / runs_in)[strata[known]]
     if np.abs(residuals).max() < _EXACT:
-        # The judges were right on every labelled run: how often they may still be wrong on the others.
+        # The judges were right on every labelled run; the error is how often they may be wrong on the others.
         error = float((1 - ((1 - CONFIDENCE) / 2) ** (1 / len(clusters))) * not_drawn.mean())
         low, high = value - error, value + error
     else:
         leverage = weights * np.einsum("ij,jk,ik->i", x, inverse, x)
-        alone = leverage > 1 - _EXACT  # a run that decides a coefficient alone: nothing is known of its error
-        adjusted = np.where(alone, 0, residuals / np.sqrt(np.where(alone, 1, 1 - leverage)))
+        decides = leverage > 1 - _EXACT  # one run decides a coefficient, so its error is not known
+        adjusted = np.where(decides, 0, residuals / np.sqrt(np.where(decides, 1, 1 - leverage)))
         of_tasks = np.bincount(cluster_of, weights * adjusted * np.sqrt(not_drawn))
         low, high = _wilson(
             value, float((of_tasks**2).sum()), len(clusters) / float(not_drawn.mean()), degrees
@@ -100,7 +99,7 @@ def estimate_rate(
 
 
 def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[float, float]:
-    """Wilson's interval at the number of independent labels that gives ``variance``, ``least`` or more."""
+    """Return Wilson's interval for as many independent labels as give ``variance``, at least ``least``."""
     n = max(value * (1 - value) / variance, least) if variance else least
     square = (t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE) ** 2
     middle = (value + square / (2 * n)) / (1 + square / n)
@@ -109,9 +108,9 @@ def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[
 
 
 def t_quantile(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t, within 0.001 from 4 degrees of freedom on.
+    """Return the 97.5 % quantile of Student's t, within 0.001 from 4 degrees of freedom on.
 
-    Cornish-Fisher expansion in 1 / degrees: Abramowitz and Stegun 1964, 26.7.5.
+    It uses the Cornish-Fisher expansion in 1 / degrees: Abramowitz and Stegun 1964, 26.7.5.
     """
     z = NORMAL_QUANTILE
     terms = (
@@ -124,7 +123,10 @@ def t_quantile(degrees: int) -> float:
 
 
 def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The strata numbered from 0; those with fewer than two labels become one, or join the smallest other."""
+    """Return the strata numbered from 0.
+
+    Strata with fewer than two labels are merged into one, or into the smallest other stratum.
+    """
     _, codes = np.unique(strata, return_inverse=True)
     labels_in = np.bincount(codes[known], minlength=codes.max(initial=0) + 1)
     few = labels_in < LEAST_IN_STRATUM
@@ -138,7 +140,7 @@ def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class AgentEstimate:
-    """One agent's rates: each judge alone, labels only, and assisted by the judges."""
+    """One agent's rates: by each judge on its own, from labels only, and assisted by the judges."""
 
     agent: str
     judge_alone: Mapping[str, float]
@@ -147,12 +149,12 @@ class AgentEstimate:
 
     @property
     def saved(self) -> float | None:
-        """The share of labels that the same width needs less: 1 - (assisted width / labels-only width)^2."""
+        """The share of labels saved at the same width: 1 - (assisted width / labels-only width)^2."""
         width, without = self.assisted.width, self.labels_only.width
         return 1 - (width / without) ** 2 if width is not None and without else None
 
     def to_json(self) -> dict[str, Any]:
-        """As ``leaderboard estimate --json`` prints it; rates from 0 to 1."""
+        """Return what ``leaderboard estimate --json`` prints, with rates from 0 to 1."""
         return {
             "agent": self.agent,
             "n": self.assisted.n,
@@ -167,32 +169,33 @@ class AgentEstimate:
 def estimate_agents(
     runs: AgentRuns, labels: Mapping[str, bool], draw: Sequence[Stratum] | None = None
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
-    """The rates of every agent, by name, and warnings. ``labels`` are by trajectory id.
+    """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
-    With the record of a draw only drawn runs count, each with the weight of its stratum. Raises ValueError
-    where its strata are by verdicts of judges that are not here.
+    With the record of a draw only drawn runs count, each with the weight of its stratum. Raises ValueError if
+    the strata of the draw are by verdicts of judges that are not given.
     """
     absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
     if absent:
         raise ValueError(
             f"runs were drawn by the verdicts of {', '.join(sorted(absent))}, which are not given"
         )
-    drawn = {run for stratum in draw for run in stratum.drawn} if draw is not None else set(runs.ids)
-    values = np.array([int(labels[run]) if run in labels and run in drawn else -1 for run in runs.ids])
-    warnings = _warnings_on_labels(runs, labels, drawn if draw is not None else None)
+    drawn = None if draw is None else {run for stratum in draw for run in stratum.drawn}
+    counted = labels.keys() if drawn is None else labels.keys() & drawn
+    values = np.array([int(labels[run]) if run in counted else -1 for run in runs.ids])
+    warnings = _warnings_on_labels(runs, labels, drawn)
     matrix, tasks, found = runs.matrix, runs.tasks, []
     for agent, rows in runs.rows_of.items():
-        of = matrix[rows], values[rows], tasks[rows]
+        verdicts, own_values, own_tasks = matrix[rows], values[rows], tasks[rows]
         strata = _strata_of(runs, rows, agent, draw) if draw is not None else None
         found.append(
             AgentEstimate(
                 agent,
                 {judge: float(column[rows].mean()) for judge, column in runs.verdicts.items()},
-                _without_judges(*of[1:], strata),
-                estimate_rate(*of, strata),
+                _without_judges(own_values, own_tasks, strata),
+                estimate_rate(verdicts, own_values, own_tasks, strata),
             )
         )
-        warnings += _warnings_on_agent(agent, *of, is_drawn=draw is not None)
+        warnings += _warnings_on_agent(agent, verdicts, own_values, own_tasks, is_drawn=draw is not None)
         sizes = [each.n for each in draw or () if each.agent == agent]
         if strata is not None and np.bincount(strata, minlength=len(sizes)).tolist() != sizes:
             warnings.append(
@@ -203,7 +206,10 @@ def estimate_agents(
 
 
 def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None) -> RateEstimate:
-    """Labels only; of a stratified draw, whose strata come from verdicts, the interval of a uniform one."""
+    """Estimate from labels only.
+
+    The strata of a stratified draw come from verdicts, so the interval is that of a uniform draw.
+    """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata)
     if found.value is None or strata is None or len(set(strata.tolist())) == 1 or found.labelled == found.n:
         return found
@@ -214,7 +220,7 @@ def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | 
 
 
 def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:
-    """The number of each run's stratum; runs of an agent that was not drawn from are in one more."""
+    """Return the number of each run's stratum; runs in no stratum of the draw get one of their own."""
     own = [stratum for stratum in draw if stratum.agent == agent]
     numbers = []
     for row in rows:
@@ -223,9 +229,7 @@ def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Str
     return np.array(numbers)
 
 
-def _warnings_on_labels(
-    runs: AgentRuns, labels: Mapping[str, bool], drawn: Iterable[str] | None
-) -> list[str]:
+def _warnings_on_labels(runs: AgentRuns, labels: Mapping[str, bool], drawn: Set[str] | None) -> list[str]:
     known, found = set(runs.ids), []
     if unknown := [run for run in labels if run not in known]:
         found.append(
@@ -237,14 +241,13 @@ def _warnings_on_labels(
             "draw runs with `leaderboard annotation-template --for-estimate` and name its record with --draw"
         )
         return found
-    chosen = set(drawn)
-    if extra := [run for run in labels if run in known and run not in chosen]:
+    if extra := [run for run in labels if run in known and run not in drawn]:
         found.append(
             f"{len(extra)} labelled runs are not of the draw and are left out, such as {extra[0][:100]}"
         )
-    if open_runs := sorted(chosen - set(labels)):
+    if open_runs := sorted(drawn - labels.keys()):
         found.append(
-            f"{len(open_runs)} of {len(chosen)} drawn runs have no label, such as {open_runs[0][:100]}; "
+            f"{len(open_runs)} of {len(drawn)} drawn runs have no label, such as {open_runs[0][:100]}; "
             "where they are harder than the others the rates are wrong"
         )
     return found
@@ -262,7 +265,7 @@ def _warnings_on_agent(
         return found
     positives = verdicts.sum(axis=1)
     if not is_drawn and n_labels < n and positives.var():
-        # the mean of a draw without replacement
+        # The standard error of the mean of a draw without replacement.
         spread = math.sqrt(positives.var() * n / (n - 1) / n_labels * (1 - n_labels / n))
         distance = abs(positives[known].mean() - positives.mean()) / spread
         if 2 * (1 - NormalDist().cdf(distance)) < UNLIKE:
@@ -277,10 +280,11 @@ def _warnings_on_agent(
 
 
 def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = None) -> int:
-    """How many of ``n`` runs to label for an interval of ``half_width`` (a fraction) on both sides.
+    """Return how many of ``n`` runs to label for an interval of ``half_width`` (a fraction) on both sides.
 
-    From an estimate over a pilot's labels, whose interval shrinks with the square root of its labels; else
-    for labels only at a success rate of 50 %. At most ``n``; the finite number of runs counts.
+    With an estimate from a pilot, the number follows from its interval, which shrinks with the square root of
+    the labels. Without one it is for labels only at a success rate of 50 %. The result is at most ``n`` and
+    takes into account that the number of runs is finite.
     """
     if estimate is not None and estimate.width is not None and estimate.labelled < n:
         share = estimate.labelled / n

@@ -1,4 +1,4 @@
-"""Success rates of agents from files: what the command, the page and notebooks do with them."""
+"""Success rates of agents from files, for the command, the page and notebooks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
 
 @dataclass(frozen=True)
 class FilesEstimate:
-    """What verdicts and labels give: agents and warnings, or errors if the files cannot be used."""
+    """The estimate from files of verdicts and labels: agents and warnings, or errors in the files."""
 
     judges: tuple[str, ...] = ()
     agents: tuple[AgentEstimate, ...] = ()
@@ -33,13 +33,10 @@ def estimate_files(
     draw: tuple[str, bytes] | None = None,
     agent: str | None = None,
 ) -> FilesEstimate:
-    """Estimate the success rate of each agent, or of one.
+    """Estimate the success rate of each agent, or only of ``agent``.
 
-    Args:
-        verdicts: File names of judges' verdicts, with what `read_predictions` gave.
-        labels: The same of the labels; None for none.
-        draw: The name and content of the record of a draw.
-        agent: The only agent that counts.
+    ``verdicts`` and ``labels`` are names of files with their results of `read_predictions`, ``draw`` is the
+    name and content of the record of a draw.
     """
     runs, findings = read_runs(verdicts)
     known, errors = read_labels(*labels, runs) if labels else ({}, [])
@@ -62,6 +59,6 @@ def estimate_files(
         agents, warnings = estimate_agents(runs, known, strata)
     except ValueError as problem:
         absent = error("judge_missing", f"{problem}. Send every file of verdicts that runs were drawn by.")
-        return FilesEstimate(errors=(replace(absent, file=draw[0]),))
+        return FilesEstimate(errors=(replace(absent, file=draw[0] if draw else None),))
     on_files = tuple(finding.message for finding in findings)
     return FilesEstimate(tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())))

@@ -1,6 +1,6 @@
-"""Success rates of agents, by whoever says what a success is: experts, a judge, a benchmark's own rules.
+"""Success rates of agents by different evaluators: experts, a judge, or a benchmark's own rules.
 
-Paper, section 5: who evaluates changes not only the rates but the ranking of the agents.
+The evaluator changes not only the rates but also the ranking of the agents (paper, section 5).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from arb.core.suite import Trajectory
+from arb.core.ids import Trajectory
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
@@ -19,14 +19,14 @@ from leaderboard.success_rates.runs import AgentRuns, draw_runs
 
 OVERALL: Final = "overall"
 INDEPENDENT: Final = 1.0
-"""An agent tries a task once, so its trajectories are of different tasks: no design effect."""
+"""The design effect: none, since an agent tries a task once and its trajectories are of different tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often an agent succeeded: ``successes`` of ``n``, a fraction with Wilson's 95 % interval.
+    """The success rate of an agent: ``successes`` of ``n``, as a fraction with Wilson's 95 % interval.
 
-    ``value`` and ``interval`` are None where ``n`` is 0. ``successes`` is None where only a rate was printed.
+    ``value`` and ``interval`` are None if ``n`` is 0. ``successes`` is None if only a rate was printed.
     """
 
     value: float | None
@@ -37,23 +37,23 @@ class Rate:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Who says what a success is, and the rates that follow, by (benchmark or ``overall``, agent)."""
+    """An evaluator of agents, with its rates by (benchmark or ``overall``, agent)."""
 
     name: str
     basis: str
     rates: Mapping[tuple[str, str], Rate]
 
     def rate(self, benchmark: str, agent: str) -> Rate | None:
-        """The rate of an agent on a benchmark or ``overall``; None where the agent did not run there."""
+        """Return the rate of an agent on a benchmark or ``overall``; None if it did not run there."""
         return self.rates.get((benchmark, agent))
 
 
 def evaluate_agents(
     name: str, basis: str, values: np.ndarray, trajectories: Sequence[Trajectory], policy: str = "strict"
 ) -> Evaluator:
-    """The rates behind ``values``, int8 of shape (n,) in the order of ``trajectories``: 1, 0, -1.
+    """Return the rates by ``values``, int8 of shape (n,) in the order of ``trajectories``: 1, 0, -1.
 
-    -1 (unsure, or no verdict) counts as no success under ``strict`` and is left out under ``published``.
+    Under ``strict`` -1 (unsure, or no verdict) counts as unsuccessful; under ``published`` it is left out.
     """
     benchmarks = np.array([t.benchmark for t in trajectories])
     agents = np.array([t.agent for t in trajectories])
@@ -69,30 +69,25 @@ def evaluate_agents(
 
 
 def rate_of(successes: int, n: int) -> Rate:
-    """A rate from counts, with its interval."""
-    if not n:
+    interval = approximate_interval(successes, n, INDEPENDENT)
+    if interval is None:
         return Rate(None, 0, 0)
-    low, high = approximate_interval(successes, n, INDEPENDENT)
-    return Rate(successes / n, n, successes, (low, high))
+    return Rate(successes / n, n, successes, (interval[0], interval[1]))
 
 
 def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
-    """The agents that ran on a benchmark (or ``overall``), best first; equal rates in the order of names."""
-    found = [
-        (agent, rate.value)
-        for (cell, agent), rate in evaluator.rates.items()
-        if cell == benchmark and rate.value is not None
-    ]
-    return tuple(agent for agent, value in sorted(found, key=lambda pair: (-pair[1], pair[0])))
+    """Return the agents that ran on a benchmark (or ``overall``), best first, equal rates by name."""
+    found = _values(evaluator, benchmark)
+    return tuple(sorted(found, key=lambda agent: (-found[agent], agent)))
 
 
 def estimate_by_draw(
     verdicts: Mapping[str, np.ndarray], labels: LabelSet, n_labels: int, seed: int
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
-    """What the labels of ``n_labels`` drawn runs of each agent would have said, beside what all of them say.
+    """Return estimates from ``n_labels`` drawn labels per agent, rates by all labels, and warnings.
 
-    ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1, which is no success. Gives the
-    estimates, each agent's rate by all labels, and warnings. Only for labels that are public.
+    ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). It is only for
+    labels that are public.
     """
     success = labels.primary["success"]
     rows = np.flatnonzero(success >= 0)
@@ -109,7 +104,7 @@ def estimate_by_draw(
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two agents that two evaluators put in opposite order: the reference has ``better`` above ``worse``."""
+    """Two agents in opposite order by two evaluators; the reference has ``better`` above ``worse``."""
 
     benchmark: str
     better: str
@@ -117,27 +112,31 @@ class Swap:
 
 
 def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> tuple[Swap, ...]:
-    """The pairs of agents on which ``other`` contradicts the reference; ties of either contradict nothing."""
-    both = [a for a in ranking(reference, benchmark) if _value(other, benchmark, a) is not None]
+    """Return the pairs of agents on which ``other`` contradicts the reference; a tie does not contradict."""
+    ours, theirs = _values(reference, benchmark), _values(other, benchmark)
+    both = [agent for agent in ranking(reference, benchmark) if agent in theirs]
     return tuple(
         Swap(benchmark, better, worse)
         for better, worse in combinations(both, 2)
-        if _value(reference, benchmark, better) > _value(reference, benchmark, worse)
-        and _value(other, benchmark, better) < _value(other, benchmark, worse)
+        if ours[better] > ours[worse] and theirs[better] < theirs[worse]
     )
 
 
-def _value(evaluator: Evaluator, benchmark: str, agent: str) -> float | None:
-    rate = evaluator.rate(benchmark, agent)
-    return rate.value if rate else None
+def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
+    """Return the defined rates on a benchmark by agent."""
+    return {
+        agent: rate.value
+        for (cell, agent), rate in evaluator.rates.items()
+        if cell == benchmark and rate.value is not None
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class FinetuningEffect:
-    """What training on the trajectories that a judge accepts means, for every 1,000 (paper, section 4.2).
+    """The effect of training on trajectories that a judge accepts, per 1,000 (paper, section 4.2).
 
-    ``wrong`` of the 1,000 are failures, between ``wrong_interval``; ``lost`` successes were thrown away for
-    every 1,000 kept; ``judged`` have to be judged to keep 1,000. None where the judge keeps none.
+    ``wrong`` of the 1,000 are failures, within ``wrong_interval``. ``lost`` successes are rejected for every
+    1,000 accepted. ``judged`` trajectories have to be judged to accept 1,000.
     """
 
     wrong: float
@@ -149,7 +148,10 @@ class FinetuningEffect:
 def rejection_finetuning(
     tp: int, fp: int, fn: int, tn: int, precision_ci: Sequence[float] | None = None
 ) -> FinetuningEffect | None:
-    """From a judge's counts: wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP)."""
+    """Return the effect from a judge's counts, or None if the judge accepts nothing.
+
+    wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP).
+    """
     kept = tp + fp
     if not kept:
         return None

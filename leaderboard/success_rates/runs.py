@@ -1,4 +1,4 @@
-"""Runs of agents with judges' verdicts and some labels, read from files; and the draw of those to label."""
+"""Runs of agents with judges' verdicts and some labels, read from files, and the draw of runs to label."""
 
 import hashlib
 import io
@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId, reading_key
@@ -31,15 +32,16 @@ from leaderboard.labels.annotations import (
 
 LEAST_IN_STRATUM: Final = 2
 LABELS_A_STRATUM: Final = 5
-"""Or more on average: with fewer, intervals cover 80 to 88 % (20 labels in 8 strata, `bench.estimate`)."""
+"""The fewest labels per stratum on average. With fewer, intervals cover 80 to 88 % (20 labels in 8 strata,
+`bench.estimate`)."""
 DRAW_FORMAT: Final = "draw-1"
 MOST_AGENTS: Final = 100
-"""Of files; each is estimated by itself."""
+"""The most agents in files, since each is estimated separately."""
 
 
 @dataclass(frozen=True)
 class AgentRuns:
-    """The runs to estimate from, in one order: ``ids``, and each judge's verdicts as 0 or 1 of shape (n,).
+    """The runs to estimate from, with each judge's verdicts as 0 or 1 of shape (n,) in the order of ``ids``.
 
     A run without a verdict counts as not successful.
     """
@@ -49,7 +51,7 @@ class AgentRuns:
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "AgentRuns":
-        """From each judge's verdicts by trajectory id; the runs are those that any judge names."""
+        """Make the runs from each judge's verdicts by trajectory id; a run counts if any judge has it."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
             judge: np.array([found.get(run, False) for run in ids], dtype=np.int8)
@@ -59,7 +61,7 @@ class AgentRuns:
 
     @cached_property
     def parts(self) -> tuple[TrajectoryId, ...]:
-        """Each run's id in its parts."""
+        """Each run's id, split into its parts."""
         return tuple(map(TrajectoryId.parse, self.ids))
 
     @cached_property
@@ -72,28 +74,31 @@ class AgentRuns:
 
     @property
     def tasks(self) -> np.ndarray:
-        """The number of each run's task, (n,)."""
+        """The number of each run's task, of shape (n,)."""
         numbers: dict[tuple[str, str], int] = {}
         return np.array([numbers.setdefault((run.folder, run.task), len(numbers)) for run in self.parts])
 
     def of_agent(self, agent: str) -> "AgentRuns":
-        """The runs of one agent; raises KeyError where it has none."""
+        """Return the runs of one agent; raises KeyError if it has no runs."""
         rows = self.rows_of[agent]
         ids = tuple(self.ids[row] for row in rows)
         return AgentRuns(ids, {judge: column[rows] for judge, column in self.verdicts.items()})
 
     @property
     def matrix(self) -> np.ndarray:
-        """The verdicts, (n, judges)."""
+        """The verdicts, of shape (n, judges)."""
         return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
 
 
 def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None, list[Finding]]:
-    """The runs and verdicts of prediction files, a judge each, named for its file; None where an error is.
+    """Return the runs and verdicts of prediction files, or None and errors if a file cannot be used.
 
-    ``files`` are (name, what `read_predictions` gave). Every spelling of an id counts.
+    A judge is named after its file. ``files`` are pairs of a name and the result of `read_predictions`. Every
+    spelling of an id is accepted.
     """
-    names, verdicts, findings = {}, {}, []
+    names: dict[str, str] = {}
+    verdicts: dict[str, dict[str, bool]] = {}
+    findings: list[Finding] = []
     for file, (table, found) in files:
         stem = file.rpartition(".")[0] or file
         judge = file if stem in verdicts else stem
@@ -118,15 +123,16 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None
 def read_labels(
     name: str, answer: ReadResult, runs: AgentRuns | None
 ) -> tuple[dict[str, bool], list[Finding]]:
-    """Whether each labelled run succeeded, under the ids of ``runs`` where these name it, and errors.
+    """Return whether each labelled run succeeded, by the spelling of ids in ``runs``, and errors.
 
-    ``answer`` is what `leaderboard.labels.annotations.read_success_labels` gave.
+    ``answer`` is the result of `read_success_labels`.
     """
     success, found = _success_of(*answer)
-    written = {reading_key(run): run for run in runs.ids} if runs else {}
+    ids = runs.ids if runs is not None else ()
+    written = {reading_key(run): run for run in ids}
     labels = {written.get(key, run): value == 1 for key, (run, value) in success.items() if value >= 0}
-    if written and labels and not labels.keys() & set(runs.ids):
-        some, other = quoted_id(next(iter(labels))), quoted_id(runs.ids[0])
+    if ids and labels and not labels.keys() & set(ids):
+        some, other = quoted_id(next(iter(labels))), quoted_id(ids[0])
         message = (
             f"no labelled run has a verdict: labels are of {some} …, verdicts of {other} … Use one split."
         )
@@ -137,7 +143,7 @@ def read_labels(
 def _success_of(
     table: Predictions | None, findings: Sequence[Finding]
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
-    """(id as written; 1, 0, or -1) by the key of the id, and every error; nothing where there is one."""
+    """Return (id as written; 1, 0 or -1) by the key of the id, and every error; no ids if there is one."""
     errors = [finding for finding in findings if finding.level == "error"]
     if table is None or table.success is None or errors:
         return {}, errors
@@ -148,9 +154,10 @@ def _success_of(
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Runs of an agent that were drawn at one rate: those on which the judges' verdicts are ``verdicts``.
+    """The ``n`` runs of an agent that have the same judges' verdicts and were drawn from at one rate.
 
-    ``verdicts`` is None for all runs of the agent that are in no other stratum; ``drawn`` are to be labelled.
+    The last stratum of an agent may have all its other runs; then ``verdicts`` is None. ``drawn`` are the
+    runs to label.
     """
 
     agent: str
@@ -159,42 +166,37 @@ class Stratum:
     drawn: tuple[str, ...]
 
     def holds(self, agent: str, verdicts: Mapping[str, bool]) -> bool:
-        """Whether a run of this agent with these verdicts is in the stratum."""
-        return agent == self.agent and (self.verdicts is None or all(
-            bool(verdicts.get(judge)) == value for judge, value in self.verdicts.items()
-        ))  # fmt: skip
+        if agent != self.agent:
+            return False
+        return all(bool(verdicts.get(judge)) == value for judge, value in (self.verdicts or {}).items())
 
 
 def draw_record(strata: Sequence[Stratum], seed: int) -> str:
-    """The record of a draw as JSON, for `read_draw`."""
+    """Return the record of a draw as JSON, for `read_draw`."""
     record = {"format": DRAW_FORMAT, "seed": seed, "strata": [asdict(stratum) for stratum in strata]}
     return json.dumps(record, indent=1) + "\n"
 
 
 def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """The strata of a draw's record; nothing, and an error, where it is none."""
-    from pydantic import TypeAdapter, ValidationError
-
-    def none(problem: str) -> tuple[tuple[Stratum, ...], list[Finding]]:
-        return (), [replace(error("not_a_draw", problem), file=name)]
-
+    """Return the strata of a draw's record, or an error if the content is not such a record."""
     try:
         record: Any = json.loads(content)
-        if not isinstance(record, dict) or record.get("format") != DRAW_FORMAT:
-            return none("is no record of a draw; annotation-template --for-estimate writes one")
-        return TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata")), []
-    except ValidationError as problem:
-        fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problem.errors()[:10])
-        return none(f"cannot be read as the record of a draw: {'; '.join(fields)}")
+        if isinstance(record, dict) and record.get("format") == DRAW_FORMAT:
+            return TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata")), []
+        problem = "is no record of a draw; annotation-template --for-estimate writes one"
+    except ValidationError as invalid:
+        fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in invalid.errors()[:10])
+        problem = f"cannot be read as the record of a draw: {'; '.join(fields)}"
     except (ValueError, RecursionError):
-        return none("cannot be read as the record of a draw: it is no JSON")
+        problem = "cannot be read as the record of a draw: it is no JSON"
+    return (), [replace(error("not_a_draw", problem), file=name)]
 
 
 def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:
-    """``n_labels`` runs of each agent to label, or all if there are fewer, by a hash of the seed and the id.
+    """Draw ``n_labels`` runs of each agent to label, or all if there are fewer.
 
-    ``stratified`` draws from each pattern of verdicts in proportion to its runs (see `strata_of_patterns`);
-    else from all runs of the agent alike.
+    Runs are drawn by a hash of the seed and the id. If ``stratified``, each pattern of verdicts gets labels
+    in proportion to its runs (see `strata_of_patterns`); else all runs of the agent are drawn from alike.
     """
     found = []
     for agent, rows in runs.rows_of.items():
@@ -212,26 +214,26 @@ def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = 
 
 
 def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
-    """The stratum (n,), from 0, of each run, whose judges' verdicts are a row of ``patterns`` (n, judges).
+    """Return the number of each run's stratum from 0, (n,), from the judges' verdicts, (n, judges).
 
-    Each pattern is one where ``total`` labels are enough for all. Else those are to which in proportion
-    ``LABELS_A_STRATUM`` labels fall, or more. The last stratum is of all other runs, and of the smallest
-    of those patterns besides where too few labels would fall to it.
+    If ``total`` labels are enough, each pattern of verdicts is a stratum. Else only patterns that get at
+    least ``LABELS_A_STRATUM`` labels in proportion are strata, and the last stratum has all other runs. If it
+    would get too few labels itself, the smallest of these patterns joins it.
     """
     _, groups, sizes = np.unique(patterns, axis=0, return_inverse=True, return_counts=True)
     if total >= LABELS_A_STRATUM * len(sizes):
         return groups.ravel()
     share = min(1.0, total / len(patterns))
-    alone = [group for group in np.argsort(-sizes, kind="stable") if sizes[group] * share >= LABELS_A_STRATUM]
-    if 0 < (len(patterns) - sizes[alone].sum()) * share < LABELS_A_STRATUM:
-        alone = alone[:-1]
-    numbers = np.full(len(sizes), len(alone))
-    numbers[sorted(alone)] = np.arange(len(alone))
+    large = [group for group in np.argsort(-sizes, kind="stable") if sizes[group] * share >= LABELS_A_STRATUM]
+    if 0 < (len(patterns) - sizes[large].sum()) * share < LABELS_A_STRATUM:
+        large = large[:-1]
+    numbers = np.full(len(sizes), len(large))
+    numbers[sorted(large)] = np.arange(len(large))
     return numbers[groups.ravel()]
 
 
 def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
-    """How many of ``total`` fall to groups of these sizes: in proportion, two or more, at most the group."""
+    """Divide ``total`` among groups in proportion to their sizes, with at least two each if possible."""
     total = min(total, sum(sizes))
     found = [min(size, LEAST_IN_STRATUM) for size in sizes]
     while sum(found) < total:
@@ -242,14 +244,13 @@ def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
 
 _PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
 SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
-"""Names the next function for `arb.core.predictions.read_predictions`."""
+"""The name of `read_success_labels` for `arb.core.predictions.read_predictions`."""
 
 
 def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Whether runs succeeded: from annotations (released CSV, our Parquet) or columns of a prediction file.
+    """Read whether runs succeeded from annotations (released CSV, our Parquet) or a prediction file.
 
-    Of several annotations of a run the first counts; what is Unsure is no label. What is wrong is in the
-    findings.
+    The first annotation of a run counts, and Unsure is not a label. Problems are in the findings.
     """
     file_format = recognise(content)
     if isinstance(file_format, Finding):
@@ -261,7 +262,7 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
             text, findings = to_text(content)
             if text is None:
                 return None, findings
-            annotations = parse_released(text, _success_alone())
+            annotations = parse_released(text, _success_question())
         else:
             annotations = None
     except AnnotationsInvalid as problem:
@@ -274,33 +275,31 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
     for number, annotation in enumerate(annotations, start=1 if file_format == "parquet" else 2):
         first.setdefault(reading_key(annotation.trajectory_id), (number, annotation))
     codes = {"yes": 1, "no": 0}
-    return Predictions(
+    success = [codes.get(each.answers.get(SUCCESS, ""), NO_VERDICT) for _, each in first.values()]
+    table = Predictions(
         tuple(annotation.trajectory_id for _, annotation in first.values()),
-        {
-            "success": np.array(
-                [codes.get(a.answers.get("success", ""), NO_VERDICT) for _, a in first.values()], np.int8
-            )
-        },
+        {SUCCESS: np.array(success, np.int8)},
         row_numbers=np.array([number for number, _ in first.values()], dtype=np.int64),
-    ), []
+    )
+    return table, []
 
 
-def _success_alone() -> list[Question]:
-    """The one question whose column has to be there: a suite may leave out the others."""
+def _success_question() -> list[Question]:
+    """Return the only question whose column is required, since a suite may leave out the others."""
     return [question for question in default_questions() if question.name == SUCCESS]
 
 
 def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
-    """Of a Parquet file that names annotators; else None."""
+    """Return the annotations of a Parquet file, or None if it does not name annotators."""
     try:
         names = pq.read_schema(io.BytesIO(content)).names
     except (pa.ArrowException, OSError):
-        return None  # what is wrong with it is found when it is read
-    return parse_parquet(content, _success_alone()) if "annotator" in names else None
+        return None  # its problems are found when it is read
+    return parse_parquet(content, _success_question()) if "annotator" in names else None
 
 
 def _findings_of(problems: Iterable[str]) -> list[Finding]:
-    """The problems of an `AnnotationsInvalid`, those of one column that are alike in one finding."""
+    """Return the problems of an `AnnotationsInvalid`; equal problems of one column make one finding."""
     rows: dict[tuple[str, str], list[int]] = {}
     found = []
     for problem in problems:

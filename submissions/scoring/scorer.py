@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
 from arb.core.predictions.table import Predictions
+from leaderboard.costs import with_cost
 from leaderboard.labels.labels import LabelSet
-from leaderboard.report import counts_by_task, score_report, with_cost
+from leaderboard.report import counts_by_task, score_report
 from leaderboard.score import METRIC_VERSION
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import limit_message

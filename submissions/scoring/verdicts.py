@@ -63,7 +63,7 @@ def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predic
     A file that cannot be used is named in the log. Empty without such a folder, and on other suites.
     """
     from leaderboard.paper.evidence import gather
-    from leaderboard.report import VerdictFileError, read_verdict_file
+    from leaderboard.verdict_files import VerdictFileError, read_verdict_file
 
     found: dict[str, Predictions] = {}
     if settings.paper_verdicts is None or suite.name != OFFICIAL:

@@ -8,11 +8,12 @@ import pytest
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from arb.core.vocabulary import BENCHMARKS
+from leaderboard.costs import cost_of, running_costs, with_cost
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.labels.labels import load_labels
 from leaderboard.paper.audit import Counts
 from leaderboard.paper.published import load_published_rows
-from leaderboard.report import cost_of, counts_by_task, running_costs, score_report, verdicts_of, with_cost
+from leaderboard.report import counts_by_task, score_report, verdicts_of
 
 
 def test_the_cost_of_a_thousand_is_a_thousand_times_the_mean_of_a_row():

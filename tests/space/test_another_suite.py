@@ -12,7 +12,7 @@ from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from arb.core.suites.profile import OPTIONAL_PAGES
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
-from leaderboard.board.export import every_eval_ever
+from leaderboard.board.every_eval_ever import every_eval_ever
 from space.app import create_app
 from space.deploy.deployer import Deployment, render_file
 from submissions.app import SubmissionsApp

@@ -303,7 +303,7 @@ def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
     """What a judgment takes; a reply out of the cache counts with what it cost and took when it was made."""
     import numpy as np
 
-    from leaderboard.report import running_costs
+    from leaderboard.costs import running_costs
 
     names = ("cost_usd", "input_tokens", "output_tokens", "latency_s")
     columns = {name: np.array([each.get(name) for each in records], dtype=np.float64) for name in names}

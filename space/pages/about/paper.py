@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.cache import ByteCache
 from arb.core.suite import OFFICIAL
-from leaderboard.paper import TABLES
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.table import DERIVED, PaperTable
+from leaderboard.paper.tables import TABLES
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.frame import PageFrame

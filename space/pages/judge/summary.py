@@ -11,9 +11,10 @@ from arb.core.vocabulary import LABELS
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.calibration import calibrate
+from leaderboard.costs import running_costs
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
-from leaderboard.report import running_costs, task_names
+from leaderboard.report import task_names
 from space.pages.judge.view import JudgeView
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp

@@ -171,6 +171,4 @@ def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others
 
 
 def _rank_text(rank: Rank | None) -> str:
-    if rank is None:
-        return ""
-    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
+    return rank.range_text("–") if rank else ""

@@ -11,14 +11,8 @@ import jsonschema
 import pytest
 
 from leaderboard.board.board import make_board
-from leaderboard.board.export import (
-    SCHEMA_VERSION,
-    board_to_csv,
-    evaluation,
-    every_eval_ever,
-    model_id,
-    site_files,
-)
+from leaderboard.board.every_eval_ever import SCHEMA_VERSION, evaluation, every_eval_ever, model_id
+from leaderboard.board.export import board_to_csv, site_files
 from leaderboard.paper.published import load_published_rows
 from tests.support.boards import board, cell, label, row
 

@@ -4,13 +4,16 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import get_args, get_type_hints
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from arb.core.vocabulary import LABELS, METRIC_TITLES
 from leaderboard.__main__ import app
 from leaderboard.board.board import Board, make_board
+from leaderboard.cli.board import board as board_command
 from leaderboard.cli.board import print_board
 from leaderboard.paper.published import load_published_rows
 
@@ -122,3 +125,9 @@ def test_export_writes_a_file_for_each_judge_and_refuses_a_folder_with_files(pub
     again = run("export", "--out", out)
     assert (again.exit_code, "give a new one with --out" in again.output) == (2, True)
     assert sorted(out.rglob("*.json")) == files
+
+
+def test_the_options_offer_every_label_and_every_metric():
+    hints = get_type_hints(board_command)
+    assert get_args(hints["label"]) == LABELS
+    assert get_args(hints["metric"]) == tuple(METRIC_TITLES)

@@ -53,8 +53,7 @@ def test_a_total_that_leaves_several_chooses_none_and_gives_their_range():
 def test_benchmarks_that_do_not_add_up_are_a_finding_and_narrow_nothing():
     # Overall R = 4/6 = 66.7, but 3 + 0 true positives
     found = audit_label(
-        {OVERALL: printed("50.0", "66.7", "57.1"), "webarena": WEBARENA, "workarena": WORKARENA},
-        MARGINALS,
+        {OVERALL: printed("50.0", "66.7", "57.1"), "webarena": WEBARENA, "workarena": WORKARENA}, MARGINALS
     )
     assert found.findings == ("the benchmarks' counts do not add up to the overall figures",)
     assert len(found.cells["workarena"].possible) == 63
@@ -62,8 +61,7 @@ def test_benchmarks_that_do_not_add_up_are_a_finding_and_narrow_nothing():
 
 def test_a_cell_that_fits_nothing_is_a_finding():
     found = audit_label(
-        {OVERALL: printed("21.4", "50.0", "30.0"), "webarena": printed("99.9", "75.0", None)},
-        MARGINALS,
+        {OVERALL: printed("21.4", "50.0", "30.0"), "webarena": printed("99.9", "75.0", None)}, MARGINALS
     )
     assert found.findings == ("webarena: no whole numbers fit 4 positives of 10",)
     assert found.cells["workarena"].status == "not printed"
@@ -150,10 +148,7 @@ def test_zero_over_zero_is_printed_as_zero():
 
 
 def test_a_recall_without_positives_is_printed_as_zero():
-    assert audit("0.0", "0.0", "0.0", positives=0, n=1).candidates == (
-        Counts(0, 0, 0, 1),
-        Counts(0, 1, 0, 0),
-    )
+    assert audit("0.0", "0.0", "0.0", positives=0, n=1).candidates == (Counts(0, 0, 0, 1), Counts(0, 1, 0, 0))
     assert audit("0.0", "10.0", None, positives=0, n=1).status == "none"
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from arb.core.suite import load_suite
 from leaderboard.labels.labels import load_labels
-from leaderboard.paper import TABLES
 from leaderboard.paper.evidence import gather
 from leaderboard.paper.published import PUBLISHED
 from leaderboard.paper.rate_tables import count_behind, is_rounded_twice, printed_rates
 from leaderboard.paper.table import DERIVED, FROM_COUNTS, FROM_VERDICTS, PaperCell, to_markdown
-from leaderboard.report import read_verdict_file
+from leaderboard.paper.tables import TABLES
 from leaderboard.success_rates.rates import evaluate_agents
+from leaderboard.verdict_files import read_verdict_file
 
 REPOSITORY = Path(__file__).parents[3]
 FILES = ("aer-c", "nnetnav", "rule-based")

@@ -9,7 +9,6 @@ from scipy.stats import t as student
 from arb.core.predictions import Predictions
 from arb.core.suite import load_suite
 from bench.estimate import simulate
-from leaderboard.report import read_verdict_file
 from leaderboard.success_rates.estimate import (
     _without_judges,
     estimate_agents,
@@ -18,6 +17,7 @@ from leaderboard.success_rates.estimate import (
     t_quantile,
 )
 from leaderboard.success_rates.runs import AgentRuns, draw_runs, read_labels, read_runs, stratum_sizes
+from leaderboard.verdict_files import read_verdict_file
 
 ALONE = np.arange(1_000)
 """Every run on a task of its own."""

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from leaderboard.report import score_report, with_cost
+from leaderboard.costs import with_cost
+from leaderboard.report import score_report
 from leaderboard.score import (
     CELL_FIELDS,
     METRIC_VERSION,

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from leaderboard.report import RunningCosts
+from leaderboard.costs import RunningCosts
 from space.pages.judge.summary import ASKED, dollars, spread
 from space.pages.judge.view import view_judge
 from space.pages.leaderboard.query import PROVENANCES

@@ -1,0 +1,169 @@
+"""The board in the format of Every Eval Ever, a collection of evaluation results.
+
+It has a JSON file for each judge, as its datastore stores them: schema 0.3.0,
+https://github.com/evaleval/every_eval_ever. The format evaluates models; here these are judges, and
+``model_info`` names the judge and the model that it asks. References are not judges, so they are left out.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any, Final
+
+from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, LOWER_IS_BETTER, METRIC_TITLES
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.judge_precision.intervals import FIGURES, N_RESAMPLES
+from leaderboard.score import Cell, interval_of, metric_of
+
+SCHEMA_VERSION: Final = "0.3.0"
+HF_REPO: Final = "McGill-NLP/agent-reward-bench"
+RELATIONSHIPS: Final = MappingProxyType(
+    {"scored": "third_party", "published": "third_party", "self-reported": "first_party"}
+)
+"""Who evaluated the judge: the leaderboard, the benchmark's authors, or the judge's authors."""
+INTERVAL_METHODS: Final = MappingProxyType(
+    {
+        "tasks": "bootstrap over tasks",
+        "approximate": "Wilson interval of the counts, widened by the design effect of tasks",
+    }
+)
+LOWEST: Final = MappingProxyType({"kappa": -1.0})
+
+
+def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
+    """Return the files by their paths, ``data/SUITE/DEVELOPER/MODEL/UUID.json``.
+
+    ``retrieved`` is the time in Unix seconds. The same board and time give the same bytes, since a UUID
+    follows from the board's digest and the row's id.
+    """
+    files = {}
+    for row in board.rows:
+        if row.provenance == "reference":
+            continue
+        digest = hashlib.sha256(f"{board.digest} {row.id}".encode()).digest()
+        name = uuid.UUID(bytes=digest[:16], version=4)
+        path = f"data/{_plain(board.suite)}/{model_id(row)}/{name}.json"
+        text = json.dumps(evaluation(board, row, retrieved), indent=2, ensure_ascii=False, allow_nan=False)
+        files[path] = f"{text}\n".encode()
+    return files
+
+
+def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
+    """Return one judge's evaluation in the form of the schema."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{board.suite}/{row.id}/{retrieved}",
+        "evaluation_timestamp": row.date,
+        "retrieved_timestamp": str(retrieved),
+        "source_metadata": {
+            "source_name": row.source,
+            "source_type": "documentation",  # aggregated figures, not answers one by one
+            "source_organization_name": row.authors or row.account or "unknown",
+            **({"source_organization_url": row.link} if row.link else {}),
+            "evaluator_relationship": RELATIONSHIPS.get(row.provenance, "other"),
+            "additional_details": _texts(
+                provenance=row.provenance, protocol=row.protocol, split=row.split, n=row.n,
+                evidence=row.evidence, note=row.note, test_labels_used=row.test_labels_used,
+                label_version=board.label_version, board_digest=board.digest,
+            ),
+        },
+        "model_info": {
+            "name": f"{row.judge} ({row.inputs})" if row.inputs else row.judge,
+            "id": model_id(row),
+            "additional_details": {
+                "deployment_type": "unknown",
+                "model_availability": "unknown",
+                **_texts(judge=row.judge, kind=row.kind, inputs=row.inputs, model=row.model, row_id=row.id),
+            },
+        },
+        "eval_library": {
+            "name": "judge_precision" if row.provenance == "scored" else "unknown",
+            "version": "unknown",
+        },
+        "evaluation_results": [result for label in LABELS for result in _results(board, row, label)],
+    }  # fmt: skip
+
+
+def model_id(row: BoardRow) -> str:
+    """Return ``developer/model`` of the model that the judge asks, or of the judge if that is not known."""
+    developer, _, name = row.model.rpartition("/")
+    return f"{_plain(developer) or 'unknown'}/{_plain(name) or _plain(row.judge) or 'judge'}"
+
+
+def _results(board: Board, row: BoardRow, label: str) -> Iterator[dict[str, Any]]:
+    score = row.labels.get(label)
+    if not score:
+        return
+    parts = [("overall", score["overall"], tuple(METRIC_TITLES))]
+    parts += [(name, cell, FIGURES) for name, cell in score["by_benchmark"].items()]
+    for part, cell, metrics in parts:
+        for metric in metrics:
+            if metric_of(cell, metric) is not None:
+                yield _result(board, row, (label, part, metric), cell, score["intervals"])
+
+
+def _result(
+    board: Board, row: BoardRow, name: tuple[str, str, str], cell: Cell, intervals: str | None
+) -> dict[str, Any]:
+    label, part, metric = name
+    where = "" if part == "overall" else f" on {BENCHMARK_TITLES.get(part, part)}"
+    counts = {each: cell.get(each) for each in ("tp", "fp", "fn", "tn", "no_verdict", "audit", "note")}
+    details: dict[str, Any] = {"score": metric_of(cell, metric), "details": _texts(**counts)}
+    if bounds := interval_of(cell, metric):
+        details["uncertainty"] = {
+            "confidence_interval": {
+                "lower": bounds[0],
+                "upper": bounds[1],
+                "confidence_level": 0.95,
+                "method": INTERVAL_METHODS.get(intervals or "", "unknown"),
+            },
+            **({"num_samples": cell["n"]} if cell["n"] is not None else {}),
+            **({"num_bootstrap_samples": N_RESAMPLES} if intervals == "tasks" else {}),
+        }
+    return {
+        "evaluation_result_id": f"{row.id}/{label}/{part}/{metric}",
+        "evaluation_name": f"{board.suite}: {label}{where}",
+        "source_data": _source_data(board, row, cell["n"]),
+        "metric_config": {
+            "evaluation_description": f"{METRIC_TITLES[metric]} of a judge's verdicts on {label}{where}, "
+            "against expert labels",
+            "metric_id": f"{board.suite}.{label}.{metric}",
+            "metric_name": METRIC_TITLES[metric],
+            "metric_kind": metric,
+            "metric_unit": "proportion",
+            "lower_is_better": metric in LOWER_IS_BETTER,
+            "score_type": "continuous",
+            "min_score": LOWEST.get(metric, 0.0),
+            "max_score": 1.0,
+        },
+        "score_details": details,
+    }
+
+
+def _source_data(board: Board, row: BoardRow, n: int | None) -> dict[str, Any]:
+    """Return which trajectories were evaluated; names the split only if the source says that it is test."""
+    if board.suite != OFFICIAL:
+        return {"dataset_name": board.suite, "source_type": "other"}
+    split = {"hf_split": "test"} if row.split == "test" else {}
+    samples = {"samples_number": n} if n is not None else {}
+    return {
+        "dataset_name": OFFICIAL, "source_type": "hf_dataset", "hf_repo": HF_REPO, **split, **samples,
+    }  # fmt: skip
+
+
+def _texts(**values: object) -> dict[str, str]:
+    """Return the known values as texts, which the schema requires in its details."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+        if value is not None and value != ""
+    }
+
+
+def _plain(text: str) -> str:
+    """Return a name that is safe as a part of a path, since strangers choose names."""
+    return re.sub(r"[^A-Za-z0-9._@+-]+", "-", text).strip("-.")

@@ -1,0 +1,76 @@
+"""Costs of a judge, from the columns of dollars, tokens and seconds in its file. Unknown is None, never 0."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from arb.core.predictions import Predictions
+
+TRAJECTORIES: Final = 1_000
+
+
+def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
+    """Return the mean cost of 1,000 rows, over the rows whose cost in dollars is known (not NaN).
+
+    The result is ``{"usd_per_1000", "rows", "of"}``: the cost, how many rows gave one, and how many rows
+    there are. It is None if no row gave a cost, since unknown does not mean free.
+    """
+    if cost_usd is None:
+        return None
+    costs = np.asarray(cost_usd, dtype=float)
+    known = costs[np.isfinite(costs)]
+    if not len(known):
+        return None
+    per_1000 = round(TRAJECTORIES * float(known.mean()), 6)
+    return {"usd_per_1000": per_1000, "rows": len(known), "of": len(costs)}
+
+
+def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str, Any]:
+    """Return a score report with ``cost`` next to its labels, or unchanged if the file gives no costs."""
+    cost = cost_of(cost_usd)
+    return {**report, "cost": cost} if cost else dict(report)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCosts:
+    """Means over the trajectories that give a number; None if no trajectory does.
+
+    ``usd_per_1000`` is dollars for 1,000 trajectories; ``priced`` of ``n`` trajectories have a cost. Tokens
+    are a mean per trajectory, ``median_seconds`` is the median latency.
+    """
+
+    n: int
+    priced: int
+    usd_per_1000: float | None
+    input_tokens: float | None
+    output_tokens: float | None
+    median_seconds: float | None
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the file says anything about costs."""
+        known = (self.usd_per_1000, self.input_tokens, self.output_tokens, self.median_seconds)
+        return any(value is not None for value in known)
+
+
+def running_costs(expenses: Predictions, n: int) -> RunningCosts:
+    """Return the costs of a judge that gave verdicts on ``n`` trajectories."""
+    cost = cost_of(expenses.cost_usd)
+    seconds = _known(expenses.latency_s)
+    tokens = [_known(column) for column in (expenses.input_tokens, expenses.output_tokens)]
+    return RunningCosts(
+        n=n,
+        priced=int(cost["rows"]) if cost else 0,
+        usd_per_1000=float(cost["usd_per_1000"]) if cost else None,
+        input_tokens=float(tokens[0].mean()) if len(tokens[0]) else None,
+        output_tokens=float(tokens[1].mean()) if len(tokens[1]) else None,
+        median_seconds=float(np.median(seconds)) if len(seconds) else None,
+    )
+
+
+def _known(column: np.ndarray | None) -> np.ndarray:
+    """Return the column without the rows that have no number."""
+    return np.empty(0) if column is None else column[~np.isnan(column)]

@@ -1,0 +1,46 @@
+"""Files of verdicts, read for scoring: each is checked against the suite, and errors are listed together."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from arb.core.predictions import Predictions, ReadingLimits, read_predictions
+from arb.core.predictions.check import check
+from arb.core.suite import Suite
+
+
+class VerdictFileError(ValueError):
+    """Raised when a file cannot be used; the message lists every error in it."""
+
+
+def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> Predictions:
+    """Return the verdicts of a file in the order of the split, without reading a label.
+
+    Raises VerdictFileError.
+    """
+    limits = ReadingLimits(max_bytes=max_bytes)
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(limits.max_bytes + 1)
+    except OSError as error:
+        raise VerdictFileError(f"{path} cannot be read: {error.strerror}") from error
+    table, findings = read_predictions(content, limits)
+    result = check(table, findings, suite, split)
+    if result.aligned is None or not result.acceptable:
+        errors = [f"  {finding.message}" for finding in result.findings if finding.level == "error"]
+        raise VerdictFileError("\n".join([f"{path.name} cannot be scored on {split}:", *errors]))
+    return result.aligned
+
+
+def read_verdict_files(
+    paths: Mapping[str, Path], suite: Suite, split: str, max_bytes: int
+) -> dict[str, Predictions]:
+    """Read files by their judges' names; raises VerdictFileError with the errors of all files."""
+    found, problems = {}, []
+    for name, path in paths.items():
+        try:
+            found[name] = read_verdict_file(path, suite, split, max_bytes)
+        except VerdictFileError as problem:
+            problems.append(str(problem))
+    if problems:
+        raise VerdictFileError("\n".join(problems))
+    return found
