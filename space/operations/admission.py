@@ -1,9 +1,9 @@
-"""Admission of requests: one queue in front of everything that costs much, whichever door it comes through.
+"""A middleware that puts all expensive requests into one queue, whichever interface they use.
 
-A request body is received first, however slowly it comes, and kept out of memory. Then the request waits for
-a slot of the queue, and only then is the body parsed. So parsing counts towards the time that a sender takes,
-and a sender that takes much waits for the others. The slot is free again when the answer begins: a client
-that reads slowly holds none.
+The body is received first, however slowly it arrives, and a large one is kept in a file. Then the request
+waits for a slot, and only then is the body parsed. So parsing counts towards the time that a sender takes,
+and heavy senders wait for the others. The slot is released when the response begins, so a client that reads
+slowly does not hold one.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from space.operations.limits import UploadQueue
 
 BODY_IN_MEMORY: Final = 65_536
-"""Bytes of a waiting body that are kept in memory; a longer one is kept in a temporary file."""
+"""A waiting body with more bytes than this is kept in a temporary file."""
 _CHUNK_BYTES: Final = 65_536
 
 
 class Admission:
-    """Middleware that handles a POST to the paths that ``admits`` names once its sender has a slot.
+    """Middleware that passes on a POST to the paths that ``admits`` names once its sender has a slot.
 
-    ``sender`` names who sends a request. A middleware outside of this one answers QueueFull.
+    ``sender`` returns the account or address of a request. A middleware outside of this one turns QueueFull
+    into a response.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Admission:
                     return
                 body.write(message.get("body", b""))
                 more = message.get("more_body", False)
-            left = body.tell()
+            left: int | None = body.tell()
             body.seek(0)
 
             async def replay() -> Message:

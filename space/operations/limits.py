@@ -1,9 +1,9 @@
-"""How much each sender may send per minute, and whose request is handled next.
+"""The limits of requests per sender and minute, and the queue of uploads.
 
-A sender is an account, or the address that connected (on a Space the one that the Hub's proxy saw). The
-requests that cost the most are handled few at a time: each application has one queue for REST, pages, Gradio
-and MCP (see `space.operations.admission`), and no sender can hold up the others. The queue runs on the event
-loop. A request that waits for its slot holds no thread, so pages and the health check never wait for files.
+A sender is an account, or the address that connected (on a Space the one that the Hub's proxy saw). Each
+application has one queue for the expensive requests of REST, pages, Gradio and MCP (see
+`space.operations.admission`), which handles a few at a time, so that no sender holds up the others. The queue
+runs on the event loop. A waiting request holds no thread, so pages and the health check never wait for files.
 """
 
 import asyncio
@@ -31,16 +31,17 @@ from submissions.intake.accounts import Actor
 
 UNKNOWN: Final = "unknown"
 _NETWORK_BITS: Final = 64
-"""One house has a whole IPv6 network of this length, so its addresses count as one."""
+"""A household has a whole IPv6 network of this length, so its addresses count as one."""
 _SITE_BITS: Final = 48
 """A customer may have 65,536 such networks, which share `TIMES_A_SITE` times the limit of one."""
 TIMES_A_SITE: Final = 4
 
 
 def client_address(request: HTTPConnection, on_space: bool) -> str:
-    """An address to count by; on a Space the last hop of X-Forwarded-For, which our proxy wrote.
+    """Return the address that a request counts for.
 
-    The hops before it, and the whole header elsewhere, are whatever the client likes to claim.
+    On a Space this is the last hop of X-Forwarded-For, which the Hub's proxy wrote. A client can forge the
+    hops before it, and elsewhere the whole header.
     """
     connected = request.client.host if request.client else ""
     if on_space:
@@ -50,7 +51,7 @@ def client_address(request: HTTPConnection, on_space: bool) -> str:
 
 
 def counted_as(address: str) -> str:
-    """The spelling to count by: IPv4 as it is, IPv6 by its network, anything else as one unknown."""
+    """Return an IPv4 address as it is, an IPv6 address as its network, and anything else as `UNKNOWN`."""
     try:
         found = ip_address(address.strip().partition("%")[0])
     except ValueError:
@@ -63,14 +64,14 @@ def counted_as(address: str) -> str:
 
 
 def sender_of(request: HTTPConnection, on_space: bool, actor: Actor | None = None) -> str:
-    """Who sends a file, to count by: the account where it is known, whatever its name, else the address."""
+    """Return what a request counts for: the account if it is known, else the address."""
     if actor is None:
         return client_address(request, on_space)
     return f"account {actor.subject or actor.name.casefold()}"
 
 
 def site_of(address: str) -> str | None:
-    """Return the IPv6 /48 that a `counted_as` address lies in; None for IPv4 and for an unknown address."""
+    """Return the IPv6 /48 of an address as `counted_as` spells it, or None for any other address."""
     if not address.endswith(f"/{_NETWORK_BITS}"):
         return None
     return str(IPv6Network(address).supernet(new_prefix=_SITE_BITS))
@@ -80,7 +81,7 @@ MOST_ADDRESSES: Final = 10_000
 SWEEP_EVERY_SECONDS: Final = 1.0
 OTHERS: Final = "others"
 _COUNTERS: Final = 2
-"""A sliding window is held as two counters an address."""
+"""The counters per address of a sliding window."""
 
 
 class SenderRefused(HTTPException):
@@ -116,7 +117,7 @@ that never waits would be answered hundreds of times per second."""
 class CounterStorage(MemoryStorage):
     """Counters in memory that are swept while counting.
 
-    The library starts a thread for it at every count, for which the event loop would wait.
+    The library would start a thread at every count to sweep them, and the event loop would wait for it.
     """
 
     _swept = -math.inf
@@ -124,19 +125,19 @@ class CounterStorage(MemoryStorage):
     def _MemoryStorage__schedule_expiry(self) -> None:
         if time.monotonic() > self._swept + SWEEP_EVERY_SECONDS:
             self._swept = time.monotonic()
-            self._MemoryStorage__expire_events()
+            self._MemoryStorage__expire_events()  # type: ignore[attr-defined]  # private there
 
 
 class CheckLimit:
-    """Counts checks by address and by account in memory, in a sliding window. One instance an application.
+    """Counts of checks by address and by account, in a sliding window in memory.
 
-    No more than ``most_addresses`` are kept apart: while as many are busy, all new ones share one count.
+    At most ``most_addresses`` are counted separately. While as many are busy, all new ones share one count.
     """
 
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Count files, or with ``times`` other requests, of which a sender may send so many per file."""
+        """Count files, or with ``times`` other requests, of which a sender may send that many per file."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)
@@ -148,9 +149,12 @@ class CheckLimit:
         self._most, self._metrics = most_addresses, metrics
 
     def take(self, request: HTTPConnection, actor: Actor | None = None) -> None:
-        """Count one check of this request's address, or of an account. Raises TooManyChecks.
+        """Count one check of this request's address, or of an account.
 
         An IPv6 address counts for its /64 and for its /48.
+
+        Raises:
+            TooManyChecks: The sender sent too many requests in the last minute.
         """
         sender = sender_of(request, self._on_space, actor)
         if len(self._storage.storage) >= _COUNTERS * self._most and not self._is_known(sender):
@@ -178,7 +182,7 @@ class CheckLimit:
 
 
 def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
-    """Count a request as a file before its body is read; whoever handles it does not count it again.
+    """Count a request as a file before its body is read, so that its handler does not count it again.
 
     Raises:
         TooManyChecks: The sender sent too many files in the last minute.
@@ -193,26 +197,28 @@ def is_counted(request: HTTPConnection) -> bool:
 
 
 AT_ONCE: Final = 4
-"""Requests that hold a slot; a file may take 120 MB, and Parquet or large text a process of its own."""
+"""The most requests that hold a slot. A file may take 120 MB, and Parquet or large text also a process."""
 AT_ONCE_SMALL: Final = 2
 """The same on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
-"""Of one account or address."""
+"""The most requests of one account or address that hold a slot."""
 AT_ONCE_HEAVY: Final = 1
-"""Of all heavy senders together."""
+"""The most requests of all heavy senders together that hold a slot."""
 PAUSE_TIMES: Final = 2.0
-"""How many times as long as a heavy sender's request took the next one waits, up to:"""
+"""The pause after a heavy sender's request, as a multiple of the time that it took."""
 MOST_PAUSE_SECONDS: Final = 1.0
+"""The longest such pause."""
 HEAVY_SECONDS: Final = 0.1
-"""A sender is heavy whose files took longer: some ten that are right, in a minute."""
+"""A sender whose files took longer than this is heavy; about ten valid files take as long."""
 MOST_WAITING: Final = 64
 MOST_WAITING_EACH: Final = 8
 RETRY_AFTER_SECONDS: Final = 5
 REMEMBERED_SECONDS: Final = 60.0
-"""How long a sender's files count after the last of them."""
+"""How long a sender's files count after the last one."""
 _MOST_REMEMBERED: Final = 10_000
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class QueueFull(SenderRefused):
@@ -223,20 +229,20 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """A place among the few requests that are handled at once; ``is_heavy`` if for heavy senders only."""
+    """A place among the few requests that are handled at once; ``is_heavy`` if it is for heavy senders."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
         self.is_heavy, self.is_held, self._leave = is_heavy, True, leave
 
     def release(self) -> None:
-        """Give the place to the next request; later calls do nothing."""
+        """Give the place to the next request. Later calls do nothing."""
         if self.is_held:
             self.is_held = False
             self._leave()
 
 
 _SLOT: ContextVar[UploadSlot | None] = ContextVar("_SLOT", default=None)
-"""The slot of the request that is handled, also in the threads and tasks that it starts."""
+"""The slot of the current request, also in the threads and tasks that it starts."""
 
 
 def held_slot() -> UploadSlot | None:
@@ -246,18 +252,18 @@ def held_slot() -> UploadSlot | None:
 
 
 def reads_apart() -> bool:
-    """Return whether files of the current request are read in another process, however small they are."""
+    """Return whether even small files of the current request are read in another process."""
     slot = held_slot()
     return slot is not None and slot.is_heavy
 
 
 class UploadQueue:
-    """Slots for what costs the most, by the account or address that sends (``sender``).
+    """The queue of expensive requests, shared fairly between senders (accounts or addresses).
 
-    The next one is for the waiting sender whose files took the least time lately, so that one with a file
-    passes others with many, however many these are. Heavy senders share one slot, a third of the time: the
-    rest is for pages and for those who send little. If all places are taken, the last request of the sender
-    with the most in the queue is refused instead.
+    The next slot goes to the waiting sender whose files took the least time lately, so a sender with one file
+    passes all senders with many. Heavy senders share one slot for a third of the time, which leaves the rest
+    to pages and to others. If the queue is full, the last request of the sender with the most waiting
+    requests is refused instead.
     """
 
     def __init__(
@@ -279,15 +285,15 @@ class UploadQueue:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """The number of requests that wait."""
         return len(self._waiting)
 
     def is_heavy(self, sender: str) -> bool:
-        """Whether the sender's files took much time lately."""
+        """Return whether the sender's files took much time lately."""
         return self._seconds.get(sender, 0.0) > HEAVY_SECONDS
 
     async def run(self, sender: str, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-        """Call ``function`` in a thread once the sender has a slot; pages have other threads.
+        """Call ``function`` in a thread once the sender has a slot. Pages use other threads.
 
         Raises:
             QueueFull: The queue has no place for the sender.
@@ -376,7 +382,7 @@ class UploadQueue:
             ]
             if not able:
                 if self._waiting and pause > 0:
-                    # On the loop of whoever waits: that of the file before the pause may have ended (tests).
+                    # The loop of the waiting request is running; in tests, an earlier one may be closed.
                     asyncio.get_running_loop().call_later(pause + 0.001, self._fill_slots)
                 return
             sender = min(able, key=lambda name: (self._running[name], self._seconds.get(name, 0.0)))
