@@ -10,7 +10,8 @@ from arb.core.predictions import ReadingLimits, read_predictions
 from arb.core.predictions.parser_pool import PREDICTIONS
 from leaderboard.success_rates.files import FilesEstimate, estimate_files
 from leaderboard.success_rates.runs import SUCCESS_LABELS
-from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
+from space.operations.limits import CheckLimit, sender_of
+from space.operations.upload_queue import UploadQueue, reads_apart
 from space.web.body_limits import FORM_LIMITS, FormLimits
 from submissions.app import SubmissionsApp
 from submissions.intake.upload import safe_file_name

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.write import template
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
-from space.operations.limits import reads_apart, sender_of
+from space.operations.limits import sender_of
+from space.operations.upload_queue import reads_apart
 from space.services import Services
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE, Responses

@@ -27,7 +27,8 @@ from starlette.routing import Route
 from arb.core.judge_info import Name
 from arb.core.settings import is_loopback
 from arb.core.suite import SuiteRules
-from space.auth.auth import Auth, Mode, local_path, session_key
+from space.auth.auth import Auth, local_path
+from space.auth.sessions import Mode, session_key
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, AccessRefused, InvalidToken, sentence
 from submissions.intake.accounts import Actor, age_problem, qualifies_on

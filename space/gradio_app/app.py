@@ -19,7 +19,7 @@ from arb.core.settings import Settings
 from space.gradio_app.endpoints import Endpoints, add_endpoints, gradio_errors
 from space.gradio_app.mcp_server import add_mcp
 from space.gradio_app.submit_page import PATH, build_form, build_submit_router
-from space.operations.limits import MOST_WAITING
+from space.operations.upload_queue import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame
 

@@ -19,14 +19,8 @@ from starlette.requests import Request
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from space.api.board import judges_response
-from space.operations.limits import (
-    MOST_WAITING,
-    SenderRefused,
-    UploadSlot,
-    client_address,
-    is_counted,
-    reads_apart,
-)
+from space.operations.limits import SenderRefused, client_address, is_counted
+from space.operations.upload_queue import MOST_WAITING, UploadSlot, reads_apart
 from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError

@@ -16,7 +16,7 @@ from arb.core.predictions.findings import counted
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
 from space.gradio_app.findings import grouped_findings, understood
-from space.operations.limits import MOST_WAITING
+from space.operations.upload_queue import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence

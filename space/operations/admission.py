@@ -13,7 +13,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from space.operations.limits import UploadQueue
+from space.operations.upload_queue import UploadQueue
 
 BODY_IN_MEMORY: Final = 65_536
 """A waiting body with more bytes than this is kept in a temporary file."""

@@ -7,7 +7,7 @@ from contextvars import Context
 import pytest
 
 from space.operations.admission import BODY_IN_MEMORY, Admission
-from space.operations.limits import QueueFull, UploadQueue, held_slot
+from space.operations.upload_queue import QueueFull, UploadQueue, held_slot
 
 pytestmark = pytest.mark.anyio
 

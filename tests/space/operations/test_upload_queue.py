@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from space.operations.limits import QueueFull, UploadQueue
+from space.operations.upload_queue import QueueFull, UploadQueue
 
 pytestmark = pytest.mark.anyio
 
