@@ -93,7 +93,7 @@ def simulate(
     interval: Interval = our_interval,
     n_labels: int = N_LABELS,
 ) -> Coverage:
-    """Draw ``n_labels`` runs of an agent repeatedly; ``verdicts`` (n, judges) and ``truth`` (n,) are 0 or 1."""
+    """Draw ``n_labels`` runs of an agent often; ``verdicts`` (n, judges) and ``truth`` (n,) are 0 or 1."""
     n, generator = len(truth), np.random.default_rng(0)
     strata = strata_of_patterns(verdicts if stratified else verdicts[:, :0], n_labels)
     groups = [np.flatnonzero(strata == number) for number in range(strata.max() + 1)]

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import time
 import urllib.request
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from submissions.app import SubmissionsApp
 from tests.support import commands
 from tests.support.clocks import one_a_day
 from tests.support.ports import hold_port, port_of
-
-REPOSITORY = Path(__file__).parents[2]
-START_SECONDS = 180
+from tests.support.waiting import START_SECONDS, until_served
 
 
 class RunningSpace:
@@ -38,16 +35,7 @@ class RunningSpace:
     def start(self) -> None:
         """Start the process and wait until it serves."""
         self.process = commands.start(["space", "serve"], self.log_path, self.log_path, self._environment)
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if not self.process.is_alive():
-                raise AssertionError(f"the Space ended at its start:\n{self.log_path.read_text()}")
-            try:
-                self.get("/healthz")
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError(f"the Space does not answer:\n{self.log_path.read_text()}")
+        until_served(self.url, lambda: not self.process.is_alive(), self.log_path)
 
     def get(self, path: str) -> bytes:
         """The body of an address."""
