@@ -114,8 +114,11 @@ def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool
         make_runs(source, place, count)
         for stage, watched in _stages(place, workers, _has_memory_for_plain(figures["plain"], sizes, count)):
             figures[stage].append(watched)
-        cells = (found[-1] if len(found := figures[stage]) > sizes.index(count) else None for stage in STAGES)
-        print(f"{count:>6}" + "".join(f"{_cell(watched):>34}" for watched in cells), flush=True)
+        cells = []
+        for stage in STAGES:
+            found = figures[stage]
+            cells.append(_cell(found[-1] if len(found) > sizes.index(count) else None))
+        print(f"{count:>6}" + "".join(f"{cell:>34}" for cell in cells), flush=True)
         shutil.rmtree(place)
     if len(sizes) < 2:
         return True
@@ -203,7 +206,8 @@ def _has_memory_for_plain(found: Sequence[Watched], sizes: Sequence[int], count:
 def _say(checks: Sequence[tuple[str, bool | None]]) -> bool:
     """Print each check with its outcome (None: not judged); return whether all judged checks hold."""
     for what, holds in checks:
-        print(f"{'not judged' if holds is None else 'holds' if holds else 'FAILS'}: {what}")
+        outcome = {None: "not judged", True: "holds", False: "FAILS"}[holds]
+        print(f"{outcome}: {what}")
     return all(holds is not False for _, holds in checks)
 
 

@@ -50,7 +50,11 @@ WAIT_S = 120.0
 def script(request: Request) -> Scripted:
     """Return a judge's answer, or always the same refusal. The answer names its prompt as its model."""
     drawn = share(f"rule{request.key}")
-    fault = "content_filter" if drawn < RULE_SHARE else "too_long" if drawn < 2 * RULE_SHARE else None
+    fault = None
+    if drawn < RULE_SHARE:
+        fault = "content_filter"
+    elif drawn < 2 * RULE_SHARE:
+        fault = "too_long"
     return Scripted(judges(request), fault=fault, model=request.key)
 
 

@@ -42,6 +42,11 @@ def sizes() -> dict[str, Any]:
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     tests = sorted((REPOSITORY / "tests").rglob("*.py"))
     longest = sorted(((count, _name(path)) for path, count in lines.items()), reverse=True)[:5]
+    by_package: dict[str, list[int]] = {}
+    for path in modules:
+        package = by_package.setdefault(path.relative_to(REPOSITORY).parts[0], [0, 0])
+        package[0] += 1
+        package[1] += lines[path]
     return {
         "modules": len(modules),
         "lines": sum(lines.values()),
@@ -50,11 +55,7 @@ def sizes() -> dict[str, Any]:
         "classes": len(classes),
         "dataclasses": sum(any("dataclass" in ast.dump(d) for d in each.decorator_list) for each in classes),
         "longest modules": longest,
-        "by package": {
-            package: [len(found), sum(lines[path] for path in found)]
-            for package in PACKAGES
-            if (found := [path for path in modules if path.relative_to(REPOSITORY).parts[0] == package])
-        },
+        "by package": by_package,
         "test lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in tests),
     }
 

@@ -80,17 +80,12 @@ def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
 
 
-def _board_response(board: Board) -> CachedResponse:
-    return CachedResponse.of(board.to_bytes(), JSON)
+def _csv(board: Board) -> bytes:
+    return board_to_csv(board).encode()
 
 
-def _csv_response(board: Board) -> CachedResponse:
-    return CachedResponse.of(board_to_csv(board).encode(), CSV)
-
-
-def _judges_response(board: Board) -> CachedResponse:
-    content = json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False)
-    return CachedResponse.of(content.encode(), JSON)
+def _judges_json(board: Board) -> bytes:
+    return json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False).encode()
 
 
 MOST_ROWS: Final = 1_000
@@ -144,10 +139,10 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
-    def current(make: Callable[[Board], CachedResponse]) -> CachedResponse:
+    def current(media_type: str, encode: Callable[[Board], bytes]) -> CachedResponse:
         """Return a response made from the current board, from the cache if the board has not changed."""
         board = service.records.cached_board() or service.records.board()
-        return cache.get((make, board.key), lambda: make(board))
+        return cache.get((encode, board.key), lambda: CachedResponse.of(encode(board), media_type))
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
@@ -156,7 +151,7 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
 
         It has an ETag: send that as ``If-None-Match`` to get 304 while nothing has changed.
         """
-        return current(_board_response).answer(request)
+        return current(JSON, Board.to_bytes).answer(request)
 
     @router.get("/api/board", summary="The board in pages: rows behind a cursor, in the board's order")
     def pages_of_board(
@@ -179,7 +174,7 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     def board_csv(request: Request) -> Response:
         name = re.sub(r"[^A-Za-z0-9._-]", "-", service.suite.name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}-board.csv"'}
-        return current(_csv_response).answer(request, disposition)
+        return current(CSV, _csv).answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)
     @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
@@ -189,7 +184,7 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
         For each label, ``figures`` has the judge's best row with its rank and its overall metrics as
         fractions, or null if the judge gives no such verdicts. The response has an ETag.
         """
-        return current(_judges_response).answer(request)
+        return current(JSON, _judges_json).answer(request)
 
     return router
 

@@ -10,7 +10,7 @@ import secrets
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import Engine, delete, func, select
+from sqlalchemy import Engine, delete, func
 
 from submissions.intake.accounts import Actor
 from submissions.records.database import AccessToken, BrowserSession, snapshot, transaction
@@ -49,11 +49,6 @@ class AccessTokens:
             session.execute(delete(BrowserSession).where(same))
             wanted = delete(AccessToken).where(func.lower(AccessToken.account) == account.lower())
             return session.connection().execute(wanted).rowcount
-
-    def exist(self) -> bool:
-        """Return whether there is any token."""
-        with snapshot(self._engine) as session:
-            return session.scalar(select(AccessToken.id).limit(1)) is not None
 
 
 def digest_of(token: str) -> str:

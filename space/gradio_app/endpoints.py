@@ -244,7 +244,8 @@ def with_declaration(
     fields replace ``{fields}`` in the docstring.
     """
     own = [each for each in inspect.signature(submit).parameters.values() if each.name != "fields"]
-    parameters = sorted([*own, *map(_parameter, declared_fields())], key=_has_default)
+    parameters = [*own, *map(_parameter, declared_fields())]
+    parameters.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # those with a default last
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     async def call(*args: Any, **options: Any) -> dict[str, Any]:
@@ -258,10 +259,6 @@ def with_declaration(
     call.__signature__ = signature  # type: ignore[attr-defined]  # known to `inspect`, not to typeshed
     call.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": dict[str, Any]}
     return call
-
-
-def _has_default(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not inspect.Parameter.empty
 
 
 def _parameter(name: str) -> inspect.Parameter:

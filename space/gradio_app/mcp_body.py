@@ -5,7 +5,7 @@ the loop for half a second. So a long body is parsed here, in a thread, by a par
 the fields of a tool call. The tool gets the file next to a short body.
 """
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from anyio import to_thread
@@ -89,7 +89,8 @@ class ContentOutside:
             try:
                 body, request.state.mcp_content = await to_thread.run_sync(without_content, body)
             except ValueError as problem:
-                answer = _error(str(problem))
+                error = {"code": _INVALID_REQUEST, "message": str(problem)}
+                answer = JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
                 await answer(scope, receive, send)
                 return
         is_sent = False
@@ -102,8 +103,3 @@ class ContentOutside:
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self._app(scope, replay, send)
-
-
-def _error(message: str) -> JSONResponse:
-    error: dict[str, Any] = {"code": _INVALID_REQUEST, "message": message}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)

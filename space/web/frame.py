@@ -116,8 +116,18 @@ class PageFrame:
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
         """Return the HTML of a page; the menu entry of ``path`` is marked as the current one."""
-        named = {"title": " · ".join(filter(None, (title, self.profile.title)))}
-        return render(template, **{"description": title, **self._frame(path), **named, **values})
+        serves = self.profile.serves
+        frame = {
+            "title": " · ".join(filter(None, (title, self.profile.title))),
+            "description": title,
+            "static": self.static,
+            "menu": [page for page in PAGES if page.in_menu and serves(page.path)],
+            "current": {"path": path},
+            "profile": self.profile,
+            "serves": serves,
+            "has_docs": self._has_docs,
+        }
+        return render(template, **{**frame, **values})
 
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page that may differ for every reader, so that no cache keeps it."""
@@ -182,12 +192,6 @@ class PageFrame:
             heading = "There is no such page"
             message = "The address may be mistyped, or what it showed was removed."
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
-
-    def _frame(self, path: str) -> dict[str, Any]:
-        serves = self.profile.serves
-        menu = [page for page in PAGES if page.in_menu and serves(page.path)]
-        suite = {"profile": self.profile, "serves": serves, "has_docs": self._has_docs}
-        return {"static": self.static, "menu": menu, "current": {"path": path}, **suite}
 
     def _policy(self, html: str, evaluates: bool = False) -> str:
         # What people wrote is escaped, so every script in the page is ours.

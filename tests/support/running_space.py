@@ -15,6 +15,8 @@ from tests.support.clocks import one_a_day
 from tests.support.ports import hold_port, port_of
 from tests.support.waiting import START_SECONDS, until_served
 
+REPOSITORY = Path(__file__).parents[2]
+
 
 class RunningSpace:
     """On a free port, with a state folder of its own."""
