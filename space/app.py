@@ -24,13 +24,12 @@ from space.gradio_app.app import mount_gradio
 from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
 from space.gradio_app.uploads import UploadStore, build_upload_router
-from space.operations.admission import Admission
 from space.operations.health import build_health_router
 from space.operations.limits import CheckLimit, client_address, count_file, sender_of
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
 from space.operations.security import HUB, ClosedRoutes, SecurityHeaders
-from space.operations.upload_queue import AT_ONCE, AT_ONCE_SMALL, UploadQueue
+from space.operations.upload_queue import AT_ONCE, AT_ONCE_SMALL, Admission, UploadQueue
 from space.pages.about.page import build_about_router
 from space.pages.about.paper import build_paper_router
 from space.pages.account import build_account_pages, build_account_router

@@ -20,10 +20,8 @@ from space.services import Services
 from space.web.body_limits import FORM_LIMITS
 from space.web.http_errors import NO_STORE, Responses
 from space.web.submission_text import waiting_headers
-from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
-from submissions.intake.upload import Upload
 
 logger = logging.getLogger(__name__)
 FAILED = "something failed on our side; sending the same file again makes no second entry"
@@ -150,25 +148,18 @@ def build_submission_router(services: Services) -> APIRouter:
             if not upload.check.acceptable:
                 report = upload.check.to_json()
                 return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
-            return _submit(service, upload, declared, submitter)
+            try:
+                view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
+            except (DeclarationError, SubmissionError):
+                raise
+            except Exception:
+                logger.exception("submitting failed")
+                return JSONResponse({"error": FAILED}, status_code=500)
+            status = 200
+            if view.receipt.is_new:
+                status = 201 if view.receipt.status == "accepted" else 202
+            return JSONResponse(view.to_json(), status, waiting_headers(view.receipt))
 
         return await uploads.run(sender_of(request, on_space, submitter), answer)
 
     return router
-
-
-def _submit(
-    service: SubmissionsApp, upload: Upload, declared: DeclarationForm, submitter: Actor | None
-) -> JSONResponse:
-    try:
-        view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
-    except (DeclarationError, SubmissionError):
-        raise
-    except Exception:
-        logger.exception("submitting failed")
-        return JSONResponse({"error": FAILED}, status_code=500)
-    receipt = view.receipt
-    status = 200
-    if receipt.is_new:
-        status = 201 if receipt.status == "accepted" else 202
-    return JSONResponse(view.to_json(), status, waiting_headers(receipt))

@@ -110,9 +110,7 @@ class Auth:
     def actor_of(self, request: Request) -> Actor | None:
         """Return who makes the request, or None for an unknown reader.
 
-        Raises:
-            InvalidToken: The request has a token that is not valid.
-            HubUnavailable: The Hub does not say whose token it is.
+        Raise InvalidToken or HubUnavailable if the request has a token that cannot be confirmed.
         """
         if self.mode == "hub" and (token := bearer_token(request.headers)) is not None:
             return self._with_role(self._identify(self.tokens.holder(token), False))
@@ -127,11 +125,7 @@ class Auth:
         return self._with_role(self._identify(actor, False))
 
     def holder(self, token: str) -> Actor:
-        """Return who holds an access token of this Space.
-
-        Raises:
-            InvalidToken: There is no such token.
-        """
+        """Return who holds an access token of this Space, or raise InvalidToken."""
         found = self.access_tokens.holder(token.strip()) if self.access_tokens is not None else None
         if found is None:
             raise InvalidToken("this is no access token of this Space: it is mistyped, or it was revoked")
@@ -155,22 +149,14 @@ class Auth:
         return signed_in[1] if signed_in is not None else None
 
     def require_actor(self, request: Request) -> Actor:
-        """Return who makes the request.
-
-        Raises:
-            NotSignedIn: It is not known who makes the request. `actor_of` may raise other errors.
-        """
+        """Return who makes the request, or raise NotSignedIn or what `actor_of` raises."""
         actor = self.actor_of(request)
         if actor is None:
             raise NotSignedIn(NO_ACCESS_TOKEN) if self.mode == "tokens" else NotSignedIn()
         return actor
 
     def require_maintainer(self, request: Request) -> Actor:
-        """Return the maintainer who makes the request.
-
-        Raises:
-            NotAMaintainer: The caller is not a maintainer. `require_actor` may raise other errors.
-        """
+        """Return the maintainer who makes the request, or raise NotAMaintainer or NotSignedIn."""
         actor = self.require_actor(request)
         if not actor.is_maintainer:
             raise NotAMaintainer(actor.name)

@@ -17,7 +17,7 @@ from authlib.integrations.starlette_client import OAuth, OAuthError
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from joserfc.errors import JoseError
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -30,7 +30,7 @@ from arb.core.suite import SuiteRules
 from space.auth.auth import Auth, local_path
 from space.auth.sessions import Mode, session_key
 from space.web.frame import PageFrame
-from space.web.http_errors import NO_STORE, AccessRefused, InvalidToken, sentence
+from space.web.http_errors import NO_STORE, AccessRefused, InvalidToken, RequestBody, sentence
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
 
 logger = logging.getLogger(__name__)
@@ -39,10 +39,9 @@ TIMEOUT: Final = httpx2.Timeout(10.0)
 _NAME = TypeAdapter(Name)
 
 
-class EndedSession(BaseModel):
+class EndedSession(RequestBody):
     """Which session to end."""
 
-    model_config = ConfigDict(extra="forbid")
     id: str | None = Field(None, max_length=64, description="The `id` of a session; all where left out.")
 
 

@@ -93,8 +93,7 @@ def _day(text: Any) -> date | None:
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the Hugging Face token of a request, or None.
 
-    Raises:
-        InvalidToken: The bearer token cannot be one of the Hub, which must not see other tokens.
+    Raise InvalidToken for a bearer token of another kind, which the Hub must not see.
     """
     token = sent_token(headers)
     if token is not None and not TOKEN.fullmatch(token):
@@ -125,12 +124,7 @@ class ConfirmedTokens:
         self._made_on: LRUCache[tuple[str, str | None], date] = LRUCache(MOST_REMEMBERED)
 
     def holder(self, token: str) -> Actor:
-        """Return who holds a token. An answer of the Hub counts for a minute.
-
-        Raises:
-            InvalidToken: The Hub does not accept it.
-            HubUnavailable: The Hub does not answer.
-        """
+        """Return who holds a token, or raise InvalidToken or HubUnavailable; remember it for a minute."""
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
             found = self._remembered.get(digest)

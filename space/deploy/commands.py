@@ -112,11 +112,7 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
 
 
 def checked_files(name: str, suite: "suites.Suite", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send.
-
-    Raises:
-        PublishError: A file has a test label or does not belong to the Space.
-    """
+    """Return the files to send; raise PublishError for a test label or a file that does not belong there."""
     files = deploy_files.space_files(name)
     kind, _, place = settings.labels.partition(":")
     own_labels = Path(place).expanduser() if kind == "csv" and place else None

@@ -157,12 +157,7 @@ class Deployer:
     sleep: Callable[[float], None] = time.sleep
 
     def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
-        """Put the files and everything around them on the Hub.
-
-        Raises:
-            PublishError: The deployment must not be published like this.
-            HubError: The Hub failed, or the token is missing.
-        """
+        """Put the files and everything around them on the Hub, or raise PublishError or HubError."""
         if not sys.stderr.isatty():
             disable_progress_bars()
         if not self.hub.token:

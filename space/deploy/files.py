@@ -45,8 +45,7 @@ SUITE_FILES: Final = (
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
     """Return the code, its data, and the documentation of the official suite or the files of another suite.
 
-    Raises:
-        PublishError: Names all files that do not belong there.
+    Raise PublishError with the names of all files that do not belong there.
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}

@@ -76,11 +76,7 @@ class Endpoints:
         self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
-        """Count one check of this address, or of an account.
-
-        Raises:
-            TooManyChecks: The sender sent too many files in the last minute.
-        """
+        """Count one check of this address, or of an account; raise TooManyChecks over the limit."""
         plain = _plain(request)
         if self._checks is None or (actor is None and is_counted(plain)):
             return
@@ -89,11 +85,7 @@ class Endpoints:
     async def run(
         self, request: AnyRequest, function: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call a function in a thread once the sender of the request has a slot.
-
-        Raises:
-            QueueFull: Too many requests wait.
-        """
+        """Call a function in a thread once the sender of the request has a slot, or raise QueueFull."""
         return await self._uploads.run(self._sender(request), function, *args, **options)
 
     def slot(self, request: AnyRequest) -> AbstractAsyncContextManager[UploadSlot]:
@@ -104,11 +96,7 @@ class Endpoints:
         return client_address(_plain(request), self._on_space)
 
     def check(self, content: bytes, name: str, split: str) -> Upload:
-        """Check a file for a split.
-
-        Raises:
-            CallRefused: The split does not exist, or the file is too large.
-        """
+        """Check a file; raise CallRefused if the split does not exist or the file is too large."""
         if split not in get_args(Split):
             raise CallRefused("split: choose dev or test")
         limit = self.service.settings.max_upload_bytes
@@ -128,10 +116,7 @@ class Endpoints:
     def submitter(self, request: AnyRequest) -> Actor | None:
         """Return who submits, or None if the name in the declaration is enough.
 
-        Raises:
-            CallRefused: A page of another site makes the request.
-            AccessRefused: It is not known who makes the request.
-            TooManyChecks: The account sent too many files in the last minute.
+        Raise one of `CALL_ERRORS` for an unknown sender, one over the limit, or a page of another site.
         """
         plain = _plain(request)
         if plain.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -144,13 +129,8 @@ class Endpoints:
     def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
         """Submit a file and return what ``POST /api/submissions`` gives.
 
-        Args:
-            request: The request.
-            read: Returns the checked file; called once it is known who submits.
-            fields: The declaration.
-
-        Raises:
-            CallRefused: The file is not valid; any other of `CALL_ERRORS` may be raised as well.
+        ``read`` returns the checked file; it is called once it is known who submits. ``fields`` are the
+        declaration. Raise one of `CALL_ERRORS` if the submission is refused.
         """
         self.count(request)
         submitter = self.submitter(request)
@@ -169,11 +149,7 @@ class Endpoints:
 
 
 def uploaded_path(path: Any) -> Path:
-    """Return the path of an upload.
-
-    Raises:
-        CallRefused: The path is not in the folder for uploads. A stranger can send any path.
-    """
+    """Return the path of an upload; raise CallRefused for any other path, which a stranger can send."""
     try:
         found = Path(path).resolve()
     except (TypeError, ValueError, OSError, RuntimeError):

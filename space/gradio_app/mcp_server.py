@@ -2,7 +2,7 @@
 
 It is the server of the ``mcp`` package, because Gradio's own requires old versions of mcp and pydantic
 (``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is kept for a
-caller. Every request waits in the queue of all uploads; see `space.operations.admission`.
+caller. Every request waits in the queue of all uploads; see `space.operations.upload_queue`.
 """
 
 import base64

@@ -65,9 +65,7 @@ class UploadStore:
         """Make room for a sender's next file.
 
         If all files together take too much, the oldest ones of the sender that stores the most are deleted.
-
-        Raises:
-            TooManyUploads: The sender stores too much, or no other one stores more.
+        Raise TooManyUploads if the sender stores too much, or if no other one stores more.
         """
         holdings = self._holdings
         if holdings.held(sender) + size > self._most_each:
@@ -81,12 +79,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file as HASH/NAME in the folder and return its path.
-
-        Raises:
-            HTTPException: The file is too large (413).
-            TooManyUploads: There is no room; see `require_room`.
-        """
+        """Store a file as HASH/NAME in the folder and return its path; raise HTTPException without room."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:

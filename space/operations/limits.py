@@ -137,12 +137,9 @@ class CheckLimit:
         self._most, self._metrics = most_addresses, metrics
 
     def take(self, request: HTTPConnection, actor: Actor | None = None) -> None:
-        """Count one check of this request's address, or of an account.
+        """Count one check of this request's address, or of an account; raise TooManyChecks over the limit.
 
         An IPv6 address counts for its /64 and for its /48.
-
-        Raises:
-            TooManyChecks: The sender sent too many requests in the last minute.
         """
         sender = sender_of(request, self._on_space, actor)
         if len(self._storage.storage) >= _COUNTERS * self._most and not self._is_known(sender):
@@ -170,11 +167,7 @@ class CheckLimit:
 
 
 def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
-    """Count a request as a file before its body is read, so that its handler does not count it again.
-
-    Raises:
-        TooManyChecks: The sender sent too many files in the last minute.
-    """
+    """Count a request as a file before its body is read, so that its handler does not count it again."""
     checks.take(request)
     request.state.is_counted = True
 

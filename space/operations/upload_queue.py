@@ -1,7 +1,7 @@
-"""The queue of expensive requests, which handles a few at a time.
+"""The queue of expensive requests, which handles a few at a time, and the middleware in front of it.
 
-Each application has one queue for REST, pages, Gradio and MCP; see `space.operations.admission`. It runs on
-the event loop. A waiting request holds no thread, so pages and the health check never wait for files.
+Each application has one queue for REST, pages, Gradio and MCP. It runs on the event loop. A waiting request
+holds no thread, so pages and the health check never wait for files.
 """
 
 import asyncio
@@ -11,10 +11,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
+from tempfile import SpooledTemporaryFile
 from typing import Final, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from cachetools import TTLCache
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from space.operations.limits import SenderRefused
 
@@ -115,11 +118,7 @@ class UploadQueue:
         return self._seconds.get(sender, 0.0) > HEAVY_SECONDS
 
     async def run(self, sender: str, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-        """Call ``function`` in a thread once the sender has a slot. Pages use other threads.
-
-        Raises:
-            QueueFull: The queue has no place for the sender.
-        """
+        """Call ``function`` in a thread once the sender has a slot. Pages use other threads."""
         async with self.slot(sender):
             return await to_thread.run_sync(partial(function, *args, **options), limiter=self._threads)
 
@@ -127,8 +126,7 @@ class UploadQueue:
     async def slot(self, sender: str) -> AsyncIterator[UploadSlot]:
         """Wait for a slot and hold it for the block, or use the one that the request holds already.
 
-        Raises:
-            QueueFull: The queue has no place for the sender.
+        Raise QueueFull if the queue has no place for the sender.
         """
         if (held := held_slot()) is not None:
             yield held
@@ -214,3 +212,63 @@ class UploadQueue:
             first = next(each for each in self._waiting if each[0] == sender)
             self._waiting.remove(first)
             first[1].set_result(is_heavy)
+
+
+BODY_IN_MEMORY: Final = 65_536
+"""A waiting body with more bytes than this is kept in a temporary file."""
+_CHUNK_BYTES: Final = 65_536
+
+
+class Admission:
+    """Middleware that passes on a POST to the paths that ``admits`` names once its sender has a slot.
+
+    The body is received first, however slowly it arrives, and a large one is kept in a file. Only with a slot
+    is it parsed, so parsing counts towards the time that a sender takes. The slot is released when the
+    response begins, so a client that reads slowly does not hold one.
+
+    ``sender`` returns the account or address of a request. A middleware outside of this one turns QueueFull
+    into a response.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        uploads: UploadQueue,
+        sender: Callable[[Request], str],
+        admits: Callable[[str], bool],
+    ) -> None:
+        self._app, self._uploads, self._sender, self._admits = app, uploads, sender, admits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Receive the body, wait for a slot, and pass the request on, or raise QueueFull."""
+        if scope["type"] != "http" or scope["method"] != "POST" or not self._admits(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        sender = self._sender(Request(scope))
+        self._uploads.require_room(sender)  # before the body is read
+        with SpooledTemporaryFile(BODY_IN_MEMORY) as body:
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return
+                body.write(message.get("body", b""))
+                more = message.get("more_body", False)
+            left: int | None = body.tell()
+            body.seek(0)
+
+            async def replay() -> Message:
+                nonlocal left
+                if left is None:
+                    return await receive()
+                chunk = body.read(_CHUNK_BYTES)
+                left = left - len(chunk) or None
+                return {"type": "http.request", "body": chunk, "more_body": left is not None}
+
+            async with self._uploads.slot(sender) as slot:
+
+                async def send_without_slot(message: Message) -> None:
+                    slot.release()
+                    await send(message)
+
+                await self._app(scope, replay, send_without_slot)

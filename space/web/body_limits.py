@@ -128,8 +128,7 @@ class BodyLimits:
     async def _checked(self, scope: Scope) -> tuple[Scope, float, str]:
         """Return the scope for the application, the most bytes of its body, and the message for a larger one.
 
-        Raises:
-            HTTPException: The headers are enough to refuse the request.
+        Raise HTTPException if the headers are enough to refuse the request.
         """
         request, path = Request(scope), scope["path"]
         content_type = request.headers.get("content-type", "")

@@ -194,9 +194,8 @@ T = TypeVar("T")
 def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
     """Call ``act`` on a submission without telling which ids exist.
 
-    Raises:
-        HTTPException: The submission does not exist or belongs to another account. Maintainers get 404 and
-            all others get 403, whichever of the two it is.
+    If the submission does not exist or belongs to another account, raise HTTPException with 404 for
+    maintainers and with 403 for all others.
     """
     try:
         return act(*args, **options)

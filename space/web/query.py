@@ -38,11 +38,7 @@ class QueryParam:
     high: float | None = None
 
     def read(self, text: str) -> Any:
-        """Return the value that a text stands for.
-
-        Raises:
-            ValueError: The parameter has no such value.
-        """
+        """Return the value that a text means, or raise ValueError if the parameter has no such value."""
         match self.shape:
             case "flag" if text in ("0", "1"):
                 return text == "1"

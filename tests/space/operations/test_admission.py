@@ -6,8 +6,7 @@ from contextvars import Context
 
 import pytest
 
-from space.operations.admission import BODY_IN_MEMORY, Admission
-from space.operations.upload_queue import QueueFull, UploadQueue, held_slot
+from space.operations.upload_queue import BODY_IN_MEMORY, Admission, QueueFull, UploadQueue, held_slot
 from tests.space.operations.conftest import settle
 
 pytestmark = pytest.mark.anyio
