@@ -107,14 +107,7 @@ def way(name: str, **arguments) -> dict:
 
 
 def by_inspect(
-    python: Path,
-    source: Path,
-    *,
-    base_url: str,
-    with_images: bool,
-    number: int,
-    in_flight: int,
-    samples: int,
+    python: Path, source: Path, *, base_url: str, with_images: bool, number: int, in_flight: int, samples: int
 ) -> dict:
     """Make the same calls with inspect_ai in its own environment."""
     with tempfile.TemporaryDirectory() as folder:

@@ -38,11 +38,7 @@ from leaderboard.board.ranks import (
     separated_pairs,
 )
 from leaderboard.judge_precision.confusion import confusion_counts, metric_values
-from leaderboard.judge_precision.intervals import (
-    FIGURES,
-    cluster_intervals,
-    percentile_intervals,
-)
+from leaderboard.judge_precision.intervals import FIGURES, cluster_intervals, percentile_intervals
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable

@@ -20,12 +20,7 @@ from space.operations.upload_queue import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence
-from space.web.submission_text import (
-    allowance_sentence,
-    receipt_link,
-    report_html,
-    rules_sentence,
-)
+from space.web.submission_text import allowance_sentence, receipt_link, report_html, rules_sentence
 from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.intake.accounts import declare_as

@@ -157,9 +157,7 @@ class CheckLimit:
         reset = self._limiter.get_window_stats(item, sender).reset_time
         goes_on = not self._refusals.hit(self._refusable, sender)
         raise TooManyChecks(
-            f"{who} may {self._what.format(item.amount)}",
-            max(1, math.ceil(reset - time.time())),
-            goes_on,
+            f"{who} may {self._what.format(item.amount)}", max(1, math.ceil(reset - time.time())), goes_on
         )
 
     def _is_known(self, sender: str) -> bool:

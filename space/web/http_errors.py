@@ -69,11 +69,7 @@ def add_error_handlers(
     """Register the handlers; ``render_error`` returns the page of an error outside ``/api``."""
 
     def problem(
-        request: Request,
-        status: int,
-        message: str,
-        headers: Mapping[str, str] | None = None,
-        **more: Any,
+        request: Request, status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any
     ) -> Response:
         key = "error" if request.url.path == SUBMITTING else "detail"
         return error_response(request, status, message, render_error, headers, {key: message, **more})

@@ -61,10 +61,7 @@ class SampleSpace(RunningSpace):
 
     def __init__(self, folder: Path) -> None:
         settings = Settings(
-            suite="sample",
-            labels=f"csv:{ANNOTATIONS}",
-            state_dir=folder / "state",
-            data_dir=folder / "none",
+            suite="sample", labels=f"csv:{ANNOTATIONS}", state_dir=folder / "state", data_dir=folder / "none"
         )
         service = SubmissionsApp(settings)
         self.ids = [trajectory.trajectory_id for trajectory in service.suite.split("test")]
