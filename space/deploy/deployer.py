@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
@@ -46,14 +45,12 @@ MANAGED_VARIABLES: Final = (
 )  # fmt: skip
 """Variables that a deployment sets or deletes; it leaves others on the Space alone."""
 
-NEEDED_SECRETS: Final = MappingProxyType(
-    {
-        "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
-        "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
-        "`python -m submissions new-secret` and keep a copy",
-    }
-)
-OTHER_SECRETS: Final = MappingProxyType({"ARB_METRICS_TOKEN": "opens /metrics to a program"})
+NEEDED_SECRETS: Final[Mapping[str, str]] = {
+    "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
+    "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
+    "`python -m submissions new-secret` and keep a copy",
+}
+OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "opens /metrics to a program"}
 
 
 @dataclass(frozen=True)

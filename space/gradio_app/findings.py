@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -21,26 +20,22 @@ from submissions.intake.upload import Upload
 MOST_ROWS: Final = 6
 """The most rows that are shown of a finding; its message counts all of them."""
 
-KINDS: Final = MappingProxyType(
-    {
-        "file": "The file as a whole",
-        "columns": "Columns",
-        "lines": "Rows that could not be read",
-        "ids": "Which trajectories",
-        "values": "Values in cells",
-        "verdicts": "The verdicts taken together",
-    }
-)
-_CODES: Final = MappingProxyType(
-    {
-        "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
-        "lines": (
-            "invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes",
-        ),
-        "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
-        "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
-    }
-)  # fmt: skip
+KINDS: Final[Mapping[str, str]] = {
+    "file": "The file as a whole",
+    "columns": "Columns",
+    "lines": "Rows that could not be read",
+    "ids": "Which trajectories",
+    "values": "Values in cells",
+    "verdicts": "The verdicts taken together",
+}
+_CODES: Final[Mapping[str, tuple[str, ...]]] = {
+    "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
+    "lines": (
+        "invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes",
+    ),
+    "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
+    "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
+}  # fmt: skip
 _TEMPLATE_COMMAND: Final = re.compile(r"`python -m submissions template --split (dev|test)`")
 _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 

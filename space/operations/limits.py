@@ -32,11 +32,11 @@ def client_address(request: HTTPConnection, on_space: bool) -> str:
     On a Space this is the last hop of X-Forwarded-For, which the Hub's proxy wrote. A client can forge the
     hops before it, and elsewhere the whole header.
     """
-    connected = request.client.host if request.client else ""
+    address = request.client.host if request.client else ""
     if on_space:
-        hops = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
-        return counted_as(hops[-1]) if hops[-1].strip() else counted_as(connected)
-    return counted_as(connected)
+        last_hop = ",".join(request.headers.getlist("x-forwarded-for")).split(",")[-1]
+        address = last_hop.strip() or address
+    return counted_as(address)
 
 
 def counted_as(address: str) -> str:

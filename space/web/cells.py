@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.console import percent
@@ -14,13 +13,11 @@ from leaderboard.score import Cell, Score
 FEW: Final = 20
 """A metric over fewer trajectories than this is marked."""
 
-CALLED: Final = MappingProxyType(
-    {
-        "success": "called successful",
-        "side_effect": "said to have a side effect",
-        "repetition": "said to repeat",
-    }
-)
+CALLED: Final[Mapping[str, str]] = {
+    "success": "called successful",
+    "side_effect": "said to have a side effect",
+    "repetition": "said to repeat",
+}
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,11 @@ def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
     )
 
 
-ORIGINS: Final = MappingProxyType(
-    {"published": "paper", "self-reported": "self-reported", "reference": "reference"}
-)
+ORIGINS: Final[Mapping[str, str]] = {
+    "published": "paper",
+    "self-reported": "self-reported",
+    "reference": "reference",
+}
 
 
 def short_name(row: BoardRow) -> str:
@@ -137,12 +136,10 @@ def choices_of(board: Board) -> list[tuple[str, str]]:
     return found
 
 
-MARKS: Final = MappingProxyType(
-    {
-        "verified": "a maintainer ran it again, or saw it run, and found the same",
-        "labels exposed": "a maintainer found that test labels got into how it was made",
-    }
-)
+MARKS: Final[Mapping[str, str]] = {
+    "verified": "a maintainer ran it again, or saw it run, and found the same",
+    "labels exposed": "a maintainer found that test labels got into how it was made",
+}
 
 
 def describe_marks(row: BoardRow) -> str:
