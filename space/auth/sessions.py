@@ -128,7 +128,6 @@ class Sessions:
             return found is not None and found.begun_at > datetime.now(UTC) - _LASTING
 
     def end(self, token: str) -> None:
-        """End the session of a cookie."""
         with transaction(self._engine) as session:
             session.execute(delete(BrowserSession).where(BrowserSession.id == digest_of(token)))
 

@@ -78,7 +78,6 @@ def is_ours(path: str) -> bool:
 
 
 def total_bytes(files: Mapping[str, Path]) -> int:
-    """Return the total size of the files in bytes."""
     return sum(path.stat().st_size for path in files.values())
 
 

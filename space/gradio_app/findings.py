@@ -66,7 +66,6 @@ def _is_warning(finding: Finding) -> bool:
 
 
 def kind_of(finding: Finding) -> str:
-    """Return the key of a finding in KINDS."""
     for kind, codes in _CODES.items():
         if finding.code in codes:
             return kind

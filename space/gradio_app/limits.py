@@ -64,11 +64,9 @@ class Holdings(Generic[K]):
 
     @property
     def total(self) -> int:
-        """The size of all that is kept."""
         return self._sizes.total()
 
     def held(self, sender: str) -> int:
-        """Return the size of all that one sender holds."""
         return self._sizes[sender]
 
     def of(self, sender: str) -> dict[K, Holding]:
@@ -76,7 +74,6 @@ class Holdings(Generic[K]):
         return {key: holding for key, holding in self._held.items() if holding.sender == sender}
 
     def heaviest(self) -> str:
-        """Return the sender that holds the most."""
         return max(self._sizes, key=self._sizes.__getitem__)
 
     def older_than(self, seconds: float) -> list[K]:
@@ -113,7 +110,6 @@ class StreamLimits:
         self._app, self._streams, self._sender = app, streams, sender
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass if there is room for its stream."""
         if scope["type"] != "http" or scope["path"] != EVENT_STREAM:
             await self._app(scope, receive, send)
             return

@@ -280,5 +280,4 @@ def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:
-    """Return a box with problems."""
     return render("submit/problems.html", title=title, problems=problems)

@@ -119,7 +119,6 @@ class UploadStore:
             self._delete(path)
 
     def clear(self) -> None:
-        """Delete every file."""
         for path in self._holdings:
             self._delete(path)
 

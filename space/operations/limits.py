@@ -171,5 +171,4 @@ def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
 
 
 def is_counted(request: HTTPConnection) -> bool:
-    """Return whether `count_file` counted the request."""
     return getattr(request.state, "is_counted", False)

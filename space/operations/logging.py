@@ -169,7 +169,6 @@ class RequestLog:
         self._app, self._metrics, self._render_error = app, metrics, render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Log an HTTP request; pass everything else through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -82,7 +82,6 @@ class Metrics:
         self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 

@@ -76,7 +76,6 @@ class SecurityHeaders:
         self._headers = security_headers(on_space)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and complete the headers of its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -121,7 +120,6 @@ class ClosedRoutes:
         self._app, self._serves, self._render_error = app, serves, render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass the request on."""
         await self._answer(scope)(scope, receive, send)
 
     def _answer(self, scope: Scope) -> ASGIApp:

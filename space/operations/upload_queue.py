@@ -110,7 +110,6 @@ class UploadQueue:
 
     @property
     def waiting(self) -> int:
-        """The number of requests that wait."""
         return len(self._waiting)
 
     def is_heavy(self, sender: str) -> bool:

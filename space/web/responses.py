@@ -41,7 +41,6 @@ class CachedResponse:
 
     @property
     def size(self) -> int:
-        """The number of bytes in memory."""
         return len(self.body) + len(self.packed or b"")
 
     @classmethod
