@@ -1,15 +1,15 @@
-"""How fast the dataset is built, verified and published: ``python -m bench.build`` (5 GB, five minutes).
+"""Measure how fast the dataset is built, verified and published: ``python -m bench.build`` (5 GB, 5 minutes).
 
-Makes a corpus out of ``../shared/data/released_layout`` and builds it, next to a plain script of the standard
-library that loads each file, drops the same fields and writes JSON again, with as many processes. Prints wall
-time and memory of both, the ratios, and whether they are what they have to be. With ``--megabytes 300`` it
-takes less, but then the start of the processes is most of what a build takes; 0 leaves it out.
+The first part makes a corpus from ``../shared/data/released_layout`` and builds it. It compares the build
+with a plain script of the standard library that loads each file, drops the same fields and writes JSON again,
+with as many processes. It prints wall time and memory of both and their ratios, and checks the ratios. With
+``--megabytes 300`` it is faster, but most of the time then goes into starting processes; 0 skips this part.
 
-Then build, verify, verify again and publish (to a Hub on this machine) at 40, 160, 640 and 2,560 runs
-(``--runs``; 20 GB), next to a script of json, pandas and pyarrow: for each further run seconds of processors,
-in the program and in the kernel, bytes read and written, calls of write; and memory. At last what a
-publication of 1 % more runs uploads, by files (LFS) and by chunks (hf-xet with a store on this disk). The
-corpora are removed.
+The second part runs build, verify, verify again and publish (to a Hub on this machine) at 40, 160, 640 and
+2,560 runs (``--runs``; 20 GB), next to a script of json, pandas and pyarrow. For each further run it prints
+CPU seconds in the program and in the kernel, bytes read and written, and calls of write, and also memory. At
+the end it measures what publishing 1 % more runs uploads, by files (LFS) and by chunks (hf-xet with a store
+on this disk). The corpora are deleted.
 """
 
 import argparse
@@ -61,15 +61,15 @@ def compare(folder: Path, workers: int) -> bool:
 STAGES = ("plain", "build", "verify", "verify again", "publish")
 OURS = STAGES[1:]
 MOST_GROWTH = 1.2
-"""How much more a process may take above an idle one at the last number of runs than at the one before."""
+"""The allowed growth of a process above an idle one, from the last but one number of runs to the last."""
 
 NOISE_BYTES = 8_000_000
-"""What a peak differs by from run to run of the same command: memory is looked at every 30 ms."""
+"""The variation of a peak between runs of the same command, as memory is sampled every 30 ms."""
 
 NOISE_IO = 4_096
-"""A page of the database more or less for a run, where a stage reads or writes next to nothing."""
+"""A page of the database per run, for stages that read or write next to nothing."""
 NOISE_CALLS = 2
-"""Messages between processes: how many go into one call is not always the same."""
+"""Messages between processes; the number of them per call varies."""
 
 RULE = f"""
 Memory is flat where no process takes more at the last number of runs than at the one before. Of each stage
@@ -90,18 +90,18 @@ MEASURES: Final = (
     ("kB written", "written_bytes", 0.001),
     ("calls of write", "write_calls", 1),
 )
-"""What a further run takes: its name, the field of `Watched`, and what that is multiplied by."""
+"""The cost of a further run: its name, the field of `Watched`, and a factor."""
 JUDGED: Final = {
     "ms in the program": 0.0,
     "kB read": NOISE_IO / 1000,
     "kB written": NOISE_IO / 1000,
     "calls of write": NOISE_CALLS,
 }
-"""The measures that the rule is about, with what a further run may differ by whatever it takes."""
+"""The measures that are checked, with the difference per further run that is always allowed."""
 
 
 def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool:
-    """All stages at each number of runs; whether they grow as they have to."""
+    """Run all stages at each number of runs; return whether the costs grow as they should."""
     figures: dict[str, list[Watched]] = {stage: [] for stage in STAGES}
     idle = watch([sys.executable, "-c", _IDLE.format(workers=workers)])
     print(f"idle: the command {idle.parent_bytes / 1e6:.0f} MB, a worker {idle.worker_bytes / 1e6:.0f} MB")
@@ -114,8 +114,11 @@ def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool
         make_runs(source, place, count)
         for stage, watched in _stages(place, workers, _has_memory_for_plain(figures["plain"], sizes, count)):
             figures[stage].append(watched)
-        cells = (found[-1] if len(found := figures[stage]) > sizes.index(count) else None for stage in STAGES)
-        print(f"{count:>6}" + "".join(f"{_cell(watched):>34}" for watched in cells), flush=True)
+        cells = []
+        for stage in STAGES:
+            found = figures[stage]
+            cells.append(_cell(found[-1] if len(found) > sizes.index(count) else None))
+        print(f"{count:>6}" + "".join(f"{cell:>34}" for cell in cells), flush=True)
         shutil.rmtree(place)
     if len(sizes) < 2:
         return True
@@ -130,7 +133,7 @@ def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool
         (f"a second one {again:.3f} of the first", again <= 0.1),
     ]
     for stage in OURS:
-        if len(sizes) > 2 and stage != "verify again":  # that one takes next to nothing for a run
+        if len(sizes) > 2 and stage != "verify again":  # that stage costs next to nothing per run
             for name, _, _ in MEASURES:
                 before, after = slopes[name][stage][-2:]
                 grown = f"{before:,.2f} {name}, then {after:,.2f}"
@@ -155,7 +158,7 @@ if __name__ == "__main__":
     with Workers({workers}) as workers:
         list(workers.run_each(arrow_schema, [("steps", 0)] * 64))
 """
-"""Processes that have imported what they need, and done nothing."""
+"""Processes that have imported their modules and done nothing else."""
 
 
 def _cell(watched: Watched | None) -> str:
@@ -169,7 +172,7 @@ def _cell(watched: Watched | None) -> str:
 def _print_slopes(
     figures: Mapping[str, Sequence[Watched]], sizes: Sequence[int]
 ) -> dict[str, dict[str, list[float]]]:
-    """What a further run takes by measure and stage, printed."""
+    """Print the cost of a further run by measure and stage."""
     slopes = {
         name: {
             stage: _slopes([factor * getattr(watched, field) for watched in found], sizes)
@@ -186,13 +189,13 @@ def _print_slopes(
 
 
 def _slopes(amounts: Sequence[float], sizes: Sequence[int]) -> list[float]:
-    """How much for each further run, from each number of runs to the next."""
+    """Return the cost of one further run, from each number of runs to the next."""
     both = pairwise(zip(amounts, sizes, strict=False))
     return [(after - before) / (more - fewer) for (before, fewer), (after, more) in both]
 
 
 def _has_memory_for_plain(found: Sequence[Watched], sizes: Sequence[int], count: int) -> bool:
-    """Whether the plain script, which holds everything, would take at most half of what is free."""
+    """Return whether the plain script, which holds everything, would fit into half of the free memory."""
     if not found:
         return True
     expected = found[-1].peak_bytes * count / sizes[len(found) - 1]
@@ -201,9 +204,10 @@ def _has_memory_for_plain(found: Sequence[Watched], sizes: Sequence[int], count:
 
 
 def _say(checks: Sequence[tuple[str, bool | None]]) -> bool:
-    """Print each check with whether it holds, None where that is not judged; whether all that are do."""
+    """Print each check with its outcome (None: not judged); return whether all judged checks hold."""
     for what, holds in checks:
-        print(f"{'not judged' if holds is None else 'holds' if holds else 'FAILS'}: {what}")
+        outcome = {None: "not judged", True: "holds", False: "FAILS"}[holds]
+        print(f"{outcome}: {what}")
     return all(holds is not False for _, holds in checks)
 
 
@@ -234,7 +238,7 @@ def _stages(place: Path, workers: int, with_plain: bool) -> Iterator[tuple[str, 
 
 
 def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
-    """What is uploaded for 1 % more runs, over the size of the dataset: built anew, and with --append."""
+    """Return the upload for 1 % more runs as a share of the dataset: built from scratch and with --append."""
     make_runs(source, folder, count)
     header, *rows = (folder / "suite" / "trajectories.csv").read_text().splitlines()
     later = set(random.Random(0).sample(rows, max(1, count // 100)))
@@ -250,7 +254,7 @@ def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
         common = ["--source", str(folder / "source"), "--out", str(out), "--workers", str(workers)]
         known: set[str] = set()
         for suite, options in ((before / "suite", []), (folder / "suite", more)):
-            # both folders are called suite: a suite that grows keeps its name
+            # both folders are called suite, as a growing suite keeps its name
             build = [sys.executable, "-m", "dataset_script", "build", *common]
             watch([*build, "--suite", str(suite), *options])
             files = sorted(path for path in out.rglob("*") if path.is_file())
@@ -267,7 +271,7 @@ def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
 
 
 def _xet_upload(files: Sequence[Path], store: Path) -> int:
-    """Bytes that Xet's own client sends for the files to a store that has what it was sent before."""
+    """Return the bytes that Xet's own client sends to a store that already has earlier files."""
     import hf_xet
 
     commit = hf_xet.XetSession().new_upload_commit(endpoint=f"local://{store}")

@@ -1,11 +1,11 @@
-"""Do the intervals of `leaderboard estimate` hold? ``python -m bench.estimate --verdicts FOLDER``.
+"""Check the intervals of `leaderboard estimate`: ``python -m bench.estimate --verdicts FOLDER``.
 
-2,000 draws of 60 labelled runs of each agent of the official test split, from the official labels and judges'
-real verdicts (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl`` in the folder): how often the 95 %
-intervals cover the experts' rate over all runs, their half width in points, and the share of labels saved,
-for uniform and for stratified draws. Beside it how far each judge alone is off, and the textbook interval of
-the same estimate (`textbook_interval`), too narrow where there are several judges or few successes, and the
-share that no number of labels can save more than (`most_saved`). ``--draws`` for a quick look.
+For each agent of the official test split, 60 labelled runs are drawn 2,000 times from the official labels and
+the real verdicts of judges (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl`` in the folder). Printed
+are, for uniform and for stratified draws: how often the 95 % intervals cover the experts' rate over all runs,
+their half width in points, and the share of labels saved. Next to it are the error of each judge alone, the
+textbook interval of the same estimate (`textbook_interval`), which is too narrow with several judges or few
+successes, and the largest share of labels that can be saved (`most_saved`). Use ``--draws`` for a quick look.
 """
 
 import argparse
@@ -28,7 +28,7 @@ ALL, TEXTBOOK = "all of them", "textbook"
 JUDGES = ("aer-c", "nnetnav", "rule-based")
 N_LABELS, N_DRAWS = 60, 2_000
 LOWEST, HIGHEST = 0.92, 0.96
-"""Between these the coverage of a 95 % interval is as it should be."""
+"""The range of an acceptable coverage of a 95 % interval."""
 CHANCE = 0.005
 """The standard deviation of a coverage over 2,000 draws."""
 
@@ -41,25 +41,25 @@ class Coverage:
     half_width: float
 
     def saved(self, labels_only: "Coverage") -> float:
-        """The share of labels that the same width needs less."""
+        """Return the share of labels that are not needed for the same width."""
         return 1 - (self.half_width / labels_only.half_width) ** 2
 
 
 Interval = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None], tuple[float, float]]
-"""From verdicts (n, judges), labels (n,) with -1 for none, tasks (n,) and strata (n,) or None."""
+"""Takes verdicts (n, judges), labels (n,) with -1 for none, tasks (n,), and strata (n,) or None."""
 
 
 def our_interval(
     verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None
 ) -> tuple[float, float]:
-    """The interval of `estimate_rate`; everything where there is none."""
+    """Return the interval of `estimate_rate`, or 0 to 1 if there is none."""
     return estimate_rate(verdicts, labels, tasks, strata).interval or (0.0, 1.0)
 
 
 def textbook_interval(
     verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """The regression estimator with 1.96 standard errors of its residuals (Cochran 1977, chapter 7).
+    """Return the regression estimate with 1.96 standard errors of its residuals (Cochran 1977, chapter 7).
 
     For a uniform draw of runs of different tasks.
     """
@@ -74,9 +74,10 @@ def textbook_interval(
 
 
 def most_saved(verdicts: np.ndarray, truth: np.ndarray) -> float:
-    """The share of the labels' variance that the verdicts (n, judges) explain over all runs, R^2.
+    """Return R^2: the share of the labels' variance that the verdicts (n, judges) explain over all runs.
 
-    What a regression saves in the limit; a share above it comes of intervals that are too narrow.
+    A regression saves this share of the labels in the limit. A larger share means that intervals are too
+    narrow.
     """
     design = np.column_stack([np.ones(len(truth)), verdicts])
     coefficients = np.linalg.lstsq(design, truth, rcond=None)[0]
@@ -92,7 +93,7 @@ def simulate(
     interval: Interval = our_interval,
     n_labels: int = N_LABELS,
 ) -> Coverage:
-    """Draws of ``n_labels`` of the runs of one agent; ``verdicts`` (n, judges), ``truth`` (n,) of 1 and 0."""
+    """Draw ``n_labels`` runs of an agent often; ``verdicts`` (n, judges) and ``truth`` (n,) are 0 or 1."""
     n, generator = len(truth), np.random.default_rng(0)
     strata = strata_of_patterns(verdicts if stratified else verdicts[:, :0], n_labels)
     groups = [np.flatnonzero(strata == number) for number in range(strata.max() + 1)]
@@ -113,7 +114,7 @@ def simulate(
 def rows_of(
     verdicts: Mapping[str, np.ndarray], truth: np.ndarray, tasks: np.ndarray, n_draws: int
 ) -> Iterator[tuple[str, str, Coverage, Coverage]]:
-    """(judges, kind of draw or "textbook", labels only, assisted) of one agent."""
+    """Return (judges, kind of draw or "textbook", labels only, assisted) of one agent."""
     n = len(truth)
     without = simulate(np.zeros((n, 0)), truth, tasks, n_draws)
     textbook = simulate(np.zeros((n, 0)), truth, tasks, n_draws, interval=textbook_interval)

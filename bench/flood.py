@@ -1,18 +1,18 @@
-"""What a flood of junk costs everybody else: ``python -m bench.flood`` (``--quick`` for a look).
+"""Measure how a flood of junk affects other users: ``python -m bench.flood`` (``--quick`` for a quick look).
 
-1. A Space over the shipped suite, with its default settings. An honest reader checks a file of real size
-   again and again through REST, MCP and Gradio in turn, each time from a new address, and asks for
-   ``/healthz`` ten times per second: first alone, then while 30 connections send junk through every door at
-   once (REST, Gradio upload, Gradio call, MCP, estimate), from one address and from 30 addresses. The clients
-   of the flood run in a process of lower priority, so that they do not take the processors from the server.
-   Printed: the 95th percentile of an honest check and its ratio to that alone, the health check, what the
-   junk was answered, and the memory of all processes of the server before and after. Addresses are those of
-   127.0.0.0/8: Linux only.
-2. A Space without a limit on checks: fuzzed files (correct files with bytes changed, cut off or doubled),
-   and the memory of all its processes afterwards, compared with that after the first few hundred.
+1. The first Space has the shipped suite and the default settings. An honest reader checks a file of real size
+   again and again through REST, MCP and Gradio, each time from a new address, and asks for ``/healthz`` ten
+   times per second. This is measured without and with a flood: 30 connections send junk through every door
+   (REST, Gradio upload, Gradio call, MCP, estimate), from one address and from 30 addresses. The clients of
+   the flood run in a process of lower priority, so that they do not take the processors from the server.
+   Printed are the 95th percentile of an honest check and its ratio to that without a flood, the health check,
+   the responses to the junk, and the memory of all processes of the server before and after. The addresses
+   are in 127.0.0.0/8, which works on Linux only.
+2. The second Space has no limit on checks. It gets fuzzed files (correct files with bytes changed, cut off or
+   doubled). The memory of all its processes afterwards is compared with that after the first few hundred.
 
 ``--minutes 10 --most-mb 512`` floods one Space for ten minutes instead. The Space may use that much memory: a
-control group enforces it, or the resident memory of all processes is watched where no group can be made. The
+control group enforces it, or the resident memory of all processes is watched if no group can be made. The
 command fails if the Space ends, exceeds the memory, answers 5xx other than 503, or refuses an honest check.
 """
 
@@ -53,20 +53,20 @@ MOST_HEALTH_SECONDS: Final = 0.050
 MOST_MORE_BYTES: Final = 50_000_000
 CONNECTIONS: Final = 30
 SLOW_EVERY: Final = 10
-"""One in so many connections sends a form slowly."""
+"""One connection in this many sends a form slowly."""
 JUNK_NICENESS: Final = 10
 RECONNECT_SECONDS: Final = 0.05
-"""Pause of a client whose connection was closed or refused."""
+"""The pause of a client whose connection was closed or refused."""
 HEALTH_EVERY_SECONDS: Final = 0.1
 SETTLING_SECONDS: Final = 90.0
-"""How long memory may take to be returned after a flood."""
+"""The time in which memory has to be returned after a flood."""
 HONEST, JUNK, HEALTH = "127.1.{}.{}", "127.2.{}.{}", "127.3.0.1"
 LIMIT_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Honest checks per door in each phase, fuzzed files before memory is first read, and after that."""
+    """Honest checks per door and phase, fuzzed files before memory is first read, and after that."""
 
     checks: int
     first_files: int
@@ -115,12 +115,12 @@ class Phase:
 
     @property
     def is_answered(self) -> bool:
-        """Whether every honest request was answered with 200."""
+        """Return whether every honest request got 200."""
         return self.statuses[200] == self.statuses.total()
 
 
 def honest_addresses() -> Iterator[str]:
-    """Return addresses that are used once each."""
+    """Yield addresses, each of which is used once."""
     return (HONEST.format(high, low) for high in range(256) for low in range(1, 255))
 
 
@@ -151,14 +151,14 @@ async def measure(port: int, addresses: Iterator[str], is_over: Callable[[int], 
 
 
 async def start_parsers(port: int) -> None:
-    """Have the server start every process that reads files, which it then keeps."""
+    """Make the server start all its processes that read files, which it then keeps."""
     content = form(port, ("file", "a", parquet_file(40_000)))
     await asyncio.gather(*(Connection(port, HEALTH).ask(content) for _ in range(4)))
 
 
 @contextmanager
 def flooding(port: int, addresses: int) -> Iterator[dict[str, Counter[int]]]:
-    """Have another process send junk in the block; the answers that it got are filled in at the end."""
+    """Send junk from another process during the block; its responses are filled in at the end."""
     command = [sys.executable, "-m", "bench.flood", "--junk", str(port), "--addresses", str(addresses)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     answered: dict[str, Counter[int]] = {}
@@ -175,7 +175,7 @@ def flooding(port: int, addresses: int) -> Iterator[dict[str, Counter[int]]]:
 
 
 def junk_process(port: int, addresses: int) -> None:
-    """Send junk until a line comes on standard input, then print what it was answered."""
+    """Send junk until a line arrives on standard input, then print the responses."""
     os.nice(JUNK_NICENESS)
 
     async def send() -> dict[str, Counter[int]]:
@@ -222,12 +222,12 @@ async def send_fuzzed(port: int, files: int, seed: int) -> Counter[int]:
 
 
 def memory(pid: int) -> int:
-    """Return the resident bytes of a process and of all that it started."""
+    """Return the resident bytes of a process and of all processes that it started."""
     return sum(map(resident, family(pid)))
 
 
 def memory_within(pid: int, most: int, seconds: float = SETTLING_SECONDS) -> int:
-    """Wait until the memory is at most ``most``, or for so many seconds, and return it."""
+    """Wait until the memory is at most ``most``, or for that many seconds, and return it."""
     deadline = time.monotonic() + seconds
     while (found := memory(pid)) > most and time.monotonic() < deadline:
         time.sleep(1.0)
@@ -235,12 +235,12 @@ def memory_within(pid: int, most: int, seconds: float = SETTLING_SECONDS) -> int
 
 
 def server_errors(statuses: Counter[int]) -> int:
-    """Return the number of answers that no flood may cause: 5xx other than 503."""
+    """Return the number of responses that no flood may cause: 5xx other than 503."""
     return sum(number for status, number in statuses.items() if status >= 500 and status != 503)
 
 
 def print_phase(title: str, phase: Phase, alone: Phase | None = None) -> bool:
-    """Print a phase, with its ratios to that alone; return whether it meets the targets."""
+    """Print a phase with its ratios to the phase without a flood; return whether it meets the targets."""
     holds = phase.is_answered
     parts = []
     for name, seconds in phase.checks.items():
@@ -257,7 +257,7 @@ def print_phase(title: str, phase: Phase, alone: Phase | None = None) -> bool:
 
 
 def print_junk(answered: dict[str, Counter[int]]) -> bool:
-    """Print what the junk was answered by door; return whether there was no error of the server."""
+    """Print the responses to the junk by door; return whether none was an error of the server."""
     for name, statuses in answered.items():
         print(f"    junk by {name:<9} was answered {dict(sorted(statuses.items()))}")
     errors = sum(map(server_errors, answered.values()))
@@ -297,7 +297,7 @@ def run_floods(folder: Path, sizes: Sizes) -> bool:
 
 
 def run_fuzzed(folder: Path, sizes: Sizes) -> bool:
-    """Send fuzzed files; return whether memory stays and nothing fails."""
+    """Send fuzzed files; return whether the memory stays the same and nothing fails."""
     environment = {
         "ARB_STATE_DIR": str(folder / "fuzzed"), "ARB_LABELS": "none", "ARB_CHECKS_A_MINUTE": "1000000",
     }  # fmt: skip
@@ -322,7 +322,7 @@ def run_fuzzed(folder: Path, sizes: Sizes) -> bool:
 
 
 def run_small(folder: Path, minutes: float, most_bytes: int) -> bool:
-    """Flood a Space of little memory for so long; return whether it survives within its memory."""
+    """Flood a Space with little memory; return whether it survives within its memory."""
     environment = {
         "ARB_STATE_DIR": str(folder / "state"), "ARB_LABELS": "none", "ARB_MEMORY_MB": str(most_bytes >> 20),
     }  # fmt: skip
@@ -357,7 +357,7 @@ def run_small(folder: Path, minutes: float, most_bytes: int) -> bool:
 
 
 def server_process() -> int | None:
-    """Return the only child of this process, the server; None once it ended."""
+    """Return the only child of this process, the server, or None once it has ended."""
     children = [pid for pid in family(os.getpid()) if os.getpid() == _parent(pid)]
     return children[0] if children else None
 

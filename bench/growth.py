@@ -1,10 +1,10 @@
-"""Does the Space stay as fast when it grows? ``python -m bench.growth`` (``--quick``: 20 and 300 rows).
+"""Check that the Space stays fast when it grows: ``python -m bench.growth`` (``--quick``: 20 and 300 rows).
 
-For 20, 300 and 1,000 scored submissions a Space is started on records that were made for it. New judges
-are then sent one after another, each under an account of its own: seconds from the upload to its ranked row
-(`POST /api/submissions`, then the table with the row in it), then `GET /` as the first reader after it gets
-it, and as those who follow get it. Printed are 95th percentiles, their ratios to those of 20 rows, the start
-to the first page, the memory of the server at the end, and what the ranks of as many judges take alone.
+For 20, 300 and 1,000 scored submissions a Space is started on records that were made for it. New judges are
+then sent one after another, each from its own account. Measured are the seconds from the upload to the ranked
+row (`POST /api/submissions`, then the table with the row in it), and those of `GET /` for the first reader
+afterwards and for the following ones. Printed are 95th percentiles, their ratios to those of 20 rows, the
+time from the start to the first page, the memory of the server at the end, and the time for the ranks only.
 """
 
 import argparse
@@ -24,20 +24,20 @@ from bench.support.space_records import fill_records, verdict_file
 
 SIZES, QUICK = (20, 300, 1_000), (20, 300)
 MOST_TIMES, MOST_TIMES_UP_TO = 1.5, 300
-"""Up to so many rows an upload takes so much longer at most."""
+"""Up to this many rows, an upload may take this many times as long."""
 MOST_SECONDS, DESIGNED_FOR = 2.0, 1_000
-"""Up to so many rows an upload is ranked within so many seconds; larger boards are only measured."""
+"""Up to this many rows, an upload is ranked within this many seconds; larger boards have no target."""
 READERS = 20
-"""How many open the page after each new row."""
+"""The number of readers who open the page after each new row."""
 TASKS = 50
-"""Of the judges of `ranks_seconds`."""
+"""The rates of the judges of `ranks_seconds`."""
 FIRST_TIMED = 1_000_000
-"""Judges that are timed have numbers from here on, so that their verdicts are new."""
+"""The first number of the judges that are timed, so that their verdicts are new."""
 
 
 @dataclass
 class Measured:
-    """Seconds of one size, and megabytes that the server holds at the end."""
+    """The seconds for one size, and the megabytes that the server holds at the end."""
 
     start: float = 0.0
     ranked: list[float] = field(default_factory=list)
@@ -72,7 +72,7 @@ def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
             content = verdict_file(labels, FIRST_TIMED + time.time_ns() % 10**9 + number)
             seconds = _upload(client, content, f"timed-{run}-{number}")
             pages = [_seconds(client, "/") for _ in range(READERS)]
-            if number:  # the first one finds modules that were never used
+            if number:  # the first one has to import modules
                 found.ranked.append(seconds)
                 found.first.append(pages[0])
                 found.readers += pages[1:]
@@ -81,7 +81,7 @@ def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
 
 
 def ranks_seconds(n_rows: int) -> float:
-    """Seconds for the ranks of so many judges."""
+    """Return the seconds for the ranks of this many judges."""
     from leaderboard.board.ranks import RankingData, rank_cells
 
     generator = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def ranks_seconds(n_rows: int) -> float:
 
 
 def _upload(client: httpx.Client, content: bytes, name: str) -> float:
-    """Seconds until the judge of this name has its rank in the table."""
+    """Return the seconds until the judge of this name has its rank in the table."""
     form = {"account": name, "judge": name, "kind": "Other", "inputs": "tree", "test_labels_used": "no"}
     begun = time.perf_counter()
     answer = client.post("/api/submissions", data=form, files={"file": ("verdicts.csv", content)})
@@ -117,14 +117,14 @@ def _seconds(client: httpx.Client, path: str) -> float:
 
 
 def _memory_of_children() -> float:
-    """Bytes that the processes this one started have in memory (Linux)."""
+    """Return the resident bytes of the processes that this one started (Linux)."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     lines = [line for child in children for line in Path(f"/proc/{child}/status").read_text().splitlines()]
     return sum(1024.0 * int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 def report(found: dict[int, Measured]) -> bool:
-    """Print a line for each size; whether the ratios hold."""
+    """Print a line for each size; return whether the ratios hold."""
     base, holds = found[min(found)], True
     print(f"\n{'rows':>8}{'upload to ranked row':>30}{'GET / after it':>24}{'GET / of readers':>24}", end="")
     print(f"{'start':>10}{'memory':>10}")
@@ -148,7 +148,7 @@ def report(found: dict[int, Measured]) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 when a target is missed, which ``--quick`` measures too little to tell."""
+    """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rows and uploads, no targets")
     parser.add_argument("--sizes", type=int, nargs="+", help="how many submissions")

@@ -1,12 +1,12 @@
-"""A run against a hostile endpoint, killed ten times: ``python -m bench.hostile`` (``--judge``, ``--kills``).
+"""Kill a run against a hostile endpoint ten times: ``python -m bench.hostile`` (``--judge``, ``--kills``).
 
-The server answers the prompts of the sample's dev runs with every fault that it has, by a plan that follows
-from the prompt; some prompts it filters or finds too long, always. `judges run` is killed (SIGKILL) at random
-moments and started again, then left to end. The server keeps books: which usable answers it handed over.
+The server answers the prompts of the sample's dev runs with all faults that it has, by a plan that depends on
+the prompt. Some prompts it always filters or finds too long. `judges run` is killed (SIGKILL) at random
+moments and started again, then left to end. The server records which usable answers it has sent.
 
-Shown, and 1 returned where one does not hold: every trajectory is in one state; states and answers are those
-of a run without chance faults and kills; every reply is in the cache once, and no answer was handed over
-again but those that were under way to a process as it was killed.
+The command prints the checks and returns 1 if one fails: every trajectory is in one state; states and answers
+are those of a run without chance faults and kills; every reply is in the cache once; and no answer was sent
+twice except those that were on their way to a process when it was killed.
 """
 
 import argparse
@@ -32,15 +32,15 @@ from tests.support.llm_server.server import LLMServer
 
 REPOSITORY = Path(__file__).parents[1]
 BY_RULE = ("content_filter", "too_long")
-"""Decided by what a prompt says, so that a clean run meets them too."""
+"""Faults that depend on the prompt, so that a clean run meets them, too."""
 
 BY_CHANCE = tuple(fault for fault in FAULTS if fault not in (*BY_RULE, "length"))
-"""Pass when the call is made again. A reply that is cut for length is a reply: it is not asked for again."""
+"""Faults that pass when the call is repeated. A reply that is cut for length is not asked for again."""
 
 RULE_SHARE = 0.06
 FAULT_RATE = 0.03
 MOST_FAULTY_TRIES = 2
-"""Of a prompt, so that no call is given up: three unusable answers are."""
+"""The most faults of a prompt. A call is given up after three unusable answers."""
 
 MAX_IN_FLIGHT = 8
 TIMEOUT_S = 6
@@ -48,28 +48,32 @@ WAIT_S = 120.0
 
 
 def script(request: Request) -> Scripted:
-    """A judge's answer, or always the same refusal; the answer names its prompt where it names its model."""
+    """Return a judge's answer, or always the same refusal. The answer names its prompt as its model."""
     drawn = share(f"rule{request.key}")
-    fault = "content_filter" if drawn < RULE_SHARE else "too_long" if drawn < 2 * RULE_SHARE else None
+    fault = None
+    if drawn < RULE_SHARE:
+        fault = "content_filter"
+    elif drawn < 2 * RULE_SHARE:
+        fault = "too_long"
     return Scripted(judges(request), fault=fault, model=request.key)
 
 
 @dataclass
 class Books:
-    """What the server handed over and the cache has, by prompt, over all processes."""
+    """The answers that the server has sent and those in the cache, by prompt, over all processes."""
 
     cached: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
-    """Answers on their way to a process that was killed before it had written them down."""
+    """Answers on their way to a process that was killed before it had stored them."""
     last: Counter[str] = field(default_factory=Counter)
-    """Answers after which nothing came on their connection; others have been read."""
+    """The last answers of their connections; all others have been read."""
 
     def close_session(self, server: LLMServer, cache: Path) -> tuple[int, int]:
-        """Note what a process that ended leaves; returns how many answers were lost with it.
+        """Note the answers that a process loses at its end; return how many there are.
 
-        The second number is of those that were not the last of their connection: they had been read out of
-        the socket. The reply that is just being read may be one.
+        The second number excludes the last answer of each connection. It counts answers that had been read
+        from the socket, of which the one that is being read may be an exception.
         """
         answered, cached = Counter(server.counts.answers), cached_prompts(cache)
         lost = (answered - self.answered) - (cached - self.cached)
@@ -80,12 +84,12 @@ class Books:
         return lost.total(), lost.total() - unread.total()
 
     def paid_again(self) -> dict[str, int]:
-        """Prompts whose usable answers are more than one and those that were lost."""
+        """Return the prompts with more usable answers than one plus the lost ones."""
         return {key: n for key, n in self.answered.items() if n > 1 + self.lost[key]}
 
 
 def cached_prompts(cache: Path) -> Counter[str]:
-    """How often the cache has a reply to each prompt: whole lines of its segments."""
+    """Return how often the cache has a reply to each prompt, counting whole lines of its segments."""
     lines = (line for path in cache.glob("segment-*") for line in path.read_bytes().splitlines(keepends=True))
     replies = (
         json.loads(line)["reply"] for line in lines if line.startswith(b'{"answer"') and line[-1:] == b"\n"
@@ -128,7 +132,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def kill_at_random(
     process: subprocess.Popen, server: LLMServer, chance: random.Random, most_calls: int
 ) -> bool:
-    """Kill a run a moment after one of its first calls, or as it starts; False where it had ended before."""
+    """Kill a run at its start or after one of its first calls; return False if it had ended already."""
     if chance.random() < 0.2:
         time.sleep(chance.uniform(0.0, 1.5))
     else:
@@ -139,12 +143,12 @@ def kill_at_random(
     if was_alive:
         os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    wait_until(lambda: server.open_connections == 0)  # what it wrote to a dead socket is counted by now
+    wait_until(lambda: server.open_connections == 0)  # by now the answers to a dead socket are counted
     return was_alive
 
 
 def answers(folder: Path) -> dict[str, tuple]:
-    """Each trajectory's state and answer; of one that is there twice, the file is wrong."""
+    """Return each trajectory's state and answer. Fail if one is in the file twice."""
     records = [json.loads(line) for line in (folder / "run" / "predictions.jsonl").read_text().splitlines()]
     if len({record["trajectory_id"] for record in records}) < len(records):
         raise SystemExit("a trajectory is in the prediction file twice")
@@ -159,7 +163,7 @@ def finish(process: subprocess.Popen) -> int:
 
 
 def hostile_run(judge: str, kills: int, seed: int) -> list[str]:
-    """Make both runs, print what came of them, and return what does not hold."""
+    """Make both runs, print the results, and return the checks that fail."""
     chance, books = random.Random(seed), Books()
     plan = FaultPlan(
         dict.fromkeys(BY_CHANCE, FAULT_RATE), seed, at_most=MOST_FAULTY_TRIES, retry_after_s=0.05, slow_s=0.1

@@ -1,10 +1,10 @@
-"""How fast judges run: ``python -m bench.judges`` (``--quick`` for a look that takes seconds).
+"""Measure how fast judges run: ``python -m bench.judges`` (``--quick`` for a look that takes seconds).
 
-A scripted server in a process of its own takes 200 ms a call. The same simplified judgments, without and with
-screenshots, are asked of it by a bare loop and by `judges run`, in turns; and some of them one at a time.
-Then the text ones ten times each (`--samples 10`), for the memory that many calls take. With ``--inspect
-PYTHON``, a Python that has inspect_ai, that makes them too, also with more in flight, against a faster
-endpoint and with more calls: at 200 ms and 64 in flight nobody makes more than 320 a second.
+A scripted server in a separate process takes 200 ms per call. A bare loop and `judges run` make the same
+calls of simplified judges, in turns, without and with screenshots, and some of them one at a time. Then the
+calls without screenshots are made ten times each (`--samples 10`), for the memory that many calls take. With
+``--inspect PYTHON``, a Python that has inspect_ai, that library makes the same calls as well, also with more
+in flight and a faster endpoint: with 200 ms and 64 in flight nobody can make more than 320 calls a second.
 """
 
 import argparse
@@ -26,11 +26,11 @@ STEPS = 8
 TREE_CHARACTERS = 30_000
 SCREENSHOT_BYTES = 150_000
 SCREENSHOTS = 40
-"""Different pictures; every run ends on one of them."""
+"""The number of different pictures; every run ends with one of them."""
 
 
 def make_runs(folder: Path, number: int, seed: int = 0) -> None:
-    """Write ``cleaned/`` and ``screenshots/`` of the official suite's first so many test trajectories."""
+    """Write ``cleaned/`` and ``screenshots/`` of the first test trajectories of the official suite."""
     generator = random.Random(seed)
     pictures = [_picture(folder / "pictures" / f"{index}.png", generator) for index in range(SCREENSHOTS)]
     for place, trajectory in enumerate(load_suite().split("test")[:number]):
@@ -71,7 +71,7 @@ def _step(number: int, screenshot: str, generator: random.Random) -> dict:
 
 
 def _picture(path: Path, generator: random.Random) -> Path:
-    """A grey PNG of noise: as many bytes as a screenshot has."""
+    """Return a grey PNG of noise with as many bytes as a screenshot."""
     path.parent.mkdir(parents=True, exist_ok=True)
     width = 500
     height = SCREENSHOT_BYTES // width
@@ -89,34 +89,27 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 AT_LEAST_OF_BARE = 0.90
 AT_LEAST_TIMES_ONE = 45
 AT_LEAST_TIMES_INSPECT = 9
-"""In one of the settings at least: where the endpoint is slow it holds both back, and a run has a start."""
+"""The target in at least one setting. A slow endpoint limits both, and a run takes time to start."""
 
 INSPECT_SETTINGS = ((256, 0.2, 1), (64, 0.02, 1), (256, 0.02, 1), (256, 0.02, 4))
-"""Calls in flight, seconds that the server takes for one, and how often each is made."""
+"""Calls in flight, seconds of the server per call, and how often each call is made."""
 
 INSPECT_WAY = Path(__file__).parent / "support" / "inspect_way.py"
 PEAK_MB = 600
 PEAK_TEXT_MB = 77
-"""Of ``--samples 10`` over the test split, without pictures: 11,060 calls."""
+"""The target of ``--samples 10`` over the test split without pictures, which is 11,060 calls."""
 
 
 def way(name: str, **arguments) -> dict:
-    """What a way of making the calls took; it has a process of its own."""
+    """Make the calls in one way, in a separate process, and return what it took."""
     arguments = json.dumps({"way": name, **arguments})
     return _answer(name, [sys.executable, "-m", "bench.support.judge_ways", arguments])
 
 
 def by_inspect(
-    python: Path,
-    source: Path,
-    *,
-    base_url: str,
-    with_images: bool,
-    number: int,
-    in_flight: int,
-    samples: int,
+    python: Path, source: Path, *, base_url: str, with_images: bool, number: int, in_flight: int, samples: int
 ) -> dict:
-    """The same calls by inspect_ai in its own environment."""
+    """Make the same calls with inspect_ai in its own environment."""
     with tempfile.TemporaryDirectory() as folder:
         messages = Path(folder) / "messages.json"
         messages.write_text(json.dumps(messages_of(str(source), number, with_images)))
@@ -179,9 +172,9 @@ def times_inspect(
     latency: float,
     samples: int = 1,
 ) -> float:
-    """How many times the rate of inspect_ai is reached; both may have as many calls in flight.
+    """Return the ratio of our rate to that of inspect_ai, with as many calls in flight.
 
-    Of more than one sample each call is made so often: `--samples` here, epochs there.
+    With ``samples`` each call is made that many times: by `--samples` here, by epochs there.
     """
     calls = f"{samples * options.calls:,} calls, " if samples > 1 else ""
     shown = ", with screenshots" if with_images else ""
@@ -208,7 +201,7 @@ def bench_inspect(source: Path, options: argparse.Namespace) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 when a target is missed; ``--quick`` makes too few calls to judge by."""
+    """Print the figures; return 1 if a target is missed; ``--quick`` makes too few calls to tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.judges", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calls, no targets")
     parser.add_argument("--calls", type=int, default=1106, help="at most 1,106")

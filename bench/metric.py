@@ -1,11 +1,11 @@
-"""How fast the metric is: ``python -m bench.metric`` (``--quick`` for a look that takes seconds).
+"""Measure how fast the metric is: ``python -m bench.metric`` (``--quick`` for a look that takes seconds).
 
-1. The full report of a test file: 10,000 resamples of 300 tasks, overall, 5 benchmarks and 4 agents, against
-   the same resamples scored with scikit-learn's functions. Those are run for a few resamples only and scaled
-   up; on these few both must give the same intervals, or nothing is timed.
-2. A million predictions through ``compute`` of the metric as evaluate sees it, against evaluate's own way.
+1. The full report of a test file: 10,000 resamples of 300 tasks, overall, for 5 benchmarks and for 4 agents.
+   It is compared with the same resamples scored by scikit-learn's functions, which are run for a few
+   resamples and scaled up. On these few, both must give the same intervals before anything is timed.
+2. A million predictions through ``compute`` of the metric for evaluate, against evaluate's own way.
 
-Verdicts and labels are made up on the suite's public tasks; no labels are read.
+Verdicts and labels are made up on the suite's public tasks. No labels are read.
 """
 
 import argparse
@@ -26,7 +26,7 @@ MILLION_SECONDS = 2.0
 
 
 def made_up_columns(seed: int = 0) -> dict[str, np.ndarray]:
-    """Columns of a test file for ``judge_scores``: 27 % successes, a judge that is right in 85 %."""
+    """Return columns of a test file for ``judge_scores``: 27 % successes, a judge that is right in 85 %."""
     trajectories = load_suite().split("test")
     generator = np.random.default_rng(seed)
     labels = (generator.random(len(trajectories)) < 0.27).astype(int)
@@ -40,7 +40,7 @@ def made_up_columns(seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def scikit_learn_intervals(columns: dict[str, np.ndarray], n_resamples: int) -> list[dict[str, list[float]]]:
-    """The intervals of every cell, each resample scored anew with scikit-learn's functions."""
+    """Return the intervals of every cell, with each resample scored from scratch by scikit-learn."""
     from sklearn.metrics import f1_score, precision_score, recall_score
 
     scorers = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
@@ -72,7 +72,7 @@ def same_intervals(columns: dict[str, np.ndarray], expected: list[dict], n_resam
 
 
 def seconds(call: Callable[[], object], repeats: int = 1) -> float:
-    """The shortest of ``repeats`` runs."""
+    """Return the seconds of the shortest of ``repeats`` runs."""
     taken = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -123,7 +123,7 @@ def bench_compute(rows: int) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 when a target is missed, which ``--quick`` times too little to tell."""
+    """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.metric", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few resamples and rows, no targets")
     quick = parser.parse_args(arguments).quick

@@ -1,8 +1,8 @@
-"""How near a plan comes to the bill, before and after ``--pilot 5``: ``python -m bench.pilot``.
+"""Compare plans with bills, before and after ``--pilot 5``: ``python -m bench.pilot``.
 
-A scripted server answers in lengths that are not those that a plan assumes, hides reasoning, caches prompts
-and counts tokens by a rule of its own. For five judges the bill of `judges run` over the sample is compared
-with what `judges plan` expected.
+A scripted server answers in lengths that a plan does not expect, hides reasoning, caches prompts and counts
+tokens by its own rule. For five judges the bill of `judges run` over the sample is compared with the
+expectation of `judges plan`.
 """
 
 import argparse
@@ -27,10 +27,10 @@ JUDGES = ("simplified-both", "AER-C", "AER-V", "NNetNav", "WebJudge (o4-mini)")
 NEAR = 0.10
 
 LENGTHS = {"change": 45, "key points": 190, "rating": 60, "caption": 310, "verdict": 420}
-"""Tokens of a reply in the mean; a plan assumes others."""
+"""The mean number of tokens of a reply; a plan assumes another number."""
 
 VARIES: Final = 0.2
-"""The standard deviation of a reply's length, of its mean."""
+"""The standard deviation of a reply's length as a share of its mean."""
 
 REASONING = 500
 IN, OUT, CACHED = 2.5, 10.0, 1.25
@@ -39,7 +39,7 @@ SAID = "in the end nothing had been saved since a banner covered the form and th
 
 @dataclass(frozen=True)
 class Measured:
-    """Dollars: the bill of the run, what the plan expected of it, and the same before the pilot."""
+    """The dollars of the run, those that the plan expected after the pilot, and those before it."""
 
     judge: str
     bill: float
@@ -61,7 +61,7 @@ def count(text: str) -> int:
 
 
 def reply(request: Request, seed: int = 0) -> str:
-    """An answer in the form that is asked for, of a length that varies."""
+    """Return an answer of random length in the form that is asked for."""
     purpose, form = form_of(request, share(request.key) < 0.5)
     drawn = random.Random(f"{seed} {request.key}")
     tokens = LENGTHS[purpose] * min(max(drawn.gauss(1, VARIES), 0.3), 2)
@@ -72,7 +72,7 @@ def reply(request: Request, seed: int = 0) -> str:
 
 
 def form_of(request: Request, is_yes: bool) -> tuple[str, str]:
-    """What is asked, by the words of the prompt, and the form of an answer to it."""
+    """Return the kind of a prompt by its words, and the form of its answer."""
     if "State change:" in request.text:
         return "change", "The page changed.\nState change: {said}"
     if "List what has to be true" in request.text:
@@ -90,7 +90,7 @@ def form_of(request: Request, is_yes: bool) -> tuple[str, str]:
 
 
 def hidden(request: Request) -> int:
-    """Tokens of reasoning; of one model, as of those that reason."""
+    """Return the hidden tokens of reasoning, which one of the models has."""
     drawn = random.Random("hidden" + request.key)
     return round(REASONING * drawn.uniform(0.4, 1.6)) if request.model.startswith("o4") else 0
 
@@ -102,7 +102,7 @@ def open_server(seed: int = 0) -> LLMServer:
 
 
 def measure(server: LLMServer, judge: str, folder: Path, pilot: int, *more: str) -> Measured:
-    """Plan, pilot, plan and run a judge over the sample."""
+    """Plan, run a pilot, plan again and run a judge over the sample."""
     model = "o4-mini" if judge.startswith("WebJudge") else "gpt-4o"
     chosen = [
         judge,
@@ -143,7 +143,7 @@ def _invoke(*arguments: object) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the five figures; 1 when a plan after the pilot is off by more than a tenth."""
+    """Print the five figures; return 1 if a plan after the pilot is off by more than a tenth."""
     parser = argparse.ArgumentParser(prog="python -m bench.pilot", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="six trajectories, no target")
     parser.add_argument("--pilot", type=int, default=5)

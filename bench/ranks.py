@@ -1,17 +1,19 @@
-"""Do ranks separate equally good judges? ``python -m bench.ranks`` (``--quick``: few boards, in seconds).
+"""Check that ranks do not separate equally good judges: ``python -m bench.ranks`` (``--quick``: in seconds).
 
-Boards of judges that are all equally good, over the real test tasks: at most 5 % of them may call any pair
-separated, by the step-down, and above 128 judges by the critical value of Tukey and Kramer. Beside it what
-the ranks can still tell apart: AER-C from NNetNav, 15.2 points of precision, on a board of three judges and
-among 27 others; with ``--verdicts FOLDER`` from their real files (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-
-based.jsonl``), else drawn at the rates of their published counts. Then how often the 95 % intervals cover,
-and how often a paired comparison of two equal judges excludes zero.
+Boards of judges that are all equally good are drawn over the real test tasks. At most 5 % of them may call
+any pair separated, by the step-down procedure, and with more than 128 judges by the critical value of Tukey
+and Kramer. Next to it is the power of the ranks: how often they separate AER-C from NNetNav, which are 15.2
+points of precision apart, on a board of three judges and among 27 others. With ``--verdicts FOLDER`` the real
+files are used (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl``), else verdicts are drawn at the
+rates of the published counts. Then come the coverage of the 95 % intervals, and how often a paired comparison
+of two equal judges excludes zero.
 
-Verdicts are drawn from a latent normal model: a judge says yes where its rate exceeds a draw made of what the
-task, and the trajectory, do to every judge, what the task does to this judge, and chance. With the standard
-deviations below, drawn judges are as alike as the real three: design effect of precision 1.6 (real 1.5 to
-1.8), correlation of two judges' resampled precisions 0.6 (0.4 to 0.7), of their verdicts under one label
-0.2 to 0.3 (0.0 to 0.3). Labels are the real ones where they are at hand, else drawn at 27 %.
+Verdicts are drawn from a latent normal model: a judge says yes if its rate exceeds the sum of an effect of
+the task and of the trajectory on all judges, an effect of the task on this judge, and chance. With the
+standard deviations below, drawn judges are as alike as the three real ones: the design effect of precision is
+1.6 (real: 1.5 to 1.8), the correlation of two judges' resampled precisions is 0.6 (0.4 to 0.7), and that of
+their verdicts under one label is 0.2 to 0.3 (0.0 to 0.3). The real labels are used if they are at hand, else
+labels are drawn at 27 %.
 """
 
 import argparse
@@ -36,11 +38,7 @@ from leaderboard.board.ranks import (
     separated_pairs,
 )
 from leaderboard.judge_precision.confusion import confusion_counts, metric_values
-from leaderboard.judge_precision.intervals import (
-    FIGURES,
-    cluster_intervals,
-    percentile_intervals,
-)
+from leaderboard.judge_precision.intervals import FIGURES, cluster_intervals, percentile_intervals
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
@@ -48,7 +46,7 @@ from leaderboard.verdict_files import read_verdict_file
 
 TASK_SD, TRAJECTORY_SD, OWN_TASK_SD = 0.6, 0.8, 0.5
 PUBLISHED = {"aer-c": (212, 101, 83, 710), "nnetnav": (243, 220, 52, 591), "rule-based": (165, 32, 130, 779)}
-"""TP, FP, FN, TN that the paper's test figures fit exactly."""
+"""The counts TP, FP, FN, TN that agree exactly with the paper's figures on test."""
 
 FAMILYWISE = 0.05
 _DRAWN_AT_ONCE = 600
@@ -56,7 +54,7 @@ _DRAWN_AT_ONCE = 600
 
 @dataclass(frozen=True)
 class Split:
-    """Labels (n,) of 1, 0 or -1, and the task of each trajectory as a number from 0."""
+    """Labels (n,) of 1, 0 or -1, and the number of each trajectory's task, from 0."""
 
     labels: np.ndarray
     tasks: np.ndarray
@@ -64,7 +62,7 @@ class Split:
 
 
 def load_split(settings: Settings) -> tuple[Split, bool]:
-    """The test trajectories with their labels, and whether these are the real ones."""
+    """Return the test trajectories with their labels, and whether these are the real ones."""
     suite = load_suite()
     trajectories = suite.split("test")
     tasks, n_tasks = cluster_codes([f"{t.benchmark}/{t.task}" for t in trajectories], len(trajectories))
@@ -78,7 +76,7 @@ def load_split(settings: Settings) -> tuple[Split, bool]:
 def draw_verdicts(
     split: Split, rates: list[tuple[float, float]], generator: np.random.Generator
 ) -> np.ndarray:
-    """Verdicts of judges on one board, int8 (judges, n); ``rates`` are true and false positive rates."""
+    """Return the verdicts on one board, int8 (judges, n); ``rates`` are true and false positive rates."""
     n = len(split.labels)
     spread = sqrt(1 + TASK_SD**2 + TRAJECTORY_SD**2 + OWN_TASK_SD**2)
     of_rate = np.vectorize(lambda rate: NormalDist().inv_cdf(rate) * spread)
@@ -90,7 +88,7 @@ def draw_verdicts(
 
 
 def task_counts(split: Split, verdicts: np.ndarray) -> np.ndarray:
-    """TP, FP, FN, TN of every task: (judges, tasks, 4)."""
+    """Return TP, FP, FN and TN of every task: (judges, tasks, 4)."""
     found = [confusion_counts(column, split.labels, split.tasks, split.n_tasks)[:, :4] for column in verdicts]
     return np.stack(found)
 
@@ -98,7 +96,7 @@ def task_counts(split: Split, verdicts: np.ndarray) -> np.ndarray:
 def drawn_boards(
     split: Split, boards: list[list[tuple[float, float]]], seed: int, fixed: np.ndarray | None = None
 ) -> Iterator[list[Contender]]:
-    """Boards of judges at these rates; ``fixed`` counts (judges, tasks, 4) stand before the drawn ones.
+    """Draw boards of judges at these rates, after the judges with the ``fixed`` counts (judges, tasks, 4).
 
     Many boards share one set of resamples, as the judges of one board do.
     """
@@ -113,7 +111,7 @@ def drawn_boards(
 
 
 def contenders_of_boards(boards: list[np.ndarray]) -> Iterator[list[Contender]]:
-    """The contenders of each board from its counts (judges, tasks, 4)."""
+    """Return the contenders of each board from its counts (judges, tasks, 4)."""
     samples = iter(metric_samples([judge for board in boards for judge in board]))
     for board in boards:
         yield [
@@ -123,7 +121,7 @@ def contenders_of_boards(boards: list[np.ndarray]) -> Iterator[list[Contender]]:
 
 
 def null_share(split: Split, n_judges: int, n_boards: int, seed: int = 0) -> float:
-    """The share of boards of equally good judges (at the rates of AER-C) that separate any pair."""
+    """Return the share of boards of equally good judges (with the rates of AER-C) that separate any pair."""
     boards = [[rates_of(PUBLISHED["aer-c"])] * n_judges] * n_boards
     if n_judges > TESTED_TOGETHER:
         generator = np.random.default_rng(seed)
@@ -133,8 +131,10 @@ def null_share(split: Split, n_judges: int, n_boards: int, seed: int = 0) -> flo
 
 
 def separates_any(counts: np.ndarray) -> bool:
-    """Whether a board too large for the step-down (`leaderboard.board.ranks`) separates any pair of its
-    judges, from their counts (judges, tasks, 4)."""
+    """Return whether a board that is too large for the step-down procedure separates any pair of judges.
+
+    ``counts`` has the shape (judges, tasks, 4); see `leaderboard.board.ranks`.
+    """
     cells = {
         f"{place}": {"precision": tp / (tp + fp), "precision_ci": count_interval("precision", tp, fp, fn, tn)}
         for place, (tp, fp, fn, tn) in enumerate(counts.sum(axis=1).tolist())
@@ -146,7 +146,7 @@ def separates_any(counts: np.ndarray) -> bool:
 
 
 def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:
-    """True and false positive rate."""
+    """Return the true and the false positive rate."""
     tp, fp, fn, tn = counts
     return tp / (tp + fn), fp / (fp + tn)
 
@@ -154,9 +154,9 @@ def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:
 def power(
     split: Split, n_judges: int, n_boards: int, verdicts: np.ndarray | None = None, seed: int = 1
 ) -> float:
-    """The share of boards on which AER-C, the first, is separated above NNetNav, the second.
+    """Return the share of boards that rank AER-C, the first judge, above NNetNav, the second.
 
-    Beside the three judges stand others at the rates of AER-C. ``verdicts`` (3, n) are the real ones.
+    The board has the three judges and others with the rates of AER-C. ``verdicts`` (3, n) are the real ones.
     """
     others = [rates_of(PUBLISHED["aer-c"])] * (n_judges - len(PUBLISHED))
     if verdicts is None:
@@ -169,10 +169,10 @@ def power(
 
 
 def coverage(split: Split, n_draws: int, seed: int = 2) -> dict[str, float]:
-    """How often the 95 % interval of each figure covers the figure over all tasks.
+    """Return how often the 95 % interval of each metric covers its value over all tasks.
 
-    A judge at the rates of AER-C is evaluated on as many tasks as there are, drawn with replacement: the
-    intervals are those of `cluster_intervals` over the drawn tasks, the truth is the figure on all of them.
+    A judge with the rates of AER-C is evaluated on as many tasks as there are, drawn with replacement. The
+    intervals are those of `cluster_intervals` over the drawn tasks.
     """
     generator = np.random.default_rng(seed)
     counts = task_counts(split, draw_verdicts(split, [rates_of(PUBLISHED["aer-c"])], generator))[0]
@@ -189,7 +189,7 @@ def coverage(split: Split, n_draws: int, seed: int = 2) -> dict[str, float]:
 
 
 def paired_type_1_error(split: Split, n_pairs: int, seed: int = 3) -> float:
-    """How often the paired 95 % interval of two equally good judges' difference excludes zero."""
+    """Return how often the paired 95 % interval of the difference of two equal judges excludes zero."""
     excluded = 0
     boards = [[rates_of(PUBLISHED["aer-c"])] * 2] * n_pairs
     for first, second in drawn_boards(split, boards, seed):
@@ -199,7 +199,7 @@ def paired_type_1_error(split: Split, n_pairs: int, seed: int = 3) -> float:
 
 
 def real_verdicts(folder: Path, settings: Settings) -> np.ndarray:
-    """The success verdicts of the three files of a folder, in the order of `PUBLISHED`."""
+    """Return the success verdicts of the three files of a folder, in the order of `PUBLISHED`."""
     suite = load_suite()
     files = [folder / f"{name}.jsonl" for name in PUBLISHED]
     return np.stack(
@@ -208,7 +208,7 @@ def real_verdicts(folder: Path, settings: Settings) -> np.ndarray:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the shares; 1 where equal judges are separated on more boards than chance explains."""
+    """Print the shares; return 1 if more boards separate equal judges than chance explains."""
     parser = argparse.ArgumentParser(prog="python -m bench.ranks", description=__doc__.splitlines()[0])
     parser.add_argument("--boards", type=int, default=200, help="boards for each number of judges")
     parser.add_argument("--judges", type=int, nargs="+", default=[13, 30, 200], help="judges on a board")

@@ -1,8 +1,8 @@
-"""What does judging over a cluster cost? ``python -m bench.ray`` (``--quick``: 500 and 2,000 judgments).
+"""Measure the cost of judging over a cluster: ``python -m bench.ray`` (``--quick``: 500 and 2,000 judgments).
 
 For each number of one-call judgments (``--sizes``) a dataset is made and judged by `judges run --engine ray`
 over HTTP on loopback, with a server that answers at once. Printed are seconds, CPU seconds of the driver and
-of all processes, and the most memory of each kind of process.
+of all processes, and the peak memory of each kind of process.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def make_dataset(folder: Path, number: int) -> None:
-    """A published dataset of text runs, ``folder/data``, and its suite, ``folder/suite``."""
+    """Make a published dataset of text runs, ``folder/data``, and its suite, ``folder/suite``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -67,7 +67,7 @@ def _row(index: int, columns: list[str]) -> dict:
 
 
 def judge(folder: Path, base_url: str) -> None:
-    """Judge the dataset of the folder: the process that is measured as the driver."""
+    """Judge the dataset of the folder. This process is measured as the driver."""
     from arb.judges.cli.options import RunOptions
     from arb.judges.ray.run import run_on_ray
     from arb.judges.run.config import build_config
@@ -83,7 +83,7 @@ def judge(folder: Path, base_url: str) -> None:
 
 @dataclass
 class Measured:
-    """Of one run: seconds, CPU seconds, and the most memory of a process of each kind, in MB."""
+    """The seconds and CPU seconds of a run, and the peak memory of each kind of process in MB."""
 
     seconds: float = 0.0
     driver_cpu: float = 0.0
@@ -109,7 +109,7 @@ class Measured:
 
 
 def measured(folder: Path, base_url: str) -> Measured:
-    """Run `judge` in a process of its own and watch it, and all that it starts."""
+    """Run `judge` in a separate process and watch it and all processes that it starts."""
     found, begun = Measured(), time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.ray", "--judge", str(folder), base_url],

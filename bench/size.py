@@ -1,8 +1,8 @@
-"""How much there is to know: ``python -m bench.size`` (``--json``: one object; ``--no-walks``: a quick look).
+"""Count the code: ``python -m bench.size`` (``--json``: one object; ``--no-walks``: a quick look).
 
-Product modules are those of the packages without ``__init__``, ``__main__`` and migrations. A walk passes a
-module when one of its functions is called; what is only imported is not counted, nor what the leaderboard's
-page passes, which is made in a thread of its own once the receipt is written.
+Product modules are those of the packages without ``__init__``, ``__main__`` and migrations. A walk visits a
+module when one of its functions is called. It does not count modules that are only imported, nor those of the
+leaderboard's page, which another thread makes once the receipt is written.
 """
 
 import argparse
@@ -28,13 +28,13 @@ AIMS = {"lines": 53_000, "test lines": 63_000, "upload": 25, "judges run": 30}
 
 
 def product_modules() -> list[Path]:
-    """Every product module, sorted."""
+    """Return all product modules, sorted."""
     found = [path for package in PACKAGES for path in (REPOSITORY / package).rglob("*.py")]
     return sorted(path for path in found if path.name not in NO_PRODUCT and "migrations" not in path.parts)
 
 
 def sizes() -> dict[str, Any]:
-    """Modules, lines and classes of the packages."""
+    """Return the numbers of modules, lines and classes."""
     modules = product_modules()
     texts = {path: path.read_text(encoding="utf-8") for path in modules}
     lines = {path: len(text.splitlines()) for path, text in texts.items()}
@@ -42,6 +42,11 @@ def sizes() -> dict[str, Any]:
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     tests = sorted((REPOSITORY / "tests").rglob("*.py"))
     longest = sorted(((count, _name(path)) for path, count in lines.items()), reverse=True)[:5]
+    by_package: dict[str, list[int]] = {}
+    for path in modules:
+        package = by_package.setdefault(path.relative_to(REPOSITORY).parts[0], [0, 0])
+        package[0] += 1
+        package[1] += lines[path]
     return {
         "modules": len(modules),
         "lines": sum(lines.values()),
@@ -50,11 +55,7 @@ def sizes() -> dict[str, Any]:
         "classes": len(classes),
         "dataclasses": sum(any("dataclass" in ast.dump(d) for d in each.decorator_list) for each in classes),
         "longest modules": longest,
-        "by package": {
-            package: [len(found), sum(lines[path] for path in found)]
-            for package in PACKAGES
-            if (found := [path for path in modules if path.relative_to(REPOSITORY).parts[0] == package])
-        },
+        "by package": by_package,
         "test lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in tests),
     }
 
@@ -68,12 +69,12 @@ class Passed:
         self.is_on = False
 
     def names(self) -> list[str]:
-        """What was passed since it was last asked; then it begins anew."""
+        """Return the modules that were visited since the last call."""
         found, self._seen = self._seen, set()
         return sorted(_name(Path(path)) for path in found)
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
-        """As ``sys.setprofile`` calls it."""
+        """Note a module, as called by ``sys.setprofile``."""
         path = frame.f_code.co_filename
         if not self.is_on or event != "call" or path in self._seen or path not in self._modules:
             return
@@ -91,7 +92,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def watching(passed: Passed) -> Iterator[None]:
-    """Watch this thread and those that start in it."""
+    """Watch this thread and those that start in the block."""
     threading.setprofile(passed)
     sys.setprofile(passed)
     try:
@@ -102,7 +103,7 @@ def watching(passed: Passed) -> Iterator[None]:
 
 
 def upload_walk() -> list[str]:
-    """What the second file over REST passes, to its receipt; the first one opens records and labels."""
+    """Return the modules that the second file over REST visits; the first one opens records and labels."""
     from fastapi.testclient import TestClient
 
     from arb.core.settings import Settings
@@ -154,7 +155,7 @@ def _small_suite(folder: Path) -> Path:
 
 
 def run_walk() -> list[str]:
-    """What ``judges run`` of a judge that asks a model passes, over three trajectories of the sample."""
+    """Return the modules that ``judges run`` with a model visits, over three trajectories of the sample."""
     from tests.support.llm_server.server import LLMServer
 
     passed = Passed()

@@ -1,14 +1,14 @@
-"""How fast the leaderboard is for many at once: ``python -m bench.space`` (``--quick`` for a look).
+"""Measure how fast the leaderboard is for many readers: ``python -m bench.space`` (``--quick`` for a look).
 
-1. A Space with 500 submissions, made through its own service, and a bare Gradio page with the same rows in a
-   ``gr.Dataframe`` from a CSV. Chromium opens each page once and what it asks for is recorded. 50 readers at
-   once then ask for the same over HTTP: seconds until a reader has all that Chromium had asked for before the
-   table stood filled; then they load the rest, as a browser does. Two cores cannot draw 50 pages at once, so
-   a few pages are also opened in Chromium itself, alone and one together with each 50: seconds to the filled
-   table on the screen; alone also the largest paint, the layout shift, and what scrolling through the whole
-   page asks for: a hundred rows at a time, and nothing else. Bytes are those that Chromium counts, packed
-   bodies and headers.
-2. ``GET /api/board.json`` by clients that have its ETag: requests a second.
+1. A Space has 500 submissions, made through its own service. A bare Gradio page has the same rows in a
+   ``gr.Dataframe`` from a CSV. Chromium opens each page once and its requests are recorded. Then 50 readers
+   at once make the same requests over HTTP. Measured are the seconds until a reader has everything that
+   Chromium had asked for before the table was filled; after that the readers load the rest, as a browser
+   does. Two cores cannot draw 50 pages at once, so a few pages are also opened in Chromium, alone and
+   together with each 50 readers: the seconds to the filled table on the screen, and if alone also the largest
+   paint, the layout shift, and the requests while scrolling through the whole page, which may only ask for a
+   hundred rows at a time. Bytes are counted by Chromium, with compressed bodies and headers.
+2. Clients that have its ETag ask for ``GET /api/board.json``: requests per second.
 """
 
 import argparse
@@ -47,14 +47,14 @@ MOST_TIMES_AT_MEDIAN = 0.15
 MOST_TIMES_AT_95TH = 0.2
 MOST_BYTES, MOST_REQUESTS, MOST_TIMES_AT_PAINT = 100_000, 8, 0.25
 MORE_ROWS = "/board/rows?"
-"""Where scrolling asks for the rows that follow; anything else that it asked for is a miss."""
+"""The path of the rows that follow; scrolling may ask for nothing else."""
 OLD = {"table filled": "0.37", "bytes": "0.41 to 0.78"}
-"""Ratios to the bare page while the leaderboard was still a page of Gradio."""
+"""The ratios to the bare page when the leaderboard was still a page of Gradio."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One page: what Chromium asked for, how it opened alone, and seconds to its filled table otherwise."""
+    """The recorded requests of one page, how it opened alone, and seconds to its filled table otherwise."""
 
     target: Target
     load: Load
@@ -64,7 +64,7 @@ class Measured:
 
 
 def report(ours: Measured, bare: Measured, n_readers: int) -> bool:
-    """Print both sides and their ratios; whether the targets hold."""
+    """Print both sides and their ratios; return whether the targets hold."""
     filled_alone = [[load.filled for load in side.alone] for side in (ours, bare)]
     ways = {
         f"{n_readers} readers over HTTP": (ours.over_http, bare.over_http),
@@ -98,7 +98,7 @@ def report(ours: Measured, bare: Measured, n_readers: int) -> bool:
 
 
 def first_load_holds(ours: Measured, bare: Measured) -> bool:
-    """Print the first load of our page in Chromium; whether its targets hold."""
+    """Print the first load of our page in Chromium; return whether it meets its targets."""
     n_bytes, n_requests = ours.load.in_all
     paint, bare_paint = (median(load.largest_paint for load in side.alone) for side in (ours, bare))
     shift = max(load.layout_shift for load in ours.alone)
@@ -117,7 +117,7 @@ def first_load_holds(ours: Measured, bare: Measured) -> bool:
 
 
 def holds(ours: Sequence[float], bare: Sequence[float]) -> bool:
-    """Whether our readers wait for the targets' share of the time, at the median and the 95th percentile."""
+    """Return whether our readers' waiting times meet the targets, at the median and the 95th percentile."""
     at_median = median(ours) / median(bare)
     return at_median <= MOST_TIMES_AT_MEDIAN and at_95th(ours) / at_95th(bare) <= MOST_TIMES_AT_95TH
 
@@ -127,7 +127,7 @@ def describe_seconds(seconds: Sequence[float]) -> str:
 
 
 def at_95th(seconds: Sequence[float]) -> float:
-    """The 95th percentile, between the two nearest; of a single figure, the figure."""
+    """Return the 95th percentile, interpolated."""
     return quantiles(seconds, n=20, method="inclusive")[-1] if len(seconds) > 1 else seconds[0]
 
 
@@ -173,7 +173,7 @@ def serving(
 
 @contextmanager
 def free_port() -> Iterator[int]:
-    """A port that nobody else is given in the block: bound, so that a server with SO_REUSEADDR has it."""
+    """Hold a port in the block, so that only a server with SO_REUSEADDR can use it."""
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
@@ -189,7 +189,7 @@ def _answers(url: str) -> bool:
 
 
 class _Asker(asyncio.Protocol):
-    """Sends one request again and again on one connection, each when the last one was answered."""
+    """A client that sends one request again and again on one connection, after each response."""
 
     def __init__(self, request: bytes, times: int, done: asyncio.Future) -> None:
         self._request, self._left, self._done = request, times, done
@@ -220,7 +220,7 @@ class _Asker(asyncio.Protocol):
 
 
 async def requests_a_second(url: str, path: str, n_requests: int, n_connections: int) -> float:
-    """How many times a second ``path`` is answered to clients that have its ETag (304, no body)."""
+    """Return the requests per second for ``path`` by clients that have its ETag (304, no body)."""
     with urllib.request.urlopen(url + path, timeout=60) as answer:
         tag = answer.headers["ETag"]
     host = url.removeprefix("http://")
@@ -243,7 +243,7 @@ FIGURES = ("precision", "recall", "f1")
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much: submissions, readers at once, rounds, pages in Chromium alone, requests with an ETag."""
+    """Submissions, readers at once, rounds, pages in Chromium alone, and requests with an ETag."""
 
     submissions: int
     readers: int
@@ -257,7 +257,7 @@ QUICK = Sizes(submissions=40, readers=8, rounds=1, chromium=1, requests=2_000)
 
 
 def write_csv(board: dict, path: Path) -> int:
-    """The board's rows as the bare page shows them; how many."""
+    """Write the board's rows for the bare page; return their number."""
     rows = [row for row in board["rows"] if row["labels"]["success"]]
     benchmarks = sorted({name for row in rows for name in row["labels"]["success"]["by_benchmark"]})
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -282,7 +282,7 @@ def _percent(value: float | None) -> str:
 
 
 async def measure(targets: Sequence[Target], sizes: Sizes) -> list[Measured]:
-    """Both pages, in turns: recorded, in Chromium alone, then in rounds by all at once."""
+    """Measure both pages in turns: recorded, in Chromium alone, then in rounds by all at once."""
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
@@ -299,7 +299,7 @@ async def measure(targets: Sequence[Target], sizes: Sizes) -> list[Measured]:
 
 
 async def _one_round(browser, one: Measured, n_readers: int) -> None:
-    """One Chromium and so many readers over HTTP start together; prints the readers' share of the machine."""
+    """Start one Chromium and the readers over HTTP together; print the readers' share of the machine."""
     async with fresh_page(browser, one.target) as page:
         begun, worked = time.perf_counter(), time.process_time()
         (_, in_chromium), seconds = await asyncio.gather(
@@ -313,7 +313,7 @@ async def _one_round(browser, one: Measured, n_readers: int) -> None:
 
 
 def space_target(url: str, board: dict) -> Target:
-    """Our leaderboard: all rows that it opens with are in the page, and the first ones are on the screen."""
+    """Return the target of our leaderboard: the first rows are on the screen, and all are in the page."""
     judges = [row for row in board["rows"] if row["labels"]["success"] and row["provenance"] != "reference"]
     n_rows = sum(row["provenance"] != "scored" or row["labels"]["success"]["best"] for row in judges)
     n_rows = min(n_rows, PAGE_ROWS)
@@ -322,14 +322,14 @@ def space_target(url: str, board: dict) -> Target:
 
 
 def bare_target(url: str, board: dict) -> Target:
-    """The bare page: the first row's name stands in a cell on the screen."""
+    """Return the target of the bare page: the first row's name is in a cell on the screen."""
     name = json.dumps(board["rows"][0]["judge"])
     cells = "shown(document.querySelectorAll('.cell-wrap'))"
     return Target("a bare Gradio page", url, f"{cells}.some((cell) => cell.textContent.includes({name}))")
 
 
 def in_advance(sizes: Sizes, n_rows: int) -> str:
-    """What is going to be measured, and what it is not."""
+    """Print what is going to be measured and what is not."""
     return f"""{n_rows} rows; {os.cpu_count()} cores for the servers and the readers together
 {sizes.readers} readers at once over HTTP, {CONNECTIONS} connections each, rounds: {sizes.rounds}. They replay
 what Chromium asked for in one recorded load, and draw nothing. One real page in Chromium
@@ -363,7 +363,7 @@ def bench(folder: Path, sizes: Sizes) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 when a target is missed, which ``--quick`` measures too little to tell."""
+    """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.space", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few submissions and readers, no targets")
     parser.add_argument("--rounds", type=int, default=FULL.rounds, help="how often the readers come")

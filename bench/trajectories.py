@@ -1,10 +1,10 @@
-"""How fast a trajectory opens: ``python -m bench.trajectories`` (4 GB on disk, a few minutes).
+"""Measure how fast a trajectory opens: ``python -m bench.trajectories`` (4 GB on disk, a few minutes).
 
-Makes a dataset of the official suite's 1,302 trajectories with made-up pages of the released sizes (21 steps
-and 150 kB a screenshot on average), serves it, and opens 200 trajectories that nobody has opened before: the
-story over HTTP with its first picture, and in Chromium from the wish to the picture on the screen. Beside it,
-in the same run, what it takes to have the rows of one trajectory by reading the whole test split of `steps`
-with pandas and with datasets. ``--quick`` takes a few trajectories and small pictures, and holds no target.
+It makes a dataset of the official suite's 1,302 trajectories, with made-up pages of the released sizes (21
+steps and 150 kB per screenshot on average), and serves it. Then it opens 200 trajectories for the first time:
+the story with its first picture over HTTP, and in Chromium from the click to the picture on the screen. Next
+to it is the time to get the rows of one trajectory by reading the whole test split of `steps` with pandas and
+with datasets. ``--quick`` takes a few trajectories and small pictures, and has no targets.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from tests.support.synthetic_dataset import Shape, make_dataset
 OPENS_MILLISECONDS = 300
 MOST_BYTES = 1_000_000_000
 LOOKS_MILLISECONDS = 800
-"""So long a reader looks at a trajectory before the next one: its thumbnails come meanwhile."""
+"""The time that a reader looks at a trajectory, in which its thumbnails arrive."""
 
 RELEASED = Shape(pages=60, tree_characters=20_000, picture_format="PNG", noise=33_000)
 QUICK = Shape(pages=10, tree_characters=3_000)
@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as cache:
 
 @contextmanager
 def space_over(data: Path, state: Path) -> Iterator[tuple[int, int]]:
-    """A Space that shows this dataset; gives its port and its process id."""
+    """Start a Space that shows this dataset; give its port and its process id."""
     held = hold_port()
     port = port_of(held)
     environment = {"ARB_DATA_DIR": str(data), "ARB_STATE_DIR": str(state), "ARB_PORT": str(port)}
@@ -88,20 +88,20 @@ def space_over(data: Path, state: Path) -> Iterator[tuple[int, int]]:
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """Resident bytes of a process, now and at most."""
+    """Return the resident bytes of a process, now and at its peak."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     found = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.startswith("Vm")}
     return found["VmRSS"], found["VmHWM"]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Seconds of work that a process has done, in all of its threads: the same on a busy machine."""
+    """Return the CPU seconds of a process in all its threads, which do not depend on a busy machine."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def open_over_http(port: int, ids: Sequence[str]) -> list[float]:
-    """Milliseconds for each story with its first picture, one after another."""
+    """Return the milliseconds for each story with its first picture, one after another."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     taken = []
     for trajectory_id in ids:
@@ -132,7 +132,7 @@ async (id) => {
 
 
 def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
-    """Milliseconds from following a link to the picture on the screen; None where there is no Chromium."""
+    """Return the milliseconds from a link to the picture on the screen, or None without Chromium."""
     from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
@@ -141,7 +141,7 @@ def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
         except Error:
             return None
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.goto(f"http://127.0.0.1:{port}/trajectories")  # style and scripts are there from now on
+        page.goto(f"http://127.0.0.1:{port}/trajectories")  # style and scripts are cached from now on
         taken = []
         for trajectory_id in ids:
             address = f"http://127.0.0.1:{port}/trajectories?id={quote(trajectory_id, safe='')}"
@@ -153,7 +153,7 @@ def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
 
 
 def tell(what: str, taken: Sequence[float]) -> tuple[float, float]:
-    """Print the median, the 95th percentile and the longest; gives the median and the 95th percentile."""
+    """Print the median, the 95th percentile and the maximum; return the first two."""
     ordered = sorted(taken)
     late = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
     median = statistics.median(ordered)
@@ -165,7 +165,7 @@ def tell(what: str, taken: Sequence[float]) -> tuple[float, float]:
 
 
 def tell_whole_split(name: str, code: str, trajectory_id: str, files: Sequence[str]) -> None:
-    """Print what it takes to have one trajectory's rows by reading the whole split."""
+    """Print the time to get one trajectory's rows by reading the whole split."""
     with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
         script.write(code)
         script.flush()
@@ -174,7 +174,7 @@ def tell_whole_split(name: str, code: str, trajectory_id: str, files: Sequence[s
 
 
 def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
-    """Run both sides; gives what has to hold and whether it does."""
+    """Run both sides; return the targets and whether they hold."""
     manifest = PublishedDataset(data).manifest
     size = sum(entry.bytes for entry in manifest.files.values())
     ids = sorted(PublishedDataset(data).table("trajectories", columns=["trajectory_id"])[0].to_pylist())
@@ -206,7 +206,7 @@ def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 when a target is missed, which ``--quick`` does not hold."""
+    """Print the figures; return 1 if a target is missed, which ``--quick`` does not check."""
     parser = argparse.ArgumentParser(prog="python -m bench.trajectories", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few trajectories, small pictures, no targets")
     parser.add_argument("--folder", type=Path, help="where the dataset goes; a temporary folder by default")

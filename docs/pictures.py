@@ -1,6 +1,6 @@
-"""The README's pictures, taken from a running Space: ``make pictures``.
+"""Take the README's pictures from a running Space: ``make pictures``.
 
-Beside ``../shared`` the three real judges there are submitted first; else the board is shown as it is.
+If ``../shared`` is there, the three real judges are submitted first. Else the board is shown as it is.
 """
 
 import io
@@ -49,13 +49,13 @@ def main() -> None:
 
 
 def one_a_day() -> Callable[[], datetime]:
-    """A clock that is a day further on whenever it is asked: an account may send two files a day."""
+    """Return a clock that is a day further on at each call, as an account may send two files a day."""
     days = count()
     return lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=next(days))
 
 
 def submit_real_judges(service: SubmissionsApp) -> list[str]:
-    """The ids of the submissions; none where the files are not here."""
+    """Return the ids of the submissions; empty if the files are not here."""
     found = []
     for file, (judge, kind, inputs) in JUDGES.items():
         path = VERDICTS / f"{file}.jsonl"
@@ -69,7 +69,7 @@ def submit_real_judges(service: SubmissionsApp) -> list[str]:
 
 
 def addresses(ids: list[str]) -> dict[str, str]:
-    """What each picture shows."""
+    """Return the address of each picture."""
     compared = ids or ["paper/gpt-4o-tree", "paper/claude-3.7-sonnet-screenshot"]
     run = load_suite("sample").split("dev")[0].trajectory_id
     return {
@@ -80,7 +80,7 @@ def addresses(ids: list[str]) -> dict[str, str]:
 
 
 def take(page: Page, url: str, path: Path) -> None:
-    """One picture of what fits the window, in few colours: the pages have few."""
+    """Take a picture of the visible part of a page in few colours, as the pages have few."""
     page.goto(url)
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(500)

@@ -1,4 +1,4 @@
-"""The reference pages of the documentation, made from the code when mkdocs builds: its hook (mkdocs.yml)."""
+"""Makes the reference pages of the documentation from the code; a hook of mkdocs (mkdocs.yml)."""
 
 import csv
 import shutil
@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.utils.meta import get_data
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # mkdocs runs a hook by its path
+sys.path.insert(0, str(Path(__file__).parents[1]))  # because mkdocs runs a hook by its path
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -25,9 +25,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Take away half of the bytes (source maps, the search in other languages), and what needs the address of
-    the site, which nobody knows here: an empty sitemap, and a 404.html that has no style under /docs, where
-    the Space answers with its own page.
+    """Delete files that are not needed, half of the bytes, and those that need the address of the site.
+
+    The former are source maps and the search in other languages. The latter are the sitemap, which is empty,
+    and 404.html, which has no style under /docs, where the Space answers with its own page.
     """
     site = Path(config.site_dir)
     shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)
@@ -36,7 +37,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def commands() -> Iterator[str]:
-    """Every command with its help."""
+    """Return every command with its help."""
     from arb.__main__ import PACKAGES, app
     from arb.core.cli import EXIT_CODES
 
@@ -74,7 +75,7 @@ def _help(app: Any, name: str, arguments: list[str]) -> Iterator[str]:
 
 
 def rest() -> Iterator[str]:
-    """Every operation of the REST API, from its OpenAPI document."""
+    """Return every operation of the REST API, from its OpenAPI document."""
     from arb.core.settings import Settings
     from space.app import create_app
 
@@ -115,7 +116,7 @@ def _fields(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Iterat
 
 
 def judges() -> Iterator[str]:
-    """A line for each judge, with the page that describes it."""
+    """Return a line for each judge, with the page that describes it."""
     from arb.judges.registry import entries
 
     yield "# Which judges there are"
@@ -141,7 +142,7 @@ def _meta(page: Path) -> dict[str, Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Add to the page of a judge what is data: cost, results, deviations, and how to run it."""
+    """Add the data of a judge to its page: cost, results, deviations, and how to run it."""
     if "judges" not in page.meta:
         return markdown
     parts = (_cost(page.meta["judges"]), _judge_results(page.meta), _deviations(page.meta))
@@ -149,7 +150,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def _cost(names: Sequence[str]) -> Iterator[str]:
-    """What `judges plan` expects of each judge on the sample, and the command that runs the first one."""
+    """Return what `judges plan` expects of each judge on the sample, and the command for the first one."""
     from arb.judges.cli.options import RunOptions
     from arb.judges.run.config import build_config
     from arb.judges.run.plan import plan_run
@@ -158,7 +159,7 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
     yield "| judge | models of its authors | calls | tokens in | tokens out | dollars for 1,000 |"
     yield "|---|---|---|---|---|---|"
     with TemporaryDirectory() as folder:
-        for name in (each for each in names if not each.startswith("simplified-")):  # these take any model
+        for name in (each for each in names if not each.startswith("simplified-")):  # these accept any model
             options = RunOptions(judge=name, suite="sample", split="dev", cache=Path(folder) / "none")
             plan = plan_run(build_config(options, will_run=False))
             each = 1 / plan.trajectories
@@ -187,7 +188,7 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
 
 
 def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
-    """The published rows of the judges of a page, for each label that they have."""
+    """Return the published rows of the judges of a page, for each label that they have."""
     from arb.core.console import percent
     from arb.core.suite import OFFICIAL
     from arb.core.vocabulary import LABEL_TITLES
@@ -233,7 +234,7 @@ def _ablation() -> Iterator[str]:
 
 
 def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:
-    """The rows of the table of deviations that are about the judges of a page."""
+    """Return the rows of the table of deviations that are about the judges of a page."""
     if not (about := meta.get("deviations")):
         return
     heading, line, *rows = (
@@ -250,7 +251,7 @@ def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:
 
 
 def settings() -> Iterator[str]:
-    """Every setting, from the class that reads them."""
+    """Return every setting, from the class that reads them."""
     from arb.core.settings import Settings, variable_of
 
     yield "# Settings"
@@ -263,7 +264,7 @@ def settings() -> Iterator[str]:
 
 
 def columns() -> Iterator[str]:
-    """Every column of the dataset and of a prediction file, and every state of an answer."""
+    """Return every column of the dataset and of a prediction file, and every state of an answer."""
     from arb.core.vocabulary import PREDICTION_COLUMNS, STATES
     from dataset_script.schema import CONFIGURATIONS, DEFAULT
 
@@ -304,7 +305,7 @@ STATE_MEANINGS = {
 
 
 def results() -> Iterator[str]:
-    """Every published row with its source and what its figures rest on, and the audit of the paper's rows."""
+    """Return every published row with its source and basis, and the audit of the paper's rows."""
     from typer.testing import CliRunner
 
     from arb.core.console import percent
@@ -335,7 +336,7 @@ def results() -> Iterator[str]:
 
 
 def python() -> Iterator[str]:
-    """The functions for notebooks, from their docstrings."""
+    """Return the functions for notebooks, from their docstrings."""
     yield from ("# Python", "", "::: arb")
 
 

@@ -1,1 +1,1 @@
-"""What people and programs see: pages, REST, Gradio, MCP. Rules of submitting are in `submissions`."""
+"""The pages, REST, Gradio and MCP of the leaderboard. The rules of submitting are in `submissions`."""

@@ -1,8 +1,11 @@
-"""``python -m space``: the Space on this machine (``serve``), or on the Hub (``deploy``)."""
+"""``python -m space``: run the Space on this machine (``serve``) or put it on the Hub (``deploy``)."""
 
 import errno
 import gc
 import os
+import socket
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,22 +13,29 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arb.core.cli import new_command, read_settings, read_suite, stop
+from arb.core.lazy import lazy_imports
 from arb.core.memory import keep_memory_small
 from space.auth import commands as auth_commands
 from space.deploy import commands as deploy_commands
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from socket import socket
+with lazy_imports():
+    import uvicorn
 
+    from dataset_script import commands as dataset_commands
+    from space import app as space_app
+    from space.auth import auth
+    from space.operations import logging as request_logs
+    from submissions import errors
+
+if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from arb.core.settings import Settings
 
 SWITCH_SECONDS = 0.001
-"""After so long a busy thread lets another run."""
+"""How long a busy thread runs before another one may."""
 LAST_ANSWERS_SECONDS = 10
-"""How long answers that are on their way may take when the server is to stop."""
+"""How long the server waits at its end for responses that have begun."""
 TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
 PUBLISHED = (
     "Other machines can reach this Space: everybody may read; accounts with an access token may submit "
@@ -60,45 +70,37 @@ def serve(
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""
-    # Requests are answered side by side: threads of linear algebra within each would wait for each other.
+    # Requests are answered in parallel, so threads of linear algebra would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     keep_memory_small()
-    from space.auth.auth import with_checked_host
-    from space.operations.logging import configure_logs
-
     settings = read_settings()
-    configure_logs(settings, log_format=log_format)
+    request_logs.configure_logs(settings, log_format=log_format)
     if source is None:
         read_suite(None, settings)
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
     settings = settings.model_copy(update={"host": host})
-    listener = _bind(host, port)  # first, so that a taken port is reported at once
+    listener = _bind(host, port)  # before the slow imports, so that a taken port is reported at once
     if source is not None:
         settings = _settings_of_source(source, settings)
 
-    # Nothing of what is imported is garbage: to look for it takes a sixth of the start, and 0.2 s of a
-    # request now and then.
+    # Nothing that is imported here is garbage. Looking for it would take a sixth of the start, and later
+    # sometimes 0.2 s of a request.
     gc.disable()
-    from space.app import create_app
-    from submissions.errors import RecordsUnavailable
-
     try:
-        built = create_app(settings, wait_s=0)
-    except RecordsUnavailable as error:
+        built = space_app.create_app(settings, wait_s=0)
+    except errors.RecordsUnavailable as error:
         stop(str(error))
     gc.freeze()
     gc.enable()
     if not (settings.is_local or settings.has_oauth):
         typer.echo(PUBLISHED, err=True)
     path = "" if source is None else "/trajectories"
-    _serve(with_checked_host(built, settings), listener, host, path, built.state.end_streams)
+    _serve(auth.with_checked_host(built, settings), listener, host, path, built.state.end_streams)
 
 
 def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
-    """Settings that show a source's runs and nothing else: own records and repositories are left alone."""
-    from dataset_script.commands import read_source
-
-    built = read_source(source)
+    """Return settings that show only a source's runs and use neither our records nor our repositories."""
+    built = dataset_commands.read_source(source)
     changes = {
         "suite": str(built.suite_folder),
         "data_dir": built.folder,
@@ -112,13 +114,11 @@ def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
     return settings.model_copy(update=changes)
 
 
-def _bind(host: str, port: int) -> "socket":
-    """A socket that holds the address and does not listen yet; ends the command where that cannot be."""
-    import socket
-
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket that holds the address and does not listen yet, or stop the command."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # TCP by name: else asyncio does not set TCP_NODELAY, and each page on a connection that a browser has
-    # already comes 40 ms late, as Nagle's algorithm waits for a delayed acknowledgement.
+    # Without IPPROTO_TCP asyncio does not set TCP_NODELAY. Each page on an open connection would then come
+    # 40 ms late, as Nagle's algorithm waits for a delayed acknowledgement.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -132,37 +132,33 @@ def _bind(host: str, port: int) -> "socket":
 
 
 def _serve(
-    application: "ASGIApp", listener: "socket", host: str, path: str, end_streams: "Callable[[], None]"
+    application: "ASGIApp", listener: socket.socket, host: str, path: str, end_streams: Callable[[], None]
 ) -> None:
-    """Answer requests until Ctrl-C, and print the address, with ``path``, once there is an answer at it.
+    """Answer requests until Ctrl-C, and print the address with ``path`` once the server has started.
 
-    ``end_streams`` is called first at the end, since the server waits for answers that are on their way.
+    ``end_streams`` is called before the server stops, as it would wait for open event streams.
     """
-    import sys
-
-    import uvicorn
-
-    # A file that is read in a thread would hold up every step of every answer for 5 ms, the default.
+    # With the default of 5 ms, a thread that reads a file would delay every step of every response by 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
 
     class Server(uvicorn.Server):
-        async def startup(self, sockets=None) -> None:
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
                 name = f"[{host}]" if ":" in host else host
                 port = listener.getsockname()[1]
                 typer.echo(f"The Space is at http://{name}:{port}{path} (stop it with Ctrl-C)", err=True)
 
-        async def shutdown(self, sockets=None) -> None:
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             end_streams()
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
         application,
-        log_config=None,  # ours is set up
+        log_config=None,  # ours is used
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # a client could name any address; `client_address` reads them where they count
+        proxy_headers=False,  # a client can forge them; `client_address` reads them where they are true
         server_header=False,
         timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
     )
@@ -170,7 +166,7 @@ def _serve(
     try:
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
-    except OSError:  # another program, which held the address as we did, was faster to listen
+    except OSError:  # another program that held the same address listened first
         stop(TAKEN.format(port=listener.getsockname()[1], host=host))
     if not server.started:
         stop("the Space did not start; the lines above say why")

@@ -1,8 +1,8 @@
-"""The Space: pages, REST, Gradio and MCP on one server."""
+"""The Space: one application with pages, REST, Gradio and MCP."""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -11,33 +11,25 @@ from fastapi import FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import Mount
 
 from arb.core.files import project_file
 from arb.core.memory import resident_bytes, return_memory
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
-from space.api.docs import ABOUT_REST, Documentation, add_api_page
+from space.api.docs import ABOUT_REST, OPENAPI_PATH, Documentation, add_api_page
 from space.api.submissions import build_submission_router
 from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
 from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
 from space.gradio_app.uploads import UploadStore, build_upload_router
-from space.operations.admission import Admission
-from space.operations.limits import (
-    AT_ONCE,
-    AT_ONCE_SMALL,
-    CheckLimit,
-    UploadQueue,
-    client_address,
-    count_file,
-    sender_of,
-)
+from space.operations.health import build_health_router
+from space.operations.limits import CheckLimit, client_address, count_file, sender_of
 from space.operations.logging import RequestLog
 from space.operations.metrics import Metrics, build_metrics_router
 from space.operations.security import HUB, ClosedRoutes, SecurityHeaders
+from space.operations.upload_queue import AT_ONCE, AT_ONCE_SMALL, Admission, UploadQueue
 from space.pages.about.page import build_about_router
 from space.pages.about.paper import build_paper_router
 from space.pages.account import build_account_pages, build_account_router
@@ -68,17 +60,18 @@ from submissions.app import SubmissionsApp
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
-"""How many other requests with a body an address may send for each file that it may have checked."""
+"""How many other requests with a body an address may send per file that it may have checked."""
 TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 
 
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
-    """Pages and REST, in the order in which ``/api`` lists them; the menu is in `space.web.frame`."""
+    """Add pages and REST. ``/api`` lists the routes in this order."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
     rest = (
         ("The board", build_board_router(service)),
+        ("The board", build_health_router(service)),
         ("Prediction files", build_submission_router(services)),
         ("Trajectories", build_explorer_router(explorer, blind_items)),
         ("Your submissions", build_account_router(services)),
@@ -91,7 +84,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         ("Account", build_auth_router(auth, pages, service.suite.rules, is_annotator)),
     )
     for router in (
-        pages.static.router(),  # routes are tried in order: what is asked for most comes first
+        pages.static.router(),  # routes are tried in order, so the most frequent ones come first
         build_leaderboard_router(services, pages),
         build_compare_router(services, pages),
         build_judge_router(services, pages),
@@ -115,7 +108,8 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
 def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> FastAPI:
     """Return the application for these settings: open labels and records, and finish unfinished scoring.
 
-    ``state.end_streams`` of the application closes event streams, which would hold up its end.
+    Call ``state.end_streams`` of the application before stopping the server, which would wait for open event
+    streams.
 
     Args:
         settings: The settings.
@@ -129,13 +123,14 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     service = open_service(settings, wait_s=wait_s)
     metrics.watch(service)
     uploads, streams = UploadStore(settings), OpenStreams()
+    sweeps: list[Callable[[], object]] = [uploads.sweep]
     app = FastAPI(
-        lifespan=partial(lifespan, service, uploads, lambda: results.sweep()),
+        lifespan=partial(lifespan, service, uploads, sweeps),
         title=service.suite.profile.title,
         description=ABOUT_REST,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/api/openapi.json",
+        openapi_url=OPENAPI_PATH,
     )
     app.state.end_streams = streams.end
     on_space = settings.space_id is not None
@@ -155,15 +150,14 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
         app.mount("/login", build_login(services.auth, pages))
     _add_middleware(app, settings, services, pages, counts, streams)
     app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost
-    app = mount_gradio(app, services, settings, pages)
-    gradio_app = next(route.app for route in reversed(app.routes) if isinstance(route, Mount))
+    gradio_app = mount_gradio(app, services, settings, pages)
     add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
-    results = UnreadResults(gradio_app.get_blocks()._queue, counts.sender)
+    sweeps.append(UnreadResults(gradio_app.get_blocks()._queue, counts.sender).sweep)
     return app
 
 
 class RequestCounts:
-    """Counts requests with a body before the body is read, by account or by address."""
+    """The counts of requests with a body, by account or by address, taken before the body is read."""
 
     def __init__(self, settings: Settings, metrics: Metrics, uploads: UploadStore) -> None:
         self.files = CheckLimit(settings, metrics)
@@ -174,7 +168,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """What counts a request, by its path."""
+        """The function that counts a request, by path."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,
@@ -215,7 +209,7 @@ def _add_middleware(
 
     app.add_middleware(Admission, uploads=services.uploads, sender=account_or_address, admits=is_expensive)
     app.add_middleware(StreamLimits, streams=streams, sender=counts.sender)
-    # If there is one, Gradio does not add its own, which lets pages of every site read every answer.
+    # Without it Gradio would add its own, which lets the pages of any site read our responses.
     app.add_middleware(
         CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
     )
@@ -234,30 +228,24 @@ def _add_middleware(
 
 
 def is_expensive(path: str) -> bool:
-    """Return whether a POST to the path waits in the queue: files, estimates, MCP, and what Gradio does."""
+    """Return whether a POST to the path waits in the queue: files, estimates, MCP and calls of Gradio."""
     return path in (*FORM_ROUTES, MCP_PATH) or path.startswith("/gradio_api/")
 
 
 @asynccontextmanager
 async def lifespan(
-    service: SubmissionsApp,
-    uploads: UploadStore,
-    sweep: Callable[[], object],
-    _app: FastAPI,
+    service: SubmissionsApp, uploads: UploadStore, sweeps: Sequence[Callable[[], object]], _app: FastAPI
 ) -> AsyncIterator[None]:
-    """Delete what is too old now and then, here and by ``sweep``.
-
-    At the end uploads are deleted, and what waits for the Hub is sent to it.
-    """
-    tidying = asyncio.create_task(tidy(uploads.sweep, sweep))
+    """Call ``sweeps`` regularly; at the end delete all uploads and send waiting records to the Hub."""
+    tidying = asyncio.create_task(tidy(sweeps))
     yield
     tidying.cancel()
     uploads.clear()
     await run_in_threadpool(service.close)
 
 
-async def tidy(*sweeps: Callable[[], object]) -> None:
-    """Call each function now and then; return memory to the system whenever the server has grown since."""
+async def tidy(sweeps: Sequence[Callable[[], object]]) -> None:
+    """Call each function regularly, and return memory to the system whenever the server has grown."""
     least = math.inf
     while True:
         await asyncio.sleep(TIDY_EVERY_SECONDS)

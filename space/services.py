@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from space.auth.auth import Auth
-from space.operations.limits import CheckLimit, UploadQueue
+from space.operations.limits import CheckLimit
+from space.operations.upload_queue import UploadQueue
 from space.pages.labels.access import Access
 from space.pages.maintain.rescoring import RescoringJob
 from space.pages.trajectories.dataset import Explorer

@@ -1,4 +1,4 @@
-"""What the Space is measured against, Gradio alone: ``python -m bench.support.bare_page CSV PORT``."""
+"""A bare Gradio page, with which the Space is compared: ``python -m bench.support.bare_page CSV PORT``."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""A corpus in the released layout of any size: the recorded runs, replicated, their pages enlarged.
+"""A corpus of any size in the released layout: the recorded runs, replicated, with enlarged pages.
 
-Every page of a run is made larger by the same factor in all its forms at once (tree as text, full and pruned,
-raw tree, boxes, the agent's prompt), with ids, numbers and words of its own, so that what is kept grows along
-with what is dropped and nothing compresses better than a page does.
+All forms of a page (tree as text, full and pruned, raw tree, boxes, the agent's prompt) grow by the same
+factor, with new ids, numbers and words. So what the dataset keeps grows along with what it drops, and the
+corpus compresses no better than real pages do.
 """
 
 import json
@@ -18,24 +18,24 @@ from pathlib import Path
 from typing import Any
 
 FILE_MEGABYTES = (5, 180)
-"""The smallest and the largest file; the released ones have 17 to 23 MB on average, 184 at most."""
+"""The smallest and the largest file. Released ones have 17 to 23 MB on average and 184 MB at most."""
 
 _VARIANTS = {"axtree": 300, "axtree_pruned": 300}
 _OTHER_VARIANTS = 24
-"""Text that is kept comes in more forms, since it is compressed; what is dropped only has to be there."""
+"""Fields that the dataset drops need fewer variants than those that it keeps and compresses."""
 
 _WORD = re.compile(r"[a-z]{5,}")
 
 
 @dataclass(frozen=True)
 class EnlargeableStep:
-    """A step's JSON in pieces: what stays, and for each large field its text and more of the same kind."""
+    """A step's JSON in pieces: the fixed part, and each large field's text with more of the same kind."""
 
     fixed: str
     fields: dict[str, tuple[str, list[str], str]]
 
     def json(self, factor: int, generator: random.Random) -> str:
-        """The step with its page ``factor`` times as large."""
+        """Return the step with its page ``factor`` times as large."""
         parts = [self.fixed]
         for begin, variants, end in self.fields.values():
             parts += [begin, *generator.choices(variants, k=factor - 1), end]
@@ -43,7 +43,7 @@ class EnlargeableStep:
 
 
 def make_corpus(source: Path, folder: Path, total_bytes: int, seed: int = 0) -> int:
-    """Write about ``total_bytes`` of cleaned files with screenshots, and a suite; returns how many files.
+    """Write about ``total_bytes`` of cleaned files with screenshots, and a suite; return the number of files.
 
     ``folder/source`` is in the released layout, ``folder/suite`` is the suite of its trajectories.
     """
@@ -72,7 +72,7 @@ def make_corpus(source: Path, folder: Path, total_bytes: int, seed: int = 0) -> 
 def make_runs(source: Path, folder: Path, count: int, seed: int = 0) -> None:
     """Write ``count`` cleaned files of 0.5 to 2 MB, and a suite, as `make_corpus` does.
 
-    Each run has pictures of its own, of 120 kB as released ones have: 90 kB of noise are a comment in them.
+    Each run has its own pictures of 120 kB, as released ones have. They contain 90 kB of noise in a comment.
     """
     generator, runs = random.Random(seed), _prepared(source)
     rows = []
@@ -94,20 +94,20 @@ def make_runs(source: Path, folder: Path, count: int, seed: int = 0) -> None:
 
 
 def _comment(noise: bytes) -> bytes:
-    """A chunk of text of a PNG file."""
+    """Return a text chunk of a PNG file."""
     chunk = b"tEXtnoise\0" + noise.replace(b"\0", b"\1")
     return (len(chunk) - 4).to_bytes(4) + chunk + zlib.crc32(chunk).to_bytes(4)
 
 
 def _file_bytes(generator: random.Random) -> int:
-    """Mostly about 20 MB, with a tail: a log-normal size, between the bounds."""
+    """Return a log-normal size between the bounds: mostly about 20 MB, with a tail."""
     low, high = FILE_MEGABYTES
     return int(min(max(generator.lognormvariate(2.8, 0.8), low), high) * 1_000_000)
 
 
 @cache
 def _prepared(source: Path) -> list[tuple[Path, str, list[EnlargeableStep]]]:
-    """The recorded runs in pieces, which takes longer than to write some hundred runs out of them."""
+    """Return the recorded runs in pieces, which takes longer than writing some hundred runs from them."""
     generator = random.Random(0)
     return [(path, *_prepare(path, generator)) for path in sorted(source.glob("cleaned/*/*/*/*.json"))]
 
@@ -138,13 +138,13 @@ def _enlargeable(step: dict[str, Any], generator: random.Random) -> EnlargeableS
 
 
 def _more(text: str, generator: random.Random) -> Iterator[str]:
-    """More members of the same list or object, to go before its closing bracket; numbers are others."""
+    """Yield more members of a list or object, with other numbers, to insert before its closing bracket."""
     for _ in range(_OTHER_VARIANTS):
         yield f", {_with_other_numbers(text[1:-1], generator)}"
 
 
 def _with_other_numbers(text: str, generator: random.Random) -> str:
-    """Numbers of the same length; escapes such as \\u2019 stay."""
+    """Replace numbers by others of the same length. Escapes such as \\u2019 stay."""
 
     def other(found: re.Match[str]) -> str:
         digits = len(found[0])
@@ -154,7 +154,7 @@ def _with_other_numbers(text: str, generator: random.Random) -> str:
 
 
 def _varied(text: str, generator: random.Random) -> str:
-    """The text with other numbers and other words; escapes stay, since no word in them is that long."""
+    """Replace numbers and words of the text. Escapes stay, as no word in them is that long."""
     return _WORD.sub(
         lambda found: "".join(generator.choices("etaoinshrdlucmf", k=len(found[0]))),
         _with_other_numbers(text, generator),
@@ -162,7 +162,7 @@ def _varied(text: str, generator: random.Random) -> str:
 
 
 def _link_screenshots(source: Path, target: Path, path: Path, task: str) -> None:
-    """The recorded pictures, copied once, then linked: each run has its own folder of them."""
+    """Copy the recorded pictures once, and link them into a folder for each run."""
     agent = path.parts[-3]
     originals = target.parent / "pictures" / agent / path.stem
     if not originals.is_dir():

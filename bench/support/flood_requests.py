@@ -12,12 +12,12 @@ from uuid import uuid4
 ACCEPT_MCP: Final = "Accept: application/json, text/event-stream\r\n"
 GRADIO: Final = "/gradio_api"
 HUGE_BYTES: Final = 3_000_000
-"""Size of the largest junk bodies. MCP takes up to 4 MB, an upload up to 5 MB."""
+"""The size of the largest junk bodies. MCP accepts up to 4 MB, an upload up to 5 MB."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The status and body of an answer; status 0 means that the server closed the connection."""
+    """The status and body of a response; status 0 means that the server closed the connection."""
 
     status: int
     body: bytes = b""
@@ -31,7 +31,7 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: bytes) -> Answer:
-        """Send a request and read the whole answer."""
+        """Send a request and read the whole response."""
         try:
             reader, writer = await self._open()
             writer.write(request)
@@ -125,7 +125,7 @@ def tool(port: int, name: str, **arguments: object) -> bytes:
 
 
 def honest_file() -> bytes:
-    """Return a row for every trajectory of test, as a judge writes it."""
+    """Return a judge's file with one row per trajectory of test."""
     from arb.core.suite import OFFICIAL, load_suite
 
     ids = [trajectory.trajectory_id for trajectory in load_suite(OFFICIAL).split("test")]
@@ -194,7 +194,7 @@ _NUMBERS: dict[int, dict[str, int]] = {}
 
 
 async def _endpoint_numbers(connection: Connection) -> dict[str, int] | None:
-    """Return Gradio's numbers of its endpoints, or None without an answer; each server is asked once."""
+    """Return Gradio's numbers of its endpoints, or None if there is no answer; ask each server once."""
     if connection.port not in _NUMBERS:
         config = await connection.ask(request(connection.port, "GET", "/config"))
         if config.status != 200:
@@ -209,11 +209,11 @@ def _uploaded(path: str) -> dict[str, object]:
 
 
 DOORS: Final = {"REST": check_by_rest, "MCP": check_by_mcp, "Gradio": check_by_gradio}
-"""How an honest file is checked, by the name of the door."""
+"""The way to check an honest file, by the name of the door."""
 
 
 def junk(port: int) -> dict[str, Sequence[Ask]]:
-    """Return what a flood sends through each door; a connection sends the requests of one door in turn."""
+    """Return the requests of a flood by door; a connection sends the requests of one door in turn."""
     files, objects = junk_files(), b"{}," * (HUGE_BYTES // 3)
     verdicts = honest_file()
     labels = b"trajectory_id,success\n" + b"".join(

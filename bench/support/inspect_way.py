@@ -1,7 +1,7 @@
 """The same calls by inspect_ai, for `bench.judges --inspect PYTHON`: ``PYTHON inspect_way.py JSON``.
 
-Runs in an environment with inspect_ai, and imports nothing of ours: a sample a call, one ``generate()`` each,
-and a log on the disk, as `judges run` keeps its own.
+It runs in an environment with inspect_ai and imports nothing of ours. There is one sample with one
+``generate()`` per call, and a log on the disk, as `judges run` writes its own.
 """
 
 import json
@@ -25,7 +25,7 @@ from inspect_ai.solver import generate
 
 
 def content_of(content: str | list[dict]) -> str | list:
-    """A message's content as inspect_ai has it."""
+    """Return a message's content in the form of inspect_ai."""
     if isinstance(content, str):
         return content
     return [
@@ -45,7 +45,7 @@ def samples_of(prepared: list[list[dict]]) -> list[Sample]:
 
 
 def main(messages: str, base_url: str, in_flight: int, samples: int = 1) -> dict:
-    """Seconds, CPU seconds and the most memory of so many epochs. One call before makes late imports."""
+    """Return seconds, CPU seconds and peak memory of the epochs. One call before loads late imports."""
     dataset = samples_of(json.loads(Path(messages).read_bytes()))
     config = GenerateConfig(max_connections=in_flight, temperature=0, seed=0, max_tokens=1024)
     access = {"base_url": base_url, "api_key": "none", "responses_api": False}

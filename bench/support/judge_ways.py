@@ -1,9 +1,8 @@
-"""Ways to make a judge's calls, each in a process of its own: ``python -m bench.support.judge_ways JSON``.
+"""Ways to make a judge's calls, each in a separate process: ``python -m bench.support.judge_ways JSON``.
 
-``ours`` is the whole of `judges run`: runs listed and read, views made, calls, cache, results on the disk.
-``bare`` is a loop over `openai.AsyncOpenAI` with a semaphore, which one at a time lets a single call through;
-its messages are made before the clock starts, and it keeps nothing. Each way makes one call before, so that
-all that is imported late is there.
+``ours`` is all of `judges run`: list and read runs, make views, calls, cache, results on the disk. ``bare``
+is a loop over `openai.AsyncOpenAI` with a semaphore. Its messages are made before the clock starts, and it
+stores nothing. Each way makes one call before the measurement, so that late imports are done.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ def judge_of(with_images: bool) -> str:
 
 
 def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]:
-    """The messages of the judge's calls, as JSON."""
+    """Return the messages of the judge's calls as JSON."""
     from arb.core.suite import load_suite
     from arb.judges.endpoints.openai_compatible import message_to_json
     from arb.judges.registry import find_judge
@@ -40,7 +39,7 @@ def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]
 
 
 async def ask_all(base_url: str, prepared: list[list[dict]], in_flight: int) -> None:
-    """The bare loop."""
+    """Run the bare loop."""
     from openai import AsyncOpenAI
 
     semaphore = asyncio.Semaphore(in_flight)
@@ -58,7 +57,7 @@ async def ask_all(base_url: str, prepared: list[list[dict]], in_flight: int) -> 
 
 
 def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
-    """So many calls by the bare loop."""
+    """Measure the bare loop."""
     prepared = messages_of(source, number, with_images)
     asyncio.run(ask_all(base_url, prepared[:1], 1))
     return timed(lambda: asyncio.run(ask_all(base_url, prepared, in_flight)))
@@ -67,9 +66,9 @@ def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: 
 def ours(
     base_url: str, source: str, number: int, with_images: bool, in_flight: int, samples: int = 1
 ) -> dict:
-    """A run of `judges run` over the same trajectories, from its options to its files.
+    """Measure `judges run` over the same trajectories, from its options to its files.
 
-    With ``samples`` each call is made so many times: at temperature 0 as requests of their own.
+    With ``samples`` each call is made that many times, at temperature 0 as separate requests.
     """
     from arb.judges.cli.options import RunOptions
     from arb.judges.run.config import build_config
@@ -99,7 +98,7 @@ def ours(
 
 
 def timed(work) -> dict:
-    """Seconds and CPU seconds of the work, and the most memory that the process ever held."""
+    """Return the seconds and CPU seconds of the work, and the peak memory of the process."""
     begun, begun_cpu = time.perf_counter(), time.process_time()
     work()
     return {
@@ -110,8 +109,9 @@ def timed(work) -> dict:
 
 
 def peak_mb() -> float:
-    """The most memory of this process. Linux counts into ``ru_maxrss`` also what the process had that started
-    this one.
+    """Return the peak memory of this process.
+
+    On Linux ``ru_maxrss`` would include the memory of the process that started this one.
     """
     with suppress(OSError):
         status = Path("/proc/self/status").read_text()

@@ -1,4 +1,4 @@
-"""A limit on the memory of a command and of every process that it starts, by a control group of Linux."""
+"""A limit on the memory of a command and of all its processes, by a control group of Linux."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ class MemoryGroup:
 
 @contextmanager
 def memory_group(most_bytes: int) -> Iterator[MemoryGroup | None]:
-    """Make a group with this limit for the block, or give None where this user may not make one."""
+    """Make a group with this limit for the block, or give None if this user may not make one."""
     is_v2 = (_ROOT / "cgroup.controllers").exists()
     folder = (_ROOT if is_v2 else _ROOT / "memory") / f"flood-{os.getpid()}"
     group = MemoryGroup(folder, is_v2)
@@ -50,5 +50,5 @@ def memory_group(most_bytes: int) -> Iterator[MemoryGroup | None]:
 
 
 def entering(group: MemoryGroup | None) -> Callable[[], None] | None:
-    """Return what a new process calls first to be in the group; None without a group."""
+    """Return the function that puts a new process into the group, or None without a group."""
     return None if group is None else group.enter

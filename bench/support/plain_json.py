@@ -1,6 +1,7 @@
-"""What the build is measured against: ``python -m bench.support.plain_json SOURCE OUT``.
+"""A plain script with which the build is compared: ``python -m bench.support.plain_json SOURCE OUT``.
 
-With the standard library: loads each cleaned file, drops what the dataset does not have, writes JSON again.
+It uses the standard library to load each cleaned file, drop the fields that the dataset does not have, and
+write JSON again.
 """
 
 import argparse

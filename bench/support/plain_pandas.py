@@ -1,7 +1,8 @@
-"""What build and verify are measured against: ``python -m bench.support.plain_pandas SOURCE OUT``.
+"""A script with which build and verify are compared: ``python -m bench.support.plain_pandas SOURCE OUT``.
 
-As a script of an afternoon does it: json into lists, pandas to Parquet (pyarrow, zstd), then all of it read
-again, every picture decoded and every id counted. One process, everything in memory.
+It does what a script of an afternoon does: read JSON into lists, write Parquet with pandas (pyarrow, zstd),
+then read it again, decode every picture and check every id. It uses one process and holds everything in
+memory.
 """
 
 import io

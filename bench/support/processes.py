@@ -1,6 +1,4 @@
-"""Run a command and watch it: wall time, time of processors, what is read and written, the most memory of all
-and of each process.
-"""
+"""Run a command and measure it: wall time, CPU time, bytes read and written, and peak memory by process."""
 
 import os
 import resource
@@ -16,12 +14,13 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Watched:
-    """Seconds from start to end, and the greatest sum of resident memory; shared pages count every time.
+    """What a command took from start to end.
 
-    Apart from it the most that the command's own process took, and the most that any one of those did that it
-    started. ``user_seconds`` of processors went into the programs, ``kernel_seconds`` into what they asked
-    the kernel for. ``read_bytes``, ``written_bytes`` and ``write_calls`` are counts, whatever else the
-    machine does: of calls like read and write, to files and pipes, whether or not a disk was needed.
+    ``peak_bytes`` is the largest sum of resident memory, in which shared pages count several times.
+    ``parent_bytes`` is the peak of the command's own process, ``worker_bytes`` the largest peak of a process
+    that it started. ``user_seconds`` and ``kernel_seconds`` are CPU time in programs and in the kernel. The
+    counts of bytes and calls are those of read, write and the like, to files and pipes, whether or not a disk
+    was needed; other work on the machine does not change them.
     """
 
     seconds: float
@@ -40,7 +39,11 @@ class Watched:
 
 
 def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str] | None = None) -> Watched:
-    """Run to the end. Raises CalledProcessError with its output when it fails."""
+    """Run a command to its end.
+
+    Raises:
+        CalledProcessError: The command fails. It has the output of the command.
+    """
     begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
@@ -59,7 +62,7 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
     sampler.start()
     try:
         output = process.stdout.read()
-        # An ended process whose end nobody has asked for still has its counts, and those of its children.
+        # A process that has ended but was not waited for still has its counts, and those of its children.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         counts = _io_counts(process.pid)
         process.communicate()
@@ -84,13 +87,13 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
 
 
 def _io_counts(pid: int) -> dict[str, int]:
-    """What a process, and those it started that have ended, have read and written: proc_pid_io(5)."""
+    """Return what a process and its ended children have read and written; see proc_pid_io(5)."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return {name: int(count) for name, count in (line.split(": ") for line in lines)}
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it started, directly or not."""
+    """Return a process and all processes that it started, directly or not."""
     found = [pid]
     for number in found:
         try:

@@ -1,7 +1,8 @@
-"""Readers of the Space: what Chromium asks for when it opens a page, recorded once and replayed by many.
+"""Readers of the Space, who repeat the requests that Chromium made when it opened a page.
 
-A reader over HTTP has connections of its own, as many as a browser opens to one server, and an empty cache. A
-request goes out once all has come that Chromium had when it made the same request. Nothing is drawn or run.
+A reader over HTTP has its own connections, as many as a browser opens to one server, and an empty cache. A
+request is sent once the responses have arrived that Chromium had when it made the same request. Nothing is
+drawn or run.
 """
 
 import asyncio
@@ -36,16 +37,16 @@ WATCH = """
 """
 REQUESTS = "performance.getEntriesByType('resource').map((entry) => [entry.name, entry.transferSize])"
 SCROLL_STEP, SCROLL_SECONDS, MOST_STEPS = 700, 0.2, 400
-"""Pixels and seconds of a turn of the wheel: faster than one reads, as fast as one looks for the end."""
+"""Pixels and seconds of a turn of the wheel: the speed of a reader who looks for the end."""
 AT_THE_END = "window.scrollY + window.innerHeight >= document.documentElement.scrollHeight - 2"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A page: its address, and what is true once its table stands filled on the screen.
+    """A page: its address, and a condition that is true once its table is filled on the screen.
 
-    ``is_filled`` is an expression in JavaScript, where ``shown(elements)`` gives those with a height
-    that are not left out of this frame (``content-visibility``).
+    ``is_filled`` is an expression in JavaScript. In it, ``shown(elements)`` gives the elements that have a
+    height and are not left out of this frame (``content-visibility``).
     """
 
     name: str
@@ -54,7 +55,7 @@ class Target:
 
     @property
     def watch(self) -> str:
-        """A script that notes the moment at which the table stands filled on the screen."""
+        """Return a script that notes the moment when the table is filled on the screen."""
         return WATCH % self.is_filled
 
 
@@ -62,7 +63,7 @@ class Target:
 class FirstLoad:
     """A page opened once: seconds to its filled table and to its largest paint, and its layout shift.
 
-    Then it was scrolled to its end: what that asked for, as (address, bytes over the wire), and its shift.
+    Then it was scrolled to its end: the requests meanwhile, as (address, bytes over the wire), and the shift.
     """
 
     filled: float
@@ -74,7 +75,7 @@ class FirstLoad:
 
 @asynccontextmanager
 async def fresh_page(browser, target: Target) -> AsyncIterator:
-    """A Playwright page with an empty cache that watches for the filled table; closed at the end."""
+    """Give a Playwright page with an empty cache that watches for the filled table."""
     context = await browser.new_context(viewport=WINDOW)
     try:
         page = await context.new_page()
@@ -85,7 +86,7 @@ async def fresh_page(browser, target: Target) -> AsyncIterator:
 
 
 async def open_until_filled(page, target: Target) -> tuple[float, float]:
-    """Open the target: when (seconds since 1970), and after how many seconds its table stood filled."""
+    """Open the target; return the time (seconds since 1970) and the seconds until its table was filled."""
     await page.goto(target.url, wait_until="commit", timeout=WAIT_SECONDS * 1000)
     await page.wait_for_function("() => window.filledAfter", timeout=WAIT_SECONDS * 1000, polling=250)
     opened, after = await page.evaluate("[performance.timeOrigin, window.filledAfter]")
@@ -111,7 +112,7 @@ async def read_in_chromium(browser, target: Target) -> FirstLoad:
 
 
 def chromium_path() -> str | None:
-    """The machine's Chromium, best a whole one as readers have; None means Playwright's own."""
+    """Return the machine's Chromium, preferably a full one as readers have; None means Playwright's own."""
     names = ("chromium", "chromium-browser", "google-chrome", "chromium-headless-shell")
     return next(filter(None, map(shutil.which, names)), None)
 
@@ -119,15 +120,15 @@ def chromium_path() -> str | None:
 MOST_RESTS = 60
 EVENTS = ("requestWillBeSent", "requestWillBeSentExtraInfo", "loadingFinished")
 OF_ITS_CONNECTION = {"host", "connection", "content-length", "cookie"}
-"""Headers that a client sets anew for each connection and reader."""
+"""Headers that a client sets for each connection and reader."""
 
 
 @dataclass(frozen=True)
 class Request:
     """One request of a load.
 
-    ``after`` numbers the requests of the load that had been answered when Chromium made this one.
-    ``before_filled`` says whether it was made before the table stood filled.
+    ``after`` are the numbers of the requests that had been answered when Chromium made this one.
+    ``before_filled`` says whether it was made before the table was filled.
     """
 
     method: str
@@ -141,9 +142,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Load:
-    """All that one reader with an empty cache asks the page's own server for, in the order of asking.
+    """The requests of one reader with an empty cache to the page's own server, in their order.
 
-    ``left_out`` are addresses that cannot be asked again: at other servers, or never answered to the end.
+    ``left_out`` are addresses that cannot be repeated: at other servers, or never answered to the end.
     """
 
     origin: str
@@ -152,18 +153,18 @@ class Load:
 
     @property
     def to_filled(self) -> tuple[int, int]:
-        """Bytes over the wire, packed bodies and headers, and requests: those made before it was filled."""
+        """Return bytes over the wire (packed bodies and headers) and requests before the table was filled."""
         sizes = [request.n_bytes for request in self.requests if request.before_filled]
         return sum(sizes), len(sizes)
 
     @property
     def in_all(self) -> tuple[int, int]:
-        """Bytes over the wire and requests until the page rests."""
+        """Return bytes over the wire and requests until the page rests."""
         return sum(request.n_bytes for request in self.requests), len(self.requests)
 
 
 async def record(browser, target: Target) -> Load:
-    """Open a page in Chromium with an empty cache, until nothing more comes."""
+    """Open a page in Chromium with an empty cache, until no more requests follow."""
     events: list[tuple[str, dict]] = []
     async with fresh_page(browser, target) as page:
         client = await page.context.new_cdp_session(page)
@@ -180,9 +181,9 @@ async def record(browser, target: Target) -> Load:
 
 
 def load_of(events: Sequence[tuple[str, dict]], origin: str, filled_at: float) -> Load:
-    """The load in events of the DevTools protocol's Network domain, named without the domain.
+    """Return the load from events of the DevTools protocol's Network domain, named without the domain.
 
-    ``filled_at`` is in seconds since 1970. Images that lie in the page (``data:``) are not requests.
+    ``filled_at`` is in seconds since 1970. Images within the page (``data:``) are not requests.
     """
     made, sent, answered = ({event["requestId"]: event for kind, event in events if kind == name}
                             for name in EVENTS)  # fmt: skip
@@ -214,10 +215,12 @@ SESSION = re.compile(r"""(?:session_hash["']?\s*[=:]\s*["']?|/heartbeat/)(\w+)""
 
 
 async def read_at_once(load: Load, n_readers: int) -> list[float]:
-    """Seconds until each of ``n_readers`` has all that Chromium asked for before the table stood filled.
+    """Return the seconds until each reader has all that Chromium asked for before the table was filled.
 
-    They start together, and go on to ask for the rest of the load as a browser does. Raises an ExceptionGroup
-    of httpx.HTTPStatusError or httpx.TransportError when an answer is not a success.
+    The readers start together, and then ask for the rest of the load as a browser does.
+
+    Raises:
+        ExceptionGroup: Of httpx.HTTPStatusError or httpx.TransportError, if a response is not a success.
     """
     clients = [_client(load) for _ in range(n_readers)]
     try:
@@ -255,7 +258,7 @@ async def _read(client: httpx.AsyncClient, load: Load, begun: float) -> float:
 
 
 async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str, str]) -> None:
-    """Read an answer to its end, packed as it comes: unpacking is the browser's work, not the server's."""
+    """Read a response to its end without unpacking it, which is the browser's work."""
     path, body = (in_session(text, sessions) for text in (request.path, request.body))
     answer = await _send(
         client, client.build_request(request.method, path, headers=request.headers, content=body)
@@ -269,7 +272,7 @@ async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str
 
 
 async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """The answer's head; a GET goes out again, as in a browser, where the server closed a kept connection."""
+    """Return the head of a response; repeat a GET if the server closed a kept connection, as browsers do."""
     for _ in range(TIMES_AGAIN if request.method == "GET" else 0):
         with suppress(httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
             return await client.send(request, stream=True)
@@ -277,14 +280,14 @@ async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Resp
 
 
 def sessions_of(load: Load) -> dict[str, str]:
-    """A new name for each of Gradio's session hashes in the load: two readers do not share a session."""
+    """Return a new name for each of Gradio's session hashes in the load, as readers do not share sessions."""
     texts = [text for request in load.requests for text in (request.path, request.body) if text]
     found = {name for text in texts for name in SESSION.findall(text)}
     return {name: uuid4().hex[: len(name)] for name in found}
 
 
 def in_session(text: str | None, sessions: dict[str, str]) -> str | None:
-    """The path or body with the reader's own session names."""
+    """Return a path or body with the reader's own session names."""
     for recorded, own in sessions.items():
         text = text and text.replace(recorded, own)
     return text

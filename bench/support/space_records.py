@@ -1,7 +1,7 @@
 """Records for the benchmark of the Space: made-up judges, submitted through the service itself.
 
-A judge answers as the experts do, but for a share of errors of its own; some judge all three labels, some
-name their costs. Scored one after another by as many processes as there are cores, on one database.
+A judge answers as the experts do, except for its own share of errors. Some judge all three labels, and some
+give their costs. As many processes as there are cores score them on one database.
 """
 
 import os
@@ -16,16 +16,17 @@ import numpy as np
 
 ACCOUNTS = 40
 FIRST, APART = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=13)
-"""An account may send two files in 24 hours and twenty in a year: five hundred take nine months."""
+"""An account may send two files in 24 hours and twenty in a year, so five hundred take nine months."""
 
 INPUTS = ("tree", "screenshot", "tree and screenshot", "steps only")
 MODELS = ("gpt-4o-2024-11-20", "Llama-3.3-70B-Instruct", "Qwen2.5-VL-72B-Instruct", "claude-3-7-sonnet")
 
 
 def make_records(state: Path, n_submissions: int, workers: int | None = None) -> None:
-    """Bring a state folder to ``n_submissions`` scored submissions; what is there already stays.
+    """Bring a state folder to ``n_submissions`` scored submissions. Existing ones stay.
 
-    Raises CalledProcessError when a worker fails, with its output on the terminal.
+    Raises:
+        CalledProcessError: A worker fails. Its output is on the terminal.
     """
     workers = workers or os.cpu_count() or 1
     sizes = (str(n_submissions), str(workers))
@@ -38,7 +39,7 @@ def make_records(state: Path, n_submissions: int, workers: int | None = None) ->
 
 
 def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> None:
-    """Submit the judges of every ``workers``-th group of ten, beginning with ``part``, in their order."""
+    """Submit the judges of every ``workers``-th group of ten in order, beginning with ``part``."""
     from arb.core.settings import Settings
     from submissions.app import SubmissionsApp
 
@@ -56,15 +57,15 @@ def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> Non
 
 SAVED_AT_ONCE = 100
 DISTINCT = 400
-"""Files among those of `fill_records`: of 10,000 judges 25 have the same verdicts each."""
+"""The number of different files of `fill_records`: 25 of 10,000 judges share each of them."""
 
 
 def fill_records(state: Path, n_submissions: int) -> None:
-    """Bring a state folder to ``n_submissions`` scored submissions, 10,000 in minutes; one process.
+    """Bring a state folder to ``n_submissions`` scored submissions in one process, 10,000 in minutes.
 
-    Files are checked and scored as any other, but each of ``DISTINCT`` once, and recorded a hundred in a
-    transaction, with resamples drawn once, and without limits: an account has what its group of ten sent,
-    and another judge each.
+    Each of ``DISTINCT`` files is checked and scored once, and a hundred are recorded per transaction, with
+    resamples drawn once and without limits. An account has the files of its group of ten, each of another
+    judge.
     """
     from arb.core.judge_info import declare
     from arb.core.settings import Settings
@@ -78,7 +79,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
     labels = service.labels_for_public_figures()
     if labels is None:
         sys.exit(f"no records without labels: {service.intake.read_only_reason}")
-    service.secret  # noqa: B018 - noted with the records before the first submission
+    service.secret  # noqa: B018 - is recorded before the first submission
     with snapshot(service.engine) as session:
         there = number_of_events(session) // 2
     draw = intervals.resampling_weights
@@ -115,7 +116,7 @@ def _submit(service, labels, number: int) -> None:
     from arb.core.judge_info import declare
 
     upload = service.intake.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
-    # A tenth of the judges comes with a second try.
+    # A tenth of the judges has a second try.
     name = f"Made-up judge {number if number % 10 else number + 1}"
     declared = declare(
         account=f"Group {number // 10 % ACCOUNTS}", judge=name, kind="LLM judge",
@@ -125,7 +126,7 @@ def _submit(service, labels, number: int) -> None:
 
 
 def verdict_file(labels, number: int) -> bytes:
-    """A CSV of one judge's verdicts; the same number gives the same file."""
+    """Return a CSV of one judge's verdicts. The same number gives the same file."""
     generator = np.random.default_rng(number)
     names = ["success", "side_effect", "repetition"] if number % 5 == 0 else ["success"]
     errors = generator.uniform(0.08, 0.35)

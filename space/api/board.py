@@ -1,4 +1,4 @@
-"""REST: the board as JSON and CSV, its judges, the boards of other label versions, liveness and readiness."""
+"""REST routes of the board, of its judges and of the boards of other label versions."""
 
 import base64
 import json
@@ -7,10 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from anyio import CapacityLimiter, move_on_after, to_thread
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy import text
 
 from arb.core.cache import ByteCache
 from arb.core.vocabulary import LABELS
@@ -18,10 +16,8 @@ from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
-from space.web.http_errors import NO_STORE
 from space.web.responses import CachedResponse
 from submissions.app import SubmissionsApp
-from submissions.errors import DatabaseAway
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 from submissions.records.queries import POLICY, versions_scored
@@ -29,11 +25,11 @@ from submissions.records.queries import POLICY, versions_scored
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a label's overall cell that ``/api/judges`` gives; the board has the others."""
+"""The fields of a label's overall cell that ``/api/judges`` gives. The board has all of them."""
 
 
 def judges_response(board: Board) -> dict[str, Any]:
-    """The judges in the order of the board, without its reference rows."""
+    """Return the judges in the order of the board, without its reference rows."""
     rows = [row for row in board.rows if row.provenance != "reference"]
     return {
         "suite": board.suite,
@@ -44,7 +40,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """The rows of each judge; one of a paper stands for itself."""
+    """Return the rows of each judge; each row of a paper counts as a judge."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -68,29 +64,28 @@ def _judge(rows: Sequence[BoardRow]) -> dict[str, Any]:
 
 
 def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
-    return next((row for row in rows if (row.labels.get(label) or {}).get("best")), None)
+    for row in rows:
+        score = row.labels.get(label)
+        if score is not None and score.get("best"):
+            return row
+    return None
 
 
 def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
-    if row is None:
+    score = row.labels[label] if row is not None else None
+    if row is None or score is None:
         return None
-    cell = row.labels[label]
-    overall = cell.get("overall") or {}
-    found = {"row": row.id, "rank": cell.get("rank"), **{name: overall.get(name) for name in METRICS}}
+    overall: Mapping[str, Any] = score["overall"]
+    found = {"row": row.id, "rank": score.get("rank"), **{name: overall[name] for name in METRICS}}
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
 
 
-def _board_response(board: Board) -> CachedResponse:
-    return CachedResponse.of(board.to_bytes(), JSON)
+def _csv(board: Board) -> bytes:
+    return board_to_csv(board).encode()
 
 
-def _csv_response(board: Board) -> CachedResponse:
-    return CachedResponse.of(board_to_csv(board).encode(), CSV)
-
-
-def _judges_response(board: Board) -> CachedResponse:
-    content = json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False)
-    return CachedResponse.of(content.encode(), JSON)
+def _judges_json(board: Board) -> bytes:
+    return json.dumps(judges_response(board), ensure_ascii=False, allow_nan=False).encode()
 
 
 MOST_ROWS: Final = 1_000
@@ -99,11 +94,13 @@ BAD_CURSOR: Final = "cursor: is none of this board's; begin again without one"
 
 
 def board_page(board: Board, cursor: str, limit: int) -> bytes:
-    """Rows of the board behind a cursor, with the cursor of the next page; canonical JSON as the whole is.
+    """Return the rows of the board after a cursor, and the cursor of the next page, as canonical JSON.
 
-    A cursor names the last row that was given and where it stood. Rows that come later move no other row, so
-    that nobody gets a row twice or misses one that was there all the time; where the named row has left the
-    board, its place counts. Raises ValueError for what is no cursor.
+    A cursor names the last row of a page and its place in the order, which counts if the row has left the
+    board. So a client gets every row once, even if others are added meanwhile.
+
+    Raises:
+        ValueError: The cursor is not valid.
     """
     start = _after(board, cursor) if cursor else 0
     has_more = start + limit < len(board.rows)
@@ -119,7 +116,7 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
 
 
 def _cursor(row: BoardRow) -> str:
-    text = json.dumps([row.id, *order_on_board(row)])  # JSON of Python: Infinity is read again
+    text = json.dumps([row.id, *order_on_board(row)])  # may contain Infinity, which `json` reads again
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -137,64 +134,24 @@ def _after(board: Board, cursor: str) -> int:
         raise ValueError(BAD_CURSOR) from None
 
 
-READY_SECONDS: Final = 5.0
-NOT_IN_TIME: Final = "the database does not answer in time"
-
-
-class Readiness:
-    """What ``/readyz`` says: whether requests can be served now, and facts about the service.
-
-    It is found out in a thread of its own: it waits neither for uploads and pages nor for a board that is
-    being made.
-    """
-
-    def __init__(self, service: SubmissionsApp) -> None:
-        self._service, self._thread = service, CapacityLimiter(1)
-
-    async def get(self) -> Mapping[str, Any]:
-        """Return the answer as JSON; its ``status`` is "ok", or "unavailable" with a ``reason``."""
-        with move_on_after(READY_SECONDS):
-            return await to_thread.run_sync(self._read, limiter=self._thread, abandon_on_cancel=True)
-        return {"status": "unavailable", "reason": NOT_IN_TIME}
-
-    def _read(self) -> Mapping[str, Any]:
-        service = self._service
-        try:
-            with snapshot(service.engine) as session:
-                session.execute(text("SELECT 1"))
-            board = service.records.cached_board() or service.records.latest_board or service.records.board()
-            facts = {
-                "suite": service.suite.name,
-                "submissions": "off" if service.intake.read_only_reason else "open",
-                "waiting": service.durability.waiting(),
-                "records": service.durability.message,
-                "label_version": service.label_version,
-                "board_digest": board.digest,
-            }
-        except DatabaseAway as away:
-            return {"status": "unavailable", "reason": str(away)}
-        if closed := service.durability.closed:
-            return {"status": "unavailable", "reason": closed, **facts}
-        return {"status": "ok", **facts}
-
-
 def build_board_router(service: SubmissionsApp) -> APIRouter:
-    """Routes over a service. HEAD is answered too: who watches a site often asks no more."""
+    """Return the routes. They answer HEAD as well, since monitors often use it."""
     router = APIRouter()
-    readiness = Readiness(service)
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
-    def current(make: Callable[[Board], CachedResponse]) -> CachedResponse:
-        """Return a response over the current board, made again only when the board has changed."""
+    def current(media_type: str, encode: Callable[[Board], bytes]) -> CachedResponse:
+        """Return a response made from the current board, from the cache if the board has not changed."""
         board = service.records.cached_board() or service.records.board()
-        return cache.get((make, board.key), lambda: make(board))
+        return cache.get((encode, board.key), lambda: CachedResponse.of(encode(board), media_type))
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
     def board_json(request: Request) -> Response:
-        """Everything that the leaderboard shows, with its SHA-256. Has an ETag: send it as ``If-None-Match``
-        to get 304 while nothing has changed."""
-        return current(_board_response).answer(request)
+        """The response has everything that the leaderboard shows, with its SHA-256.
+
+        It has an ETag: send that as ``If-None-Match`` to get 304 while nothing has changed.
+        """
+        return current(JSON, Board.to_bytes).answer(request)
 
     @router.get("/api/board", summary="The board in pages: rows behind a cursor, in the board's order")
     def pages_of_board(
@@ -202,8 +159,10 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
         cursor: Annotated[str, Query(max_length=400, description="`next` of the page before.")] = "",
         limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="Rows of a page.")] = 100,
     ) -> Response:
-        """Rows as in ``/api/board.json``. Ask again with ``next`` as the cursor until it is null. Rows that
-        come meanwhile neither repeat nor leave out one that was there. Has an ETag."""
+        """The rows are those of ``/api/board.json``. Ask again with ``next`` as the cursor until it is null.
+
+        If rows are added meanwhile, you still get every other row exactly once. The response has an ETag.
+        """
         try:
             content = board_page(service.records.board(), cursor, limit)
         except ValueError as problem:
@@ -215,35 +174,17 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     def board_csv(request: Request) -> Response:
         name = re.sub(r"[^A-Za-z0-9._-]", "-", service.suite.name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}-board.csv"'}
-        return current(_csv_response).answer(request, disposition)
+        return current(CSV, _csv).answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)
     @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
     def judges(request: Request) -> Response:
-        """In the order of the leaderboard. ``figures`` has for each label the judge's best row, its rank and
-        its overall metrics as fractions; null where the judge gives no such verdicts. Has an ETag."""
-        return current(_judges_response).answer(request)
+        """The judges are in the order of the leaderboard.
 
-    @router.head("/healthz", include_in_schema=False)
-    @router.get("/healthz", summary="Liveness: the process answers")
-    async def live() -> JSONResponse:
-        """Asks nothing else, not even the database: restart the process if there is no answer."""
-        return JSONResponse({"status": "ok"}, headers=NO_STORE)
-
-    @router.head("/readyz", include_in_schema=False)
-    @router.get(
-        "/readyz",
-        summary="Readiness: whether the database answers, and whether submissions are open",
-        responses={
-            503: {"description": "The database is away, or the records are not there yet; see `reason`."}
-        },
-    )
-    async def ready() -> JSONResponse:
-        """``board_digest`` is that of the last board that was made: no board is waited for."""
-        found = await readiness.get()
-        if found["status"] == "ok":
-            return JSONResponse(found, headers=NO_STORE)
-        return JSONResponse(found, 503, {**NO_STORE, "Retry-After": str(DatabaseAway.RETRY_AFTER_SECONDS)})
+        For each label, ``figures`` has the judge's best row with its rank and its overall metrics as
+        fractions, or null if the judge gives no such verdicts. The response has an ETag.
+        """
+        return current(JSON, _judges_json).answer(request)
 
     return router
 
@@ -252,10 +193,10 @@ NO_BOARD = "there is no board for this label version"
 
 
 def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
-    """The routes: which versions there are, and the board of each.
+    """Return the routes of the label versions and their boards.
 
-    Where labels are private they are for maintainers: a row made public under the labels of now would show
-    further figures under every version before.
+    If labels are private, the routes are for maintainers only: they show more metrics of a public row than
+    its owner has agreed to, one set for each version.
     """
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
@@ -276,13 +217,15 @@ def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRoute
 
     @router.get("/api/boards/{label_version}", summary="The board of a label version, as JSON")
     def board(request: Request, label_version: str) -> Response:
-        """Like ``/api/board.json``, with the scores made with those labels. Withdrawals, renames and the like
-        of later still count."""
+        """The response is like ``/api/board.json``, with the scores made with those labels.
+
+        Later withdrawals, renames and the like still count.
+        """
         require_access(request)
         known, state = versions()
         if label_version not in known:
             raise HTTPException(404, NO_BOARD)
-        day = service.clock().date()  # with a new round, rows of a private suite appear
+        day = service.clock().date()  # rows of a private suite appear when a new round begins
         response = cache.get(
             (label_version, state, day),
             lambda: CachedResponse.of(service.records.board_under(label_version).to_bytes(), JSON),

@@ -1,4 +1,4 @@
-"""``/api``: the REST API, drawn by Swagger UI without a CDN; ``/docs``: the built documentation."""
+"""``/api``, the REST API in Swagger UI without a CDN, and ``/docs``, the built documentation."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,7 @@ from starlette.types import Scope
 from space.operations.security import POLICY, content_policy, script_hashes
 
 PATH: Final = "/api"
+OPENAPI_PATH: Final = "/api/openapi.json"
 ASSETS_PATH: Final = "/swagger"
 ASSETS: Final = Path(fastapi_offline.__file__).parent / "static"
 ABOUT_REST: Final = (
@@ -30,19 +31,19 @@ def add_api_page(app: FastAPI, on_space: bool) -> None:
     @app.get(PATH, include_in_schema=False)
     def describe() -> Response:
         page = get_swagger_ui_html(
-            openapi_url=app.openapi_url,
+            openapi_url=OPENAPI_PATH,
             title=f"API · {app.title}",
             swagger_js_url=f"{ASSETS_PATH}/swagger-ui-bundle.js",
             swagger_css_url=f"{ASSETS_PATH}/swagger-ui.css",
             swagger_favicon_url=f"{ASSETS_PATH}/favicon.png",
             swagger_ui_parameters={"docExpansion": "list", "defaultModelsExpandDepth": -1},
         )
-        page.headers[POLICY] = content_policy(on_space, script_hashes(page.body.decode()))
+        page.headers[POLICY] = content_policy(on_space, script_hashes(bytes(page.body).decode()))
         return page
 
 
 class Documentation(StaticFiles):
-    """The built documentation (`make docs`) under ``/docs``, whose own inline scripts are allowed by hash."""
+    """The files of the built documentation (`make docs`), whose inline scripts are allowed by hash."""
 
     def __init__(self, folder: Path, on_space: bool) -> None:
         super().__init__(directory=folder, html=True)

@@ -1,28 +1,27 @@
-"""Checking and submitting over HTTP, and estimates from files: what the pages do, for scripts.
+"""REST routes that check and submit files and estimate success rates from files.
 
-What is sent is bounded before it gets here (see `body_limits`).
+The size of requests is limited before they get here; see `space.web.body_limits`.
 """
 
 import logging
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import fastapi
 from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
-from pydantic import ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.write import template
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
-from space.operations.limits import reads_apart, sender_of
+from space.operations.limits import sender_of
+from space.operations.upload_queue import reads_apart
 from space.services import Services
 from space.web.body_limits import FORM_LIMITS
-from space.web.http_errors import NO_STORE
+from space.web.http_errors import NO_STORE, Responses
 from space.web.submission_text import waiting_headers
-from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
-from submissions.intake.upload import Upload
 
 logger = logging.getLogger(__name__)
 FAILED = "something failed on our side; sending the same file again makes no second entry"
@@ -33,7 +32,7 @@ MEDIA_TYPES = {
 }
 TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
 TOO_MANY = "Too many files wait to be read; Retry-After says how many seconds to wait."
-CHECKED = {
+CHECKED: Final[Responses] = {
     200: {"description": "Every finding, an error or a warning each, also where the file is not acceptable."},
     400: {"description": "The form cannot be read."},
     408: {"description": "The file came in too slowly."},
@@ -42,13 +41,13 @@ CHECKED = {
     429: {"description": TOO_OFTEN},
     503: {"description": TOO_MANY},
 }
-ESTIMATED = {
+ESTIMATED: Final[Responses] = {
     **CHECKED,
     200: {"description": "The agents with their rates, and warnings."},
     413: {"description": "The files are too large together."},
     422: {"description": "The files cannot be used: every finding of every file."},
 }
-SUBMITTED = {
+SUBMITTED: Final[Responses] = {
     200: {"description": "The receipt again: the same file of this judge was sent before."},
     201: {"description": "Accepted: the signed receipt, and the figures that you may see."},
     202: {
@@ -71,22 +70,26 @@ File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL,
 
 
 def _form_field(name: str) -> Any:
-    """Return a text field of the form: `declare` checks the fields with the file, all at once."""
+    """Return a text field of the form. It accepts any text, as `declare` checks all fields at once."""
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
     extra = {"enum": choices} if choices else None
     return str, Field("", description=schema["description"], json_schema_extra=extra)
 
 
-DeclarationForm = create_model(
-    "DeclarationForm",
-    __config__=ConfigDict(json_schema_extra={"required": [name for name in REQUIRED if name != "account"]}),
-    **{name: _form_field(name) for name in declared_fields()},
-)
+if TYPE_CHECKING:
+    DeclarationForm = BaseModel
+else:
+    _REQUIRED: Final = [name for name in REQUIRED if name != "account"]
+    DeclarationForm = create_model(
+        "DeclarationForm",
+        __config__=ConfigDict(json_schema_extra={"required": _REQUIRED}),
+        **{name: _form_field(name) for name in declared_fields()},
+    )
 
 
 def build_submission_router(services: Services) -> APIRouter:
-    """Return the routes; `BodyLimits` stands before them."""
+    """Return the routes, whose request bodies `BodyLimits` has limited."""
     router = APIRouter(form_limits=FORM_LIMITS)
     service, uploads = services.submissions, services.uploads
     Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]
@@ -124,8 +127,11 @@ def build_submission_router(services: Services) -> APIRouter:
     async def estimate(
         request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
     ) -> JSONResponse:
-        """The JSON of ``leaderboard estimate --json``: each judge alone, labels only and assisted, with 95 %
-        intervals from 0 to 1. Findings name file, rows and column."""
+        """The response is the JSON of ``leaderboard estimate --json``.
+
+        It has an estimate from each judge alone, from the labels only, and from both (assisted), with 95 %
+        intervals from 0 to 1. Findings name the file, the rows and the column.
+        """
         found = await estimates.make(request, verdicts, labels, draw)
         return JSONResponse(found.to_json(), 422 if found.errors else 200, NO_STORE)
 
@@ -142,23 +148,18 @@ def build_submission_router(services: Services) -> APIRouter:
             if not upload.check.acceptable:
                 report = upload.check.to_json()
                 return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
-            return _submit(service, upload, declared, submitter)
+            try:
+                view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
+            except (DeclarationError, SubmissionError):
+                raise
+            except Exception:
+                logger.exception("submitting failed")
+                return JSONResponse({"error": FAILED}, status_code=500)
+            status = 200
+            if view.receipt.is_new:
+                status = 201 if view.receipt.status == "accepted" else 202
+            return JSONResponse(view.to_json(), status, waiting_headers(view.receipt))
 
         return await uploads.run(sender_of(request, on_space, submitter), answer)
 
     return router
-
-
-def _submit(
-    service: SubmissionsApp, upload: Upload, declared: DeclarationForm, submitter: Actor | None
-) -> JSONResponse:
-    try:
-        view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
-    except (DeclarationError, SubmissionError):
-        raise
-    except Exception:
-        logger.exception("submitting failed")
-        return JSONResponse({"error": FAILED}, status_code=500)
-    receipt = view.receipt
-    status = 200 if not receipt.is_new else 201 if receipt.status == "accepted" else 202
-    return JSONResponse(view.to_json(), status, waiting_headers(receipt))

@@ -1,7 +1,7 @@
 """Access tokens of accounts, for a Space off the Hub that other machines reach.
 
-Whoever runs the Space makes one for each account and passes it on. Only a digest is stored, in the database
-of the records: the token is random, so that nobody finds it from its digest. A backup does not hold them.
+The operator of the Space makes one for each account and passes it on. Only a digest is stored, in the
+database of the records. Backups do not contain tokens.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import secrets
 from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import Engine, delete, func, select
+from sqlalchemy import Engine, delete, func
 
 from submissions.intake.accounts import Actor
 from submissions.records.database import AccessToken, BrowserSession, snapshot, transaction
@@ -20,38 +20,35 @@ _TOKEN: Final = re.compile(r"arb_[A-Za-z0-9_-]{43}")
 
 
 class AccessTokens:
-    """Makes, finds and revokes them. Safe for threads."""
+    """The access tokens in the database. Safe for threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def make(self, account: str) -> str:
-        """Return a new token of an account, which is shown this once."""
+        """Return a new token of an account. It cannot be shown again."""
         token = PREFIX + secrets.token_urlsafe(32)
         with transaction(self._engine) as session:
             session.add(AccessToken(id=digest_of(token), account=account, made_at=datetime.now(UTC)))
         return token
 
     def holder(self, token: str) -> Actor | None:
-        """Return whose token it is; None if it is none of ours, or was revoked."""
+        """Return the account of a token, or None if it is unknown or revoked."""
         if not _TOKEN.fullmatch(token):
             return None
         with snapshot(self._engine) as session:
             found = session.get(AccessToken, digest_of(token))
-            return found and Actor(found.account, since=found.made_at.date(), how="token")
+            if found is None:
+                return None
+            return Actor(found.account, since=found.made_at.date(), how="token")
 
     def revoke(self, account: str) -> int:
-        """End every token of an account, and its sessions; return how many tokens there were."""
+        """Delete the tokens and sessions of an account; return the number of tokens."""
         with transaction(self._engine) as session:
             same = func.lower(BrowserSession.account) == account.lower()
             session.execute(delete(BrowserSession).where(same))
             wanted = delete(AccessToken).where(func.lower(AccessToken.account) == account.lower())
-            return session.execute(wanted).rowcount
-
-    def exist(self) -> bool:
-        """Whether anybody can sign in."""
-        with snapshot(self._engine) as session:
-            return session.scalar(select(AccessToken.id).limit(1)) is not None
+            return session.connection().execute(wanted).rowcount
 
 
 def digest_of(token: str) -> str:

@@ -1,10 +1,16 @@
-"""The command `python -m space token`. Heavy imports wait for the command."""
+"""The command `python -m space token`."""
 
 from typing import Annotated
 
 import typer
 
 from arb.core.cli import JsonOption, print_json, read_settings, stop
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    from arb.core import judge_info
+    from space.auth import access_tokens
+    from submissions.records import database
 
 
 def token(
@@ -14,22 +20,21 @@ def token(
 ) -> None:
     """Make an access token for an account, for a Space off the Hub.
 
-    It is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer`.
+    The token is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer`.
     """
-    from arb.core.judge_info import DeclarationError, account_name
-    from space.auth.access_tokens import AccessTokens
-    from submissions.records.database import DatabaseUnavailable, open_database
-
     try:
-        name = account_name(account)
-        engine = open_database(read_settings().records_url())
-    except (DeclarationError, DatabaseUnavailable) as problem:
+        name = judge_info.account_name(account)
+        engine = database.open_database(read_settings().records_url())
+    except (judge_info.DeclarationError, database.DatabaseUnavailable) as problem:
         stop(str(problem))
-    tokens = AccessTokens(engine)
+    tokens = access_tokens.AccessTokens(engine)
+    found: dict[str, str | int] = {"account": name}
     if revoke:
-        ended = tokens.revoke(name)
-        found, line = {"account": name, "revoked": ended}, f"{ended} tokens of {name} are revoked"
+        found["revoked"] = tokens.revoke(name)
+        line = f"{found['revoked']} tokens of {name} are revoked"
     else:
-        made = tokens.make(name)
-        found, line = {"account": name, "token": made}, made
-    print_json(found) if as_json else typer.echo(line)
+        found["token"] = line = tokens.make(name)
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo(line)

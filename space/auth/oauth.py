@@ -1,6 +1,6 @@
-"""Signing in and out: ``/sign-in``, ``/sign-out``, ``/api/me``, and Hugging Face's OpenID Connect.
+"""Signing in and out: ``/sign-in``, ``/sign-out``, ``/api/me``, and OpenID Connect under ``/login``.
 
-The latter by Authlib under ``/login``. Gradio has such routes of its own; they store the account's access
+Authlib signs people in with Hugging Face. Gradio has such routes, too, but they store the account's access
 token in the session cookie. Here the token is dropped as soon as the name is known.
 """
 
@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import httpx2
@@ -17,7 +17,7 @@ from authlib.integrations.starlette_client import OAuth, OAuthError
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from joserfc.errors import JoseError
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -27,22 +27,21 @@ from starlette.routing import Route
 from arb.core.judge_info import Name
 from arb.core.settings import is_loopback
 from arb.core.suite import SuiteRules
-from space.auth.auth import Auth, Mode, local_path, session_key
+from space.auth.auth import Auth, local_path
+from space.auth.sessions import Mode, session_key
 from space.web.frame import PageFrame
-from space.web.http_errors import AccessRefused, InvalidToken, sentence
+from space.web.http_errors import NO_STORE, AccessRefused, InvalidToken, RequestBody, sentence
 from submissions.intake.accounts import Actor, age_problem, qualifies_on
 
 logger = logging.getLogger(__name__)
 STATE_SECONDS: Final = 600
 TIMEOUT: Final = httpx2.Timeout(10.0)
-NO_STORE = {"Cache-Control": "no-store"}
 _NAME = TypeAdapter(Name)
 
 
-class EndedSession(BaseModel):
+class EndedSession(RequestBody):
     """Which session to end."""
 
-    model_config = ConfigDict(extra="forbid")
     id: str | None = Field(None, max_length=64, description="The `id` of a session; all where left out.")
 
 
@@ -64,11 +63,11 @@ def sign_in_page(
 
 
 def build_login(auth: Auth, pages: PageFrame) -> Starlette:
-    """``/start`` sends the reader to the Hub with a state of their own, ``/callback`` takes them back."""
+    """Return the application under ``/login``: ``/start`` leads to the Hub, ``/callback`` comes back."""
     login = _Login(auth, pages)
     routes = [Route("/start", login.start), Route("/callback", login.finish)]
-    # The state lives in a cookie beside the session, for ten minutes, under /login only. Coming back from the
-    # Hub is a visit of the whole page, for which Lax is enough.
+    # The state is kept for ten minutes in a separate cookie, only for /login. Coming back from the Hub is a
+    # navigation of the whole page, for which Lax is enough.
     state = Middleware(
         SessionMiddleware,
         secret_key=session_key(auth.settings).hex(),
@@ -96,12 +95,12 @@ class _Login:
                 "scope": settings.oauth_scopes,
                 "code_challenge_method": "S256",
                 "timeout": TIMEOUT,
-                "verify": httpx2.create_ssl_context(),  # once: it takes longer than the calls themselves
+                "verify": httpx2.create_ssl_context(),  # made once, as it takes longer than a call
             },
         )
 
     async def start(self, request: Request) -> Response:
-        """To the Hub; from a custom domain to the Space's own address first, which the Hub sends back to."""
+        """Redirect to the Hub; from a custom domain first to the Space's own address, which the Hub knows."""
         next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)
@@ -117,7 +116,7 @@ class _Login:
             return self._problem("silent", next_path, 503)
 
     async def finish(self, request: Request) -> Response:
-        """Back from the Hub: the code is exchanged, the name is learned, the token is dropped."""
+        """Exchange the code for the account's name, sign it in, and go back to the page."""
         next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)
@@ -135,7 +134,7 @@ class _Login:
             logger.warning("the Hub's answer to a sign-in is not understood: %s", type(error).__name__)
             return self._problem("not understood", next_path, 502)
         since = await run_in_threadpool(self._auth.tokens.made_on, name, subject)
-        response = RedirectResponse(next_path, 303, headers={"Cache-Control": "no-store"})
+        response = RedirectResponse(next_path, 303, headers=NO_STORE)
         actor = Actor(name, since=since, how="session", subject=subject)
         await run_in_threadpool(self._auth.sign_in, response, actor, request.headers.get("user-agent", ""))
         return response
@@ -144,7 +143,7 @@ class _Login:
         return sign_in_page(self._pages, next_path, status, problem=problem)
 
     async def _person(self, request: Request) -> tuple[str, str]:
-        """The account's name and its id, from the signed identity token or else from the Hub itself."""
+        """Return the account's name and id, from the signed identity token or else from the Hub."""
         token = await self._hub.authorize_access_token(request)
         claims = token.get("userinfo") or await self._hub.userinfo(token=token)
         name, subject = claims["preferred_username"], claims["sub"]
@@ -156,7 +155,7 @@ class _Login:
 def build_auth_router(
     auth: Auth, pages: PageFrame, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
 ) -> APIRouter:
-    """The routes; ``/sign-in`` leads to the Hub, or asks for an access token or a name (`Auth.mode`).
+    """Return the routes. In each mode ``/sign-in`` leads to the Hub, or asks for an access token or a name.
 
     ``is_annotator`` says whether an account is invited to annotate.
     """
@@ -209,14 +208,14 @@ def build_auth_router(
 
     @router.get("/api/sessions", summary="Your sessions: where you are signed in, newest first")
     def sessions(request: Request, actor: Known) -> JSONResponse:
-        """``is_this`` marks the one that asks."""
+        """``is_this`` marks the current session."""
         found = auth.sessions.of(actor.name, auth.session_of(request)) if auth.sessions else []
         lines = [{**asdict(each), "begun_at": each.begun_at.isoformat()} for each in found]
         return JSONResponse({"sessions": lines}, headers=NO_STORE)
 
     @router.post("/api/sessions/end", summary="End one of your sessions, or all of them")
     def end(actor: Known, body: EndedSession) -> JSONResponse:
-        """Without ``id`` all end, this one too. Tokens of the Hub are no sessions: revoke them there."""
+        """Without ``id`` all of them end, also the current one. Revoke tokens of the Hub on the Hub."""
         ended = auth.sessions.end_of(actor.name, body.id) if auth.sessions else 0
         if body.id is not None and not ended:
             raise HTTPException(404, "there is no such session of yours; it may be over")
@@ -236,8 +235,8 @@ def _only_own_pages(auth: Auth, request: Request) -> None:
         raise AccessRefused(403, "a page of another site may not sign anybody in or out here")
 
 
-def _account(actor: Actor | None, rules: SuiteRules) -> dict:
-    """Who it is, and the day from which the account may submit, with the reason where that is not today."""
+def _account(actor: Actor | None, rules: SuiteRules) -> dict[str, Any]:
+    """Return who it is and from which day the account may submit, with the reason if that is not today."""
     if actor is None:
         return {"name": None, "is_maintainer": False, "how": None, "may_submit_from": None, "problem": None}
     today = datetime.now(UTC).date()

@@ -1,4 +1,4 @@
-"""Bearer tokens: read from a request, confirmed by the Hub, remembered for a minute by a digest only."""
+"""Bearer tokens: read from a request and confirmed by the Hub, whose answer is kept for a minute."""
 
 import hashlib
 import hmac
@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import httpx2
 from cachetools import LRUCache, TTLCache
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError
 
 from space.web.http_errors import HubUnavailable, InvalidToken
 from submissions.intake.accounts import Actor
@@ -20,10 +22,10 @@ from submissions.intake.accounts import Actor
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
 ASKED_AT_ONCE: Final = 8
-"""Tokens that the Hub is asked about at the same time. More are told to come back: each would hold a thread
-that answers pages, for as long as the Hub takes."""
+"""The most tokens that the Hub is asked about at the same time. More are refused for now, since each holds a
+thread that could answer pages."""
 REMEMBERED_SECONDS: Final = 60.0
-"""How long a revoked token may still work; and how often a busy one costs a question to the Hub."""
+"""How long an answer of the Hub counts, and so how long a revoked token may still work."""
 MOST_REMEMBERED: Final = 5_000
 TOKEN = re.compile(r"hf_[A-Za-z0-9_.\-]{5,500}")
 HEADERS: Final = ("authorization", "x-hf-authorization")
@@ -31,19 +33,18 @@ HEADERS: Final = ("authorization", "x-hf-authorization")
 
 
 class HubAccounts:
-    """Asks the Hub whose token this is, and when an account was made. Blocking: call it in a thread."""
+    """The accounts of the Hub. The methods block, so call them in a thread."""
 
     def person_of(self, token: str) -> tuple[str, str | None]:
-        """Name and id of the account that a token belongs to; the id outlives renames.
+        """Return the name and the id of the account that a token belongs to; the id outlives renames.
 
-        Raises InvalidToken, HubUnavailable without the token.
+        Only a token that its owner made by hand is valid. With a token that an app got when its users signed
+        in, the operator of that app could act here in their names.
 
-        Only a token that its owner made for use by hand counts. One that an app got by signing its users in
-        would let whoever runs that app act here as each of them.
+        Raises:
+            InvalidToken: The token is not valid.
+            HubUnavailable: The Hub does not answer. No message contains the token.
         """
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError
-
         try:
             found = HfApi().whoami(token)
         except HfHubHTTPError as error:
@@ -60,10 +61,7 @@ class HubAccounts:
         return _person(found)
 
     def made_on(self, name: str) -> date | None:
-        """The day on which an account was made; None where the Hub does not say, or not now."""
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError
-
+        """Return the day on which an account was made, or None if the Hub does not say."""
         try:
             overview = HfApi().get_user_overview(name, token=False)
         except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
@@ -93,9 +91,9 @@ def _day(text: Any) -> date | None:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """Return the Hugging Face token of a request; None if it has none.
+    """Return the Hugging Face token of a request, or None.
 
-    Raises InvalidToken for a bearer token that cannot be one: asking the Hub would give it away.
+    Raise InvalidToken for a bearer token of another kind, which the Hub must not see.
     """
     token = sent_token(headers)
     if token is not None and not TOKEN.fullmatch(token):
@@ -104,7 +102,7 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
 
 
 def sent_token(headers: Mapping[str, str]) -> str | None:
-    """Return the bearer token of a request, whatever it is; None if it has none."""
+    """Return the bearer token of a request, of any kind, or None."""
     for name in HEADERS:
         scheme, _, token = headers.get(name, "").strip().partition(" ")
         if scheme.lower() == "bearer":
@@ -113,8 +111,10 @@ def sent_token(headers: Mapping[str, str]) -> str | None:
 
 
 class ConfirmedTokens:
-    """Whose token it is. Tokens are kept nowhere: what is remembered is found by an HMAC of the token, under
-    a key that this process drew and that nobody else has."""
+    """The holders of tokens that the Hub confirmed lately.
+
+    No token is stored: holders are found by an HMAC of the token, with a random key of this process.
+    """
 
     def __init__(self, accounts: HubAccounts, clock: Callable[[], float] = time.monotonic) -> None:
         self._accounts = accounts
@@ -124,12 +124,7 @@ class ConfirmedTokens:
         self._made_on: LRUCache[tuple[str, str | None], date] = LRUCache(MOST_REMEMBERED)
 
     def holder(self, token: str) -> Actor:
-        """Return who holds a token; an answer of the Hub counts for a minute.
-
-        Raises:
-            InvalidToken: The Hub does not accept it.
-            HubUnavailable: The Hub does not answer.
-        """
+        """Return who holds a token, or raise InvalidToken or HubUnavailable; remember it for a minute."""
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
             found = self._remembered.get(digest)
@@ -142,7 +137,7 @@ class ConfirmedTokens:
         return found
 
     def _ask(self, token: str) -> Actor | str:
-        """Ask the Hub for the holder of a token; return why the Hub refuses it otherwise."""
+        """Ask the Hub for the holder of a token; if the token is not valid, return why."""
         if not self._room.acquire(blocking=False):
             raise HubUnavailable(TRY_LATER)
         try:
@@ -154,7 +149,7 @@ class ConfirmedTokens:
             self._room.release()
 
     def made_on(self, name: str, subject: str | None) -> date | None:
-        """Return the day on which an account was made; it never changes, so the Hub is asked once."""
+        """Return the day on which an account was made. It never changes, so the Hub is asked once."""
         with self._lock:
             known = self._made_on.get((name, subject))
         if known is None and (known := self._accounts.made_on(name)) is not None:

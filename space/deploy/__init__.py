@@ -1,1 +1,1 @@
-"""Putting the Space on the Hub."""
+"""The command that puts the Space on the Hub."""

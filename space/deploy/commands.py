@@ -1,9 +1,8 @@
-"""The command `python -m space deploy`. Heavy imports wait for the command."""
+"""The command `python -m space deploy`."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,17 +15,22 @@ from arb.core.cli import (
     stop,
     stopped_like_ctrl_c,
 )
-from arb.core.hub import Publication
+from arb.core.console import printable
+from arb.core.hub import HubError, Publication, PublishError, hub_of
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    from arb.core import suite as suites
+    from space.deploy import deployer
+    from space.deploy import files as deploy_files
 
 if TYPE_CHECKING:
     from arb.core.settings import Settings
-    from arb.core.suite import Suite
-    from space.deploy.deployer import Deployed, Deployment
 
 PUBLIC_LABELS = "wheel"
 
 
-def deploy(
+def deploy(  # noqa: PLR0913  # typer takes one argument per option
     space: Annotated[str, typer.Option(help="The Space, owner/name; created if missing.")],
     data: Annotated[str, typer.Option(help="The published dataset that the Space shows, owner/name.")],
     private: Annotated[str, typer.Option(help="Private dataset repository for the records.")],
@@ -52,25 +56,17 @@ def deploy(
 ) -> Publication | None:
     """Put the Space on the Hub.
 
-    Sends the code, its card and its variables, and mounts the dataset; creates the repositories of records
-    and board if they are missing. Secrets are named, never sent. What the Space already has is not sent
-    again. HF_TOKEN needs write access.
+    The command sends the code, the card and the variables, and mounts the dataset. It creates the
+    repositories of records and board if they are missing. It names the secrets to set but never sends them,
+    and it sends nothing that the Space already has. HF_TOKEN needs write access.
 
     Exit code 0: deployed, or up to date; 2: refused, or the Hub failed.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    from huggingface_hub.utils import disable_progress_bars
-
-    from arb.core.console import printable
-    from arb.core.hub import HubError, PublishError, hub_of
-    from space.deploy.deployer import Deployer, Deployment
-
-    if not sys.stderr.isatty():
-        disable_progress_bars()
     hub = hub_of(settings)
     try:
-        deployment = Deployment(
+        deployment = deployer.Deployment(
             space=space,
             data=data,
             private=private,
@@ -90,7 +86,8 @@ def deploy(
                 _say_plan(deployment, files, list_files)
             return None
         with stopped_like_ctrl_c():
-            done = Deployer(hub, lambda line: typer.echo(printable(line), err=True)).deploy(deployment, files)
+            running = deployer.Deployer(hub, lambda line: typer.echo(printable(line), err=True))
+            done = running.deploy(deployment, files)
     except (PublishError, HubError, OSError) as error:
         stop(printable(str(error)), 2)
     except KeyboardInterrupt:
@@ -103,56 +100,45 @@ def deploy(
     return done.files
 
 
-def _plan_facts(deployment: "Deployment", files: dict[str, Path]) -> dict[str, object]:
-    from space.deploy.deployer import NEEDED_SECRETS, OTHER_SECRETS
-    from space.deploy.files import MADE, total_bytes
-
+def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> dict[str, Any]:
     names = {name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")}
     return {
         **names,
-        "files": sorted([*files, *MADE]),
-        "bytes": total_bytes(files),
+        "files": sorted([*files, *deploy_files.MADE]),
+        "bytes": deploy_files.total_bytes(files),
         "variables": deployment.variables(),
-        "secrets": {**NEEDED_SECRETS, **OTHER_SECRETS},
+        "secrets": {**deployer.NEEDED_SECRETS, **deployer.OTHER_SECRETS},
     }
 
 
-def checked_files(name: str, suite: "Suite", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send, none of them with a test label. Raises PublishError."""
-    from arb.core.hub import PublishError
-    from arb.core.suite import load_suite, shipped_suites
-    from space.deploy.files import label_problems, space_files
-
-    files = space_files(name)
+def checked_files(name: str, suite: "suites.Suite", settings: "Settings") -> dict[str, Path]:
+    """Return the files to send; raise PublishError for a test label or a file that does not belong there."""
+    files = deploy_files.space_files(name)
     kind, _, place = settings.labels.partition(":")
     own_labels = Path(place).expanduser() if kind == "csv" and place else None
-    suites = [suite, *(load_suite(each) for each in shipped_suites() if each != suite.name)]
-    if problems := label_problems(files, suites, own_labels):
+    others = [suites.load_suite(each) for each in suites.shipped_suites() if each != suite.name]
+    if problems := deploy_files.label_problems(files, [suite, *others], own_labels):
         raise PublishError("nothing was sent: " + "; ".join(problems))
     return files
 
 
-def _say_plan(deployment: "Deployment", files: dict[str, Path], list_files: bool) -> None:
-    from arb.core.suite import OFFICIAL
-    from space.deploy.deployer import MOUNTED_AT, render, render_file
-    from space.deploy.files import MADE, SITE, by_folder
-
-    folders = by_folder(files)
-    has_documentation = any(name.startswith(f"{SITE}/") for name in files)
-    plan = render(
+def _say_plan(deployment: "deployer.Deployment", files: dict[str, Path], list_files: bool) -> None:
+    folders = deploy_files.by_folder(files)
+    has_documentation = any(name.startswith(f"{deploy_files.SITE}/") for name in files)
+    plan = deployer.render(
         "plan.txt",
         **_plan_facts(deployment, files),
         folders=folders,
         width=max(map(len, folders)),
-        made=MADE,
-        mounted_at=MOUNTED_AT,
-        lacks_documentation=deployment.suite == OFFICIAL and not has_documentation,
-        card=render_file("README.md", deployment) if list_files else "",
+        made=deploy_files.MADE,
+        mounted_at=deployer.MOUNTED_AT,
+        lacks_documentation=deployment.suite == suites.OFFICIAL and not has_documentation,
+        card=deployer.render_file("README.md", deployment) if list_files else "",
     )
     typer.echo(plan, nl=False)
 
 
-def _say_done(address: str, done: "Deployed") -> None:
+def _say_done(address: str, done: "deployer.Deployed") -> None:
     files = done.files
     what = f"{len(files.written)} files written, {len(files.removed)} removed"
     typer.echo(

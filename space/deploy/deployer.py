@@ -1,12 +1,13 @@
 """A deployment (repositories, variables, mounted dataset, README) and how it is put on the Hub.
 
-Doing it again changes nothing. Everything that can be refused is refused before anything is written.
-Variables and the mounted dataset are set before the files, so that the Space is built with them. No secret is
-sent: they are named for whoever sets them.
+Repeating a deployment changes nothing. Problems are found before anything is written. Variables and the
+mounted dataset are set before the files, so that the Space is built with them. Secrets are never sent, only
+named.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 import warnings
@@ -14,8 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import yaml
+from httpx2 import HTTPError
+from huggingface_hub import HfApi, Volume
+from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # exported lazily
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.hub import (
     HubError,
@@ -30,33 +37,28 @@ from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
 from space.deploy.files import MADE, is_ours, total_bytes
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
 MOUNTED_AT: Final = "/dataset"
 """Where the Space finds the published dataset, read-only."""
 
 MANAGED_VARIABLES: Final = (
     "ARB_SUITE", "ARB_LABELS", "ARB_DATA_DIR", "ARB_RECORDS_REPO", "ARB_BOARD_REPO", "ARB_MAINTAINERS",
 )  # fmt: skip
-"""Variables that a deployment sets, or takes away; others on the Space stay as they are."""
+"""Variables that a deployment sets or deletes; it leaves others on the Space alone."""
 
-NEEDED_SECRETS: Final = MappingProxyType(
-    {
-        "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
-        "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
-        "`python -m submissions new-secret` and keep a copy",
-    }
-)
-OTHER_SECRETS: Final = MappingProxyType({"ARB_METRICS_TOKEN": "opens /metrics to a program"})
+NEEDED_SECRETS: Final[Mapping[str, str]] = {
+    "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
+    "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
+    "`python -m submissions new-secret` and keep a copy",
+}
+OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "opens /metrics to a program"}
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What to deploy where; repositories are ``owner/name``.
+    """What to deploy where. Repositories are ``owner/name``.
 
-    ``suite`` is a suite's name, ``labels`` what ARB_LABELS shall be. Without ``board`` the public rows are
-    only on the Space itself.
+    ``suite`` is the name of a suite, ``labels`` the value of ARB_LABELS. Without ``board`` the public rows
+    are only on the Space itself.
     """
 
     space: str
@@ -69,7 +71,7 @@ class Deployment:
     profile: SuiteProfile = field(default_factory=SuiteProfile)
 
     def variables(self) -> dict[str, str]:
-        """The Space's variables: anyone can read them on the Hub, so no secret is among them."""
+        """Return the Space's variables. They contain no secret, as anyone can read them on the Hub."""
         found = {
             "ARB_SUITE": self.suite,
             "ARB_LABELS": self.labels,
@@ -81,7 +83,7 @@ class Deployment:
         return {name: value for name, value in found.items() if value}
 
     def problems(self) -> list[str]:
-        """What cannot be, in sentences; empty when it can be deployed."""
+        """Return what is wrong with the deployment, as messages."""
         named = {"--data": self.data, "--private": self.private, "--board": self.board}
         names = {option: name for option, name in named.items() if name is not None}
         problems = [
@@ -103,16 +105,13 @@ class Deployment:
 
     @property
     def labels_repo(self) -> str | None:
-        """The repository of the labels, where they are in one."""
+        """The repository of the labels, or None if they are elsewhere."""
         kind, _, place = self.labels.partition(":")
         return "/".join(place.split("/")[:2]) if kind == "hub" else None
 
 
 def render(template: str, **values: Any) -> str:
     """Return the text of a template in ``templates/``."""
-    import yaml
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
@@ -120,20 +119,24 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    dump = partial(yaml.safe_dump, sort_keys=False, allow_unicode=True, width=110)
-    environment.filters["yaml"] = lambda value: dump(value).rstrip()
+    environment.filters["yaml"] = _yaml
     return environment.get_template(f"{template}.j2").render(**values)
 
 
+def _yaml(value: object) -> str:
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+    return text.rstrip()
+
+
 def render_file(name: str, deployment: Deployment) -> str:
-    """Return the text of a file that is written for a deployment (`space.deploy.files.MADE`)."""
+    """Return the text of a file that is made for a deployment (`space.deploy.files.MADE`)."""
     title = deployment.profile.title or default_title(deployment.suite)
     return render(name, title=title, **vars(deployment))
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What was done: repositories made, variables changed, the files; and secrets that are still to set."""
+    """The result of a deployment: repositories made, variables changed, files, and the secrets to set."""
 
     made: tuple[str, ...]
     variables: tuple[str, ...]
@@ -144,14 +147,16 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Deployer:
-    """The Hub and how to wait for it; ``say`` gets a line for every step and every pause."""
+    """Puts a deployment on the Hub; ``say`` gets a line for every step and every pause."""
 
     hub: HfApi
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
 
     def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
-        """Put the files and everything around them on the Hub. Raises PublishError, HubError."""
+        """Put the files and everything around them on the Hub, or raise PublishError or HubError."""
+        if not sys.stderr.isatty():
+            disable_progress_bars()
         if not self.hub.token:
             raise HubError("deploying needs a token with write access; set HF_TOKEN")
         owner = self._try(self.hub.whoami, "who HF_TOKEN belongs to")["name"]
@@ -166,7 +171,7 @@ class Deployer:
         with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder, warnings.catch_warnings():
             for name, text in texts.items():
                 Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
-            # The sample's Parquet files are meant.
+            # The Parquet files of the sample are committed on purpose.
             warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
             repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
             done = repository.put(
@@ -177,9 +182,9 @@ class Deployer:
         return Deployed(made, variables, mounted, done, missing)
 
     def _check(self, deployment: Deployment) -> None:
-        """Refuse what must not be, from what is on the Hub now."""
+        """Raise PublishError if the repositories on the Hub do not fit the deployment."""
         data, records = self._found(deployment.data), self._found(deployment.private)
-        board = deployment.board and self._found(deployment.board)
+        board = self._found(deployment.board) if deployment.board is not None else None
         problems = []
         if data is None:
             problems.append(
@@ -188,7 +193,7 @@ class Deployer:
             )
         if records is not None and not records.private:
             problems.append(f"{deployment.private}: is public; records go into a private repository only")
-        if board and board.private:
+        if board is not None and board.private:
             problems.append(f"{deployment.board}: is private, and the board's rows are for everybody")
         if deployment.labels_repo is not None:
             labels = self._found(deployment.labels_repo)
@@ -204,8 +209,7 @@ class Deployer:
             raise PublishError("; ".join(problems))
 
     def _found(self, repo: str, repo_type: str = "dataset") -> Any:
-        """Return what the Hub says of a repository; None if there is none."""
-        from huggingface_hub.errors import RepositoryNotFoundError
+        """Return the Hub's information on a repository, or None if there is none."""
 
         def info() -> Any:
             try:
@@ -216,25 +220,26 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Make the repositories that are missing: records (private), board, Space; return their names."""
-        made = []
-        for repo, options in (
-            (deployment.private, {"repo_type": "dataset", "private": True}),
-            (deployment.board, {"repo_type": "dataset", "private": False}),
-            (deployment.space, {"repo_type": "space", "space_sdk": "docker"}),
-        ):
-            if repo is None or self._found(repo, options["repo_type"]) is not None:
+        """Make the missing repositories of records (private), board and Space; return their names."""
+        made: list[str] = []
+        wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
+            (deployment.private, "dataset", {"private": True}),
+            (deployment.board, "dataset", {"private": False}),
+            (deployment.space, "space", {"space_sdk": "docker"}),
+        )
+        for repo, kind, options in wanted:
+            if repo is None or self._found(repo, kind) is not None:
                 continue
-            self._try(partial(self.hub.create_repo, repo, exist_ok=True, **options), repo)
-            kind = "private " if options.get("private") else ""
-            self.say(f"{repo}: {kind}{options['repo_type']} made")
-            if options.get("private") and not self._found(repo).private:
+            self._try(partial(self.hub.create_repo, repo, repo_type=kind, exist_ok=True, **options), repo)
+            is_private = bool(options.get("private"))
+            self.say(f"{repo}: {'private ' if is_private else ''}{kind} made")
+            if is_private and not self._found(repo).private:
                 raise HubError(f"{repo}: was made public by the Hub; remove it and make it private by hand")
             made.append(repo)
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set those that differ, take away ours that are not wanted any more; which ones changed."""
+        """Set the variables that differ and delete ours that are not wanted; return their names."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
         changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
         gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
@@ -247,10 +252,7 @@ class Deployer:
         return (*changed, *gone)
 
     def _mount(self, space: str, data: str) -> bool:
-        """Mount the dataset, beside whatever else is mounted; whether it is there now."""
-        from huggingface_hub import Volume
-        from huggingface_hub.errors import HTTPError
-
+        """Mount the dataset in addition to other volumes; return whether it is mounted now."""
         ours = Volume(type="dataset", source=data, mount_path=MOUNTED_AT, read_only=True)
         runtime = self._try(lambda: self.hub.get_space_runtime(space), f"what is mounted in {space}")
         there = runtime.volumes or []
@@ -259,7 +261,7 @@ class Deployer:
         others = [volume for volume in there if volume.mount_path != MOUNTED_AT]
         try:
             self.hub.set_space_volumes(space, [*others, ours])
-        except HTTPError as error:  # not every plan has it: the Space then shows the sample's trajectories
+        except HTTPError as error:  # not every plan allows it; the Space then shows the sample
             self.say(
                 f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in "
                 "the Space's settings, until then it shows the sample's trajectories"

@@ -1,6 +1,6 @@
-"""Which files the Space needs, by their path in its repository. Anything unknown is refused, not sent.
+"""The files that the Space needs, by their path in its repository.
 
-No test label leaves with the Space: every table among the files is read for one before any is sent.
+Unknown files are refused. All tables among the files are searched for test labels before anything is sent.
 """
 
 import csv
@@ -9,6 +9,8 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from pyarrow import parquet
 
 from arb.core.files import project_file
 from arb.core.hub import PublishError
@@ -20,29 +22,20 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("arb", "dataset_script", "leaderboard", "space", "submissions")
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("Dockerfile", "README.md", "app.py")
-"""Written for the deployment."""
+"""Files that are made for a deployment."""
 SITE: Final = "site"
-"""The built documentation, where there is one (`make docs`; a wheel may have it)."""
+"""The built documentation, if there is one (`make docs`; a wheel may contain it)."""
 
 SUFFIXES: Final = frozenset(
     (
-        ".py",
-        ".css",
-        ".csv",
-        ".html",
-        ".j2",
-        ".js",
-        ".json",
-        ".mako",
-        ".md",
-        ".parquet",
-        ".toml",
-        ".txt",
+        ".css", ".csv", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml", ".txt",
         ".yaml",
     )
+)  # fmt: skip
+NOT_NEEDED: Final = frozenset(
+    ("dataset_script/sample/annotations.csv", *(f"{package}/py.typed" for package in PACKAGES))
 )
-NOT_NEEDED: Final = frozenset({"dataset_script/sample/annotations.csv", "arb/py.typed"})
-"""Labels of the sample's recordings, from which its data was built, and what only type checkers read."""
+"""The labels from which the sample's data was built, and files that only type checkers read."""
 
 SUITE_FILES: Final = (
     "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
@@ -50,9 +43,9 @@ SUITE_FILES: Final = (
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """The code, its data, the documentation, which is of the official suite, or a custom suite's files.
+    """Return the code, its data, and the documentation of the official suite or the files of another suite.
 
-    Raises PublishError naming every file that does not belong there.
+    Raise PublishError with the names of all files that do not belong there.
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
@@ -80,17 +73,16 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path in the Space's repository belongs to a deployment; anything else there stays."""
+    """Return whether a path in the Space's repository belongs to a deployment; other files stay."""
     return path in (*BESIDE, *MADE) or path.split("/")[0] in (*PACKAGES, SITE)
 
 
 def total_bytes(files: Mapping[str, Path]) -> int:
-    """How much it is."""
     return sum(path.stat().st_size for path in files.values())
 
 
 def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
-    """How many files and bytes there are by folder: packages, and a suite that is not of the checkout."""
+    """Return the number of files and bytes by folder: packages, and a suite that is not in the checkout."""
     found: dict[str, tuple[int, int]] = {}
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
@@ -108,7 +100,10 @@ def _is_ignored(path: Path) -> bool:
 
 
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
-    """A suite's files at the place of a shipped one, so that the Space finds it by its name."""
+    """Return a suite's files where a shipped one has them, so that the Space finds it by its name.
+
+    The second value is the problem, if the suite cannot be sent.
+    """
     folder = Path(suite)
     if str(suite) in shipped_suites() or not (folder / "trajectories.csv").is_file():
         return {}, None
@@ -122,10 +117,10 @@ def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
 
 
 ANSWERS: Final = frozenset({*LABELS, "optimality", "looping"})
-"""Columns that hold what an expert said; the released annotations write ``trajectory_`` before them."""
+"""Columns with answers of experts. In the released annotations they begin with ``trajectory_``."""
 
 PLACES: Final = ("trajectory_id",), ("benchmark", "model_name", "task_id")
-"""Columns that name a trajectory, as we write it and as the released annotations do."""
+"""Columns that name a trajectory, in our files and in the released annotations."""
 
 TABLES: Final = frozenset({".csv", ".json", ".jsonl", ".md", ".parquet", ".toml", ".txt", ".tsv", ".yaml"})
 
@@ -133,9 +128,12 @@ Row = Mapping[str, Any]
 
 
 def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
-    """What must not be sent: one message per file, without any label.
+    """Return a message for each file that must not be sent; it contains no label.
 
-    ``labels`` is the configured file of labels on this machine, where there is one.
+    Args:
+        files: The files to send.
+        suites: Their test trajectories are searched for.
+        labels: The configured file of labels on this machine, if there is one.
     """
     suites = tuple(suites)
     hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
@@ -145,12 +143,12 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
     for name, path in files.items():
         if own is not None and _digest(path) == own:
             problems.append(f"{name}: is the file of labels; move it out of the code")
-        elif path.suffix in TABLES and (
-            count := sum(1 for row in _rows(path, asked) if _is_label(row, hidden, asked))
-        ):
-            problems.append(
-                f"{name}: {count} rows hold labels of test trajectories; move the file out of the code"
-            )
+        elif path.suffix in TABLES:
+            count = sum(_is_label(row, hidden, asked) for row in _rows(path, asked))
+            if count:
+                problems.append(
+                    f"{name}: {count} rows hold labels of test trajectories; move the file out of the code"
+                )
     return problems
 
 
@@ -172,8 +170,6 @@ def _is_answer(column: str, asked: Collection[str]) -> bool:
 def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
     """Yield the rows of a table in any of the formats; none if the file is not a table."""
     if path.suffix == ".parquet":
-        from pyarrow import parquet
-
         places = {column for columns in PLACES for column in columns}
         names = parquet.read_schema(path).names
         columns = [name for name in names if name.lower() in places or _is_answer(name.lower(), asked)]

@@ -1,38 +1,45 @@
-"""The one gr.Blocks: named endpoints and the form of /submit, mounted last so that our own routes win."""
+"""The ``gr.Blocks`` with the named endpoints and the form of /submit, and what is changed in Gradio."""
 
 import json
 import warnings
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import gradio as gr
 import gradio.utils
 from fastapi import FastAPI
+from gradio.components import Navbar
 from gradio.exceptions import InvalidPathError
+from gradio.routes import App
+from starlette.routing import Mount
 
 from arb.core.settings import Settings
 from space.gradio_app.endpoints import Endpoints, add_endpoints, gradio_errors
 from space.gradio_app.mcp_server import add_mcp
 from space.gradio_app.submit_page import PATH, build_form, build_submit_router
-from space.operations.limits import MOST_WAITING
+from space.operations.upload_queue import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame
 
 MOST_SESSIONS: Final = 32
-"""Sessions whose changes of the form Gradio remembers, 0.2 MB each; no answer depends on them."""
+"""The most sessions whose changes of the form Gradio keeps, 0.2 MB each; no response depends on them."""
 THEME: Final = Path(__file__).with_name("theme.json")
-"""Gradio's variables by the value of each: most are variables of ``static/tokens.css``."""
+"""The values of Gradio's variables; most are variables of ``static/tokens.css``."""
 
 
-def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> FastAPI:
-    """Add the page /submit, the MCP server and, after all other routes, Gradio at ``/``."""
+def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> App:
+    """Add the page /submit, the MCP server and Gradio, and return Gradio's own application.
+
+    Gradio is mounted at ``/`` after all other routes, so that ours come first.
+    """
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
     add_mcp(app, endpoints, settings, services.submissions.suite)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="SSR mode is not supported")  # nor is it asked for
-        return gr.mount_gradio_app(
+        gr.mount_gradio_app(
             app,
             build_blocks(services, endpoints),
             path="/",
@@ -45,20 +52,22 @@ def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: Pa
             enable_monitoring=False,  # else /monitoring/summary tells anyone how the endpoints are used
             footer_links=[],
         )
+    mounted = (route.app for route in reversed(app.routes) if isinstance(route, Mount))
+    return next(each for each in mounted if isinstance(each, App))
 
 
 def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
-    """Return the Blocks: the endpoints, and the form as a page of its own."""
+    """Return the Blocks with the endpoints, and with the form as a separate page."""
     title = services.submissions.suite.profile.title
     with gr.Blocks(title=title, analytics_enabled=False, fill_width=True) as blocks:
-        gr.Navbar(visible=False)
+        Navbar(visible=False)
         add_endpoints(endpoints)
     with blocks.route("Submit", PATH):
-        gr.Navbar(visible=False)
-        build_form(services, endpoints)
+        Navbar(visible=False)
+        build_form(blocks, services, endpoints)
     blocks.queue(max_size=MOST_WAITING)
     blocks.state_session_capacity = MOST_SESSIONS
-    blocks.has_launched = True  # else Gradio 6.31 checks no path of a request: it does so from launch() on
+    blocks.has_launched = True  # otherwise Gradio 6.31 does not check the paths in a request
     for event in blocks.fns.values():
         for part in event.inputs:
             take_uploads_only(part)
@@ -68,40 +77,47 @@ def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
 
 
 def make_calls_cheap(blocks: gr.Blocks) -> None:
-    """Spare every call what Gradio 6.31 does on the event loop for it and nothing here needs.
+    """Remove work on the event loop that Gradio 6.31 does for every call and that is not needed here.
 
-    The first call of a session describes every part of the page again (10 ms and 200 kB). Before each call,
-    matplotlib is set up if it is installed; to import it stops the event loop for half a second.
+    On the first call of a session Gradio describes all components again (10 ms and 200 kB). Before each call
+    it sets up matplotlib, if that is installed; importing it blocks the event loop for half a second.
     """
     for part in blocks.blocks.values():
-        described = part.get_config()
-        part.get_config = lambda cls=None, described=described: dict(described)
-    gradio.utils.MatplotlibBackendMananger = nullcontext
+        changed: Any = part  # its method is replaced
+        changed.get_config = _constant(part.get_config())
+    utils: Any = gradio.utils  # its class is replaced
+    utils.MatplotlibBackendMananger = nullcontext
+
+
+def _constant(config: dict[str, Any]) -> Callable[..., dict[str, Any]]:
+    return lambda cls=None: dict(config)
 
 
 def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
-    """Have every call wait for its slot in the queue that all uploads share.
+    """Make every call wait for a slot in the queue of all uploads.
 
-    The slot covers what Gradio itself does with the inputs and outputs of a call, not only our function.
+    The slot also covers what Gradio itself does with the inputs and outputs of a call.
     """
-    process = blocks.process_api
+    process: Callable[..., Awaitable[dict[str, Any]]] = blocks.process_api
 
-    async def process_admitted(*args, request=None, **options):
+    async def process_admitted(*args: Any, request: gr.Request, **options: Any) -> dict[str, Any]:
         with gradio_errors():
             async with endpoints.slot(request):
                 return await process(*args, request=request, **options)
 
-    blocks.process_api = process_admitted
+    changed: Any = blocks  # its method is replaced
+    changed.process_api = process_admitted
 
 
 def take_uploads_only(part: gr.File) -> gr.File:
-    """Make a part of the page strict about where a file comes from, and return it.
+    """Make a component accept only files in the folder for uploads, and return it.
 
-    A page's script sends back the path that its upload got; a stranger can send any path, or an address.
-    Gradio 6.31 reads any file of the server then when it is mounted on another app (it checks paths only
-    after its own ``launch``), and fetches public addresses of any size. The part refuses both, and takes an
-    upload where it lies; Gradio's own makes an empty temporary file for each call.
-    Methods of this one part, since Gradio writes a stub file next to the source of every subclass.
+    The page sends back the path of its upload, but a stranger can send any path or address. Gradio 6.31 would
+    then read any file of the server if it is mounted on another app, as it checks paths only after its own
+    ``launch``, and would fetch addresses of any size. It would also make an empty temporary file per call.
+
+    The methods of the instance are replaced because Gradio writes a stub file next to the source of every
+    subclass.
     """
     folder = Path(part.GRADIO_CACHE)
 
@@ -114,18 +130,20 @@ def take_uploads_only(part: gr.File) -> gr.File:
             raise InvalidPathError("Only a file that was uploaded here can be read.")
         return str(found)
 
-    part.async_move_resource_to_block_cache = take_from_folder
-    part._process_single_file = lambda file: file.path
+    changed: Any = part  # its methods are replaced
+    changed.async_move_resource_to_block_cache = take_from_folder
+    changed._process_single_file = lambda file: file.path
     return part
 
 
 def build_theme() -> gr.themes.Base:
-    """Gradio's own parts in our colours, with the system's fonts: nothing is fetched from elsewhere.
+    """Return a theme with our colours and the system's fonts, so that nothing is fetched from other sites.
 
-    Light and dark are the same variables.
+    Light and dark mode use the same variables.
     """
     ours = json.loads(THEME.read_text(encoding="utf-8"))
-    teal = gr.themes.Color(*ours["palette"], name="accent")
+    teal = gr.themes.Color(*ours["palette"])
+    teal.name = "accent"
     fonts = {"font": ours["fonts"], "font_mono": ours["monospaced"]}
     theme = gr.themes.Base(primary_hue=teal, neutral_hue="slate", **fonts)
     values = {name: value for value, names in ours["values"].items() for name in names}

@@ -1,7 +1,7 @@
 """Check, submit, board, judges: the functions behind the Gradio endpoints, the MCP tools and the form.
 
-They call the same service as REST, under the same limits and with the same identity: a Hugging Face token on
-a Space, a name on one's own machine.
+They call the same services as REST, with the same limits. The caller is known by a Hugging Face token on a
+Space, and by a name on one's own machine.
 """
 
 import inspect
@@ -13,19 +13,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args
 
 import gradio as gr
+from gradio.events import api as add_endpoint
 from gradio.utils import get_upload_folder
-from starlette.requests import HTTPConnection
+from starlette.requests import Request
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from space.api.board import judges_response
-from space.operations.limits import (
-    MOST_WAITING,
-    SenderRefused,
-    UploadSlot,
-    client_address,
-    is_counted,
-    reads_apart,
-)
+from space.operations.limits import SenderRefused, client_address, is_counted
+from space.operations.upload_queue import MOST_WAITING, UploadSlot, reads_apart
 from space.services import Services
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError
@@ -33,8 +28,9 @@ from submissions.intake.accounts import Actor, declare_as
 from submissions.intake.upload import Upload
 
 Split = Literal["dev", "test"]
-Request = gr.Request | HTTPConnection
-P, T = ParamSpec("P"), TypeVar("T")
+AnyRequest = gr.Request | Request
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DROP_AGAIN: Final = "Uploads are deleted after an hour at most: upload the file again."
 SUBMITTING_FAILED: Final = (
@@ -50,11 +46,11 @@ class CallRefused(SubmissionError):
 
 
 CALL_ERRORS: Final = (SubmissionError, DeclarationError, SenderRefused, AccessRefused)
-"""Exceptions whose text is for whoever calls."""
+"""Exceptions whose text is for the caller."""
 
 
 def error_text(error: Exception) -> str:
-    """Return the text of one of `CALL_ERRORS`, a line per problem."""
+    """Return the text of one of `CALL_ERRORS`, with one line per problem."""
     if isinstance(error, DeclarationError):
         return "\n".join(message for _, message in error.problems)
     return str(getattr(error, "detail", error))
@@ -62,7 +58,7 @@ def error_text(error: Exception) -> str:
 
 @contextmanager
 def errors_as(make_error: Callable[[str], Exception]) -> Iterator[None]:
-    """Turn a refusal into the one exception whose text a server passes on; all others stay hidden."""
+    """Turn a refusal into the kind of exception whose text a server shows to the caller."""
     try:
         yield
     except CALL_ERRORS as refused:
@@ -73,39 +69,34 @@ gradio_errors = partial(errors_as, partial(gr.Error, print_exception=False))
 
 
 class Endpoints:
-    """What callers of Gradio and MCP can do."""
+    """The functions that Gradio and MCP offer to callers."""
 
     def __init__(self, services: Services) -> None:
         self.service, self._auth, self._checks = services.submissions, services.auth, services.checks
         self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
 
-    def count(self, request: Request, actor: Actor | None = None) -> None:
-        """Count one check of this address, or of an account.
-
-        Raises:
-            TooManyChecks: The sender sent too many files in the last minute.
-        """
-        if self._checks is None or (actor is None and is_counted(_connection(request))):
+    def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
+        """Count one check of this address, or of an account; raise TooManyChecks over the limit."""
+        plain = _plain(request)
+        if self._checks is None or (actor is None and is_counted(plain)):
             return
-        self._checks.take(_connection(request), actor)
+        self._checks.take(plain, actor)
 
-    async def run(self, request: Request, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Call a function that reads a file, in a thread, once its sender has a slot.
-
-        Raises:
-            QueueFull: Too many requests wait.
-        """
+    async def run(
+        self, request: AnyRequest, function: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call a function in a thread once the sender of the request has a slot, or raise QueueFull."""
         return await self._uploads.run(self._sender(request), function, *args, **options)
 
-    def slot(self, request: Request) -> AbstractAsyncContextManager[UploadSlot]:
+    def slot(self, request: AnyRequest) -> AbstractAsyncContextManager[UploadSlot]:
         """Return a context that holds a slot of the queue, as `UploadQueue.slot` does."""
         return self._uploads.slot(self._sender(request))
 
-    def _sender(self, request: Request) -> str:
-        return client_address(_connection(request), self._on_space)
+    def _sender(self, request: AnyRequest) -> str:
+        return client_address(_plain(request), self._on_space)
 
     def check(self, content: bytes, name: str, split: str) -> Upload:
-        """The file, checked for a split. Raises CallRefused for another split and for too many bytes."""
+        """Check a file; raise CallRefused if the split does not exist or the file is too large."""
         if split not in get_args(Split):
             raise CallRefused("split: choose dev or test")
         limit = self.service.settings.max_upload_bytes
@@ -113,8 +104,8 @@ class Endpoints:
             raise CallRefused(f"more than {limit:,} bytes: send a smaller file (without reasoning, say)")
         return self.service.intake.check(content, name, split, reads_apart())
 
-    def check_path(self, path: str, name: str, split: str) -> Upload:
-        """A file that was uploaded to this server, checked; never more of it is read than the limit."""
+    def check_path(self, path: Any, name: str, split: str) -> Upload:
+        """Check a file that was uploaded to this server, reading no more of it than the limit."""
         try:
             with uploaded_path(path).open("rb") as file:
                 content = file.read(self.service.settings.max_upload_bytes + 1)
@@ -122,26 +113,24 @@ class Endpoints:
             raise CallRefused(DROP_AGAIN) from None
         return self.check(content, name, split)
 
-    def submitter(self, request: Request) -> Actor | None:
-        """Return who submits; None where the name in the declaration will do.
+    def submitter(self, request: AnyRequest) -> Actor | None:
+        """Return who submits, or None if the name in the declaration is enough.
 
-        Raises:
-            CallRefused: A page of another site makes the request.
-            AccessRefused: Nobody is known to make it.
-            TooManyChecks: The account sent too many files in the last minute.
+        Raise one of `CALL_ERRORS` for an unknown sender, one over the limit, or a page of another site.
         """
-        connection = _connection(request)
-        if connection.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        plain = _plain(request)
+        if plain.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise CallRefused(OTHER_SITE)
-        submitter = self._auth.submitter_of(connection)
+        submitter = self._auth.submitter_of(plain)
         if submitter is not None:
             self.count(request, submitter)
         return submitter
 
-    def submit(self, request: Request, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
-        """Return what ``POST /api/submissions`` gives; ``read`` is called once it is known who submits.
+    def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
+        """Submit a file and return what ``POST /api/submissions`` gives.
 
-        Raises one of `CALL_ERRORS`.
+        ``read`` returns the checked file; it is called once it is known who submits. ``fields`` are the
+        declaration. Raise one of `CALL_ERRORS` if the submission is refused.
         """
         self.count(request)
         submitter = self.submitter(request)
@@ -151,16 +140,16 @@ class Endpoints:
         return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
 
     def board(self) -> dict[str, Any]:
-        """What ``GET /api/board.json`` gives."""
+        """Return what ``GET /api/board.json`` gives."""
         return json.loads(self.service.records.board().to_bytes())
 
     def judges(self) -> dict[str, Any]:
-        """What ``GET /api/judges`` gives."""
+        """Return what ``GET /api/judges`` gives."""
         return judges_response(self.service.records.board())
 
 
 def uploaded_path(path: Any) -> Path:
-    """The path where it lies in the folder for uploads; a stranger can send any. Raises CallRefused."""
+    """Return the path of an upload; raise CallRefused for any other path, which a stranger can send."""
     try:
         found = Path(path).resolve()
     except (TypeError, ValueError, OSError, RuntimeError):
@@ -171,14 +160,15 @@ def uploaded_path(path: Any) -> Path:
 
 
 def add_endpoints(endpoints: Endpoints) -> None:
-    """The named endpoints of the current Blocks, as ``gradio_client`` calls them."""
+    """Add the named endpoints, as ``gradio_client`` calls them, to the current Blocks."""
 
     async def check(file: gr.FileData, split: Split, request: gr.Request) -> dict:
         """Check a prediction file and return every finding; nothing is recorded and no label is read.
 
         Parameters:
-            file: JSONL, CSV or Parquet with a row per trajectory: gradio_client.handle_file("my.jsonl").
+            file: JSONL, CSV or Parquet with one row per trajectory: gradio_client.handle_file("my.jsonl").
             split: the split that the file is for, "dev" or "test".
+
         Returns:
             the report that POST /api/check gives.
         """
@@ -193,8 +183,9 @@ def add_endpoints(endpoints: Endpoints) -> None:
         On a Space pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere account is your name.
 
         Parameters:
-            file: JSONL, CSV or Parquet with a row per trajectory of test.
+            file: JSONL, CSV or Parquet with one row per trajectory of test.
             {fields}
+
         Returns:
             the receipt and the metrics that POST /api/submissions gives.
         """
@@ -204,32 +195,33 @@ def add_endpoints(endpoints: Endpoints) -> None:
             )
 
     def board() -> dict:
-        """The leaderboard as data: rows, metrics, intervals, digest; what GET /api/board.json gives."""
+        """Return the leaderboard as data (rows, metrics, intervals, digest), as GET /api/board.json does."""
         with gradio_errors():
             return endpoints.board()
 
     def judges() -> dict:
-        """The judges in the order of the leaderboard, each with its best row; what GET /api/judges gives."""
+        """Return the judges in the order of the leaderboard, as GET /api/judges does."""
         with gradio_errors():
             return endpoints.judges()
 
-    for function in (check, submit):
-        # Gradio lets all of them in: they wait in the queue that REST and MCP have too.
-        gr.api(function, api_name=function.__name__, concurrency_limit=MOST_WAITING, concurrency_id="files")
-    for function in (board, judges):
-        gr.api(function, api_name=function.__name__)
+    # Gradio admits all calls with a file at once: they wait in the queue of all uploads.
+    add_endpoint(check, api_name="check", concurrency_limit=MOST_WAITING, concurrency_id="files")
+    add_endpoint(submit, api_name="submit", concurrency_limit=MOST_WAITING, concurrency_id="files")
+    add_endpoint(board, api_name="board")
+    add_endpoint(judges, api_name="judges")
 
 
 def with_declaration(
     submit: Callable[..., Awaitable[dict[str, Any]]],
 ) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """Return ``submit`` with a parameter per field of the declaration in place of its ``**fields``.
+    """Return ``submit`` with one parameter per field of the declaration instead of its ``**fields``.
 
-    Gradio and MCP make the schema of a call from its signature and its docstring. Descriptions take the place
-    of ``{fields}`` in the docstring.
+    Gradio and MCP make the schema of a call from its signature and its docstring. The descriptions of the
+    fields replace ``{fields}`` in the docstring.
     """
     own = [each for each in inspect.signature(submit).parameters.values() if each.name != "fields"]
-    parameters = sorted([*own, *map(_parameter, declared_fields())], key=_has_default)
+    parameters = [*own, *map(_parameter, declared_fields())]
+    parameters.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # those with a default last
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     async def call(*args: Any, **options: Any) -> dict[str, Any]:
@@ -240,17 +232,13 @@ def with_declaration(
     text = inspect.getdoc(submit) or ""
     indentation = text.partition("{fields}")[0].rpartition("\n")[2]
     call.__doc__ = text.replace("{fields}", f"\n{indentation}".join(descriptions))
-    call.__signature__ = signature
+    call.__signature__ = signature  # type: ignore[attr-defined]  # known to `inspect`, not to typeshed
     call.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": dict[str, Any]}
     return call
 
 
-def _has_default(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not inspect.Parameter.empty
-
-
 def _parameter(name: str) -> inspect.Parameter:
-    """Return a field of the declaration as a parameter; a Space knows the account, so it may be missing."""
+    """Return a field of the declaration as a parameter. The account is optional, as a Space knows it."""
     choices = ("yes", "no") if name == "test_labels_used" else declared_fields()[name].get("enum")
     is_optional = name == "account" or name not in REQUIRED
     return inspect.Parameter(
@@ -267,8 +255,13 @@ def _upload(endpoints: Endpoints, file: Any, split: str) -> Upload:
     return endpoints.check_path(path, str(name or Path(str(path)).name), split)
 
 
-def _connection(request: Request) -> HTTPConnection:
-    return request.request if isinstance(request, gr.Request) else request
+def _plain(request: AnyRequest) -> Request:
+    """Return the request of the server, which Gradio puts into one of its own."""
+    if not isinstance(request, gr.Request):
+        return request
+    if request.request is None:
+        raise RuntimeError("Gradio called a function without a request")
+    return request.request
 
 
 def _findings_text(upload: Upload) -> str:

@@ -1,11 +1,10 @@
-"""The findings of a checked file as the submit page shows them, and a summary of what the file says."""
+"""The findings of a checked file for the page /submit, and a summary of what the file says."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -19,35 +18,31 @@ from arb.core.vocabulary import LABEL_TITLES, LABELS
 from submissions.intake.upload import Upload
 
 MOST_ROWS: Final = 6
-"""Of each finding; its message counts them all."""
+"""The most rows that are shown of a finding; its message counts all of them."""
 
-KINDS: Final = MappingProxyType(
-    {
-        "file": "The file as a whole",
-        "columns": "Columns",
-        "lines": "Rows that could not be read",
-        "ids": "Which trajectories",
-        "values": "Values in cells",
-        "verdicts": "The verdicts taken together",
-    }
-)
-_CODES: Final = MappingProxyType(
-    {
-        "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
-        "lines": (
-            "invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes",
-        ),
-        "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
-        "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
-    }
-)  # fmt: skip
+KINDS: Final[Mapping[str, str]] = {
+    "file": "The file as a whole",
+    "columns": "Columns",
+    "lines": "Rows that could not be read",
+    "ids": "Which trajectories",
+    "values": "Values in cells",
+    "verdicts": "The verdicts taken together",
+}
+_CODES: Final[Mapping[str, tuple[str, ...]]] = {
+    "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
+    "lines": (
+        "invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes",
+    ),
+    "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
+    "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
+}  # fmt: skip
 _TEMPLATE_COMMAND: Final = re.compile(r"`python -m submissions template --split (dev|test)`")
 _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding with the first rows that its message does not quote, by number; ``more`` follow."""
+    """A finding with its first rows, as (number, text), and the number of rows that are not shown."""
 
     finding: Finding
     message: Markup
@@ -56,7 +51,7 @@ class FindingView:
 
 
 def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
-    """Return the findings by the title of their kind, those with errors first, and errors first in each."""
+    """Return the findings by the title of their kind. Kinds with errors come first, and errors in each."""
     texts = _texts(upload)
     groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
     for finding in sorted(upload.check.findings, key=_is_warning):
@@ -71,7 +66,6 @@ def _is_warning(finding: Finding) -> bool:
 
 
 def kind_of(finding: Finding) -> str:
-    """The key of a finding in KINDS."""
     for kind, codes in _CODES.items():
         if finding.code in codes:
             return kind
@@ -81,7 +75,7 @@ def kind_of(finding: Finding) -> str:
 
 
 def message_html(finding: Finding) -> Markup:
-    """The message for a page: a link to the template where the message names a command that writes it."""
+    """Return the message for the page, with a link to the template instead of the command that writes it."""
     html = str(escape(finding.message))
     html = _TEMPLATE_COMMAND.sub(r'<a href="/api/template?split=\1" download>the template of \1</a>', html)
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))
@@ -96,7 +90,7 @@ def _view(finding: Finding, kind: str, texts: Mapping[int, str]) -> FindingView:
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:
-    """What stands in every row that will be shown, read once."""
+    """Return the text of every row that will be shown, by number."""
     wanted = {number for finding in upload.check.findings for number in finding.rows[:MOST_ROWS]}
     if not wanted or not upload.content:
         return {}
@@ -105,10 +99,13 @@ def _texts(upload: Upload) -> Mapping[int, str]:
 
 
 def understood(upload: Upload) -> tuple[str, ...]:
-    """Return what a valid file says, before anything is submitted: verdicts, other labels, scores, cost."""
+    """Return what a file says, in sentences: verdicts, other labels, scores, cost; none if it has errors."""
     aligned, result = upload.check.aligned, upload.check
-    n = len(aligned.trajectory_ids)
-    n_true, n_false = int((aligned.success == 1).sum()), int((aligned.success == 0).sum())
+    if aligned is None:
+        return ()
+    n = aligned.rows
+    success = aligned.codes("success")
+    n_true, n_false = int((success == 1).sum()), int((success == 0).sum())
     lines = [
         f"Success: {n_true:,} called successful, {n_false:,} not, {n - n_true - n_false:,} without a verdict "
         f"({percent(result.success_share)} % of the verdicts say successful)."
@@ -117,8 +114,8 @@ def understood(upload: Upload) -> tuple[str, ...]:
         lines.append("A trajectory without a verdict counts as not successful in the ranking.")
     absent = []
     for label in LABELS[1:]:
-        column = getattr(aligned, label)
-        if column is None or not (column >= 0).any():
+        column = aligned.codes(label)
+        if not (column >= 0).any():
             absent.append(LABEL_TITLES[label].lower())
             continue
         yes, total = int((column == 1).sum()), int((column >= 0).sum())

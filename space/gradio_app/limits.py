@@ -1,13 +1,13 @@
-"""Bounds on what Gradio keeps for a stranger: open event streams, and results that nobody reads.
+"""Limits on what Gradio keeps for a stranger: open event streams, and results that nobody reads.
 
-Gradio 6.31 bounds neither. `UnreadResults` is the one place of the project that reaches into Gradio's queue.
+Gradio 6.31 limits neither. Only `UnreadResults` uses the inside of Gradio's queue.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import orjson
 from anyio import CancelScope
@@ -26,7 +26,7 @@ Sender = Callable[[HTTPConnection], str]
 
 @dataclass(frozen=True)
 class Holding:
-    """One thing that the server keeps for a sender: its size, and the time since when."""
+    """One thing that the server keeps for a sender, with its size and the time when it began."""
 
     sender: str
     size: int
@@ -34,7 +34,7 @@ class Holding:
 
 
 class Holdings(Generic[K]):
-    """What the server keeps, by key and by sender; the oldest of each sender comes first."""
+    """The things that the server keeps, by key and by sender, in the order in which they began."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class Holdings(Generic[K]):
         return key in self._held
 
     def __iter__(self) -> Iterator[K]:
-        """Iterate over the keys of now; holdings may end meanwhile."""
+        """Iterate over the current keys. Holdings may end meanwhile."""
         return iter(list(self._held))
 
     def add(self, key: K, sender: str, size: int) -> None:
@@ -64,11 +64,9 @@ class Holdings(Generic[K]):
 
     @property
     def total(self) -> int:
-        """The size of all that is kept."""
         return self._sizes.total()
 
     def held(self, sender: str) -> int:
-        """Return the size of all that one sender holds."""
         return self._sizes[sender]
 
     def of(self, sender: str) -> dict[K, Holding]:
@@ -76,11 +74,10 @@ class Holdings(Generic[K]):
         return {key: holding for key, holding in self._held.items() if holding.sender == sender}
 
     def heaviest(self) -> str:
-        """Return the sender that holds the most."""
         return max(self._sizes, key=self._sizes.__getitem__)
 
     def older_than(self, seconds: float) -> list[K]:
-        """Return the keys of all holdings that began so long ago."""
+        """Return the keys of all holdings that began more than ``seconds`` ago."""
         latest = self._clock() - seconds
         return [key for key, holding in self._held.items() if holding.since < latest]
 
@@ -88,13 +85,13 @@ class Holdings(Generic[K]):
 EVENT_STREAM: Final = "/gradio_api/queue/data"
 MOST_STREAMS: Final = 512
 MOST_STREAMS_EACH: Final = 32
-"""Open streams in total, and of one address; a page and a client of Gradio need one while they wait."""
+"""The most open streams, in total and of one address. A page or client of Gradio needs one while it waits."""
 TOO_MANY_STREAMS: Final = "too many answers are waited for at the same time; try again in a few seconds"
 STREAM_RETRY_SECONDS: Final = 10
 
 
 class OpenStreams:
-    """The event streams that are open, which end with the server."""
+    """The open event streams."""
 
     def __init__(self) -> None:
         self.by_sender: Counter[str] = Counter()
@@ -107,13 +104,12 @@ class OpenStreams:
 
 
 class StreamLimits:
-    """Middleware that answers 503 to one event stream too many."""
+    """Middleware that answers 503 if too many event streams are open."""
 
     def __init__(self, app: ASGIApp, streams: OpenStreams, sender: Sender) -> None:
         self._app, self._streams, self._sender = app, streams, sender
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass if there is room for its stream."""
         if scope["type"] != "http" or scope["path"] != EVENT_STREAM:
             await self._app(scope, receive, send)
             return
@@ -144,7 +140,7 @@ class StreamLimits:
             try:
                 await self._app(scope, receive, watched)
             except RuntimeError as error:
-                # There is no such session. Gradio has told the client so, and raises 404 all the same.
+                # There is no such session. Gradio raises 404 although it has answered the client already.
                 if not (has_begun and isinstance(error.__cause__, HTTPException)):
                     raise
             finally:
@@ -156,28 +152,30 @@ class StreamLimits:
 UNREAD_SECONDS: Final = 60
 UNREAD_BYTES: Final = 4_000_000
 UNREAD_BYTES_EACH: Final = 1_000_000
-"""What unread results may take as JSON, in total and of one address; as objects it is ten times as much."""
+"""The most bytes of unread results as JSON, in total and of one address. Objects take ten times as much."""
 SMALLEST_RESULT: Final = 16_000
-"""Each counts for this much at least, so that their number is bounded: 250, and 62 of one address."""
+"""Each result counts at least this much, so there are at most 250, and 62 of one address."""
 
 
 class UnreadResults:
-    """The results in Gradio's queue that nobody has read yet, bounded in size, number and age.
+    """The unread results in Gradio's queue, limited in size, number and age.
 
-    A client normally reads a result at once. Beyond the bounds the oldest results are dropped: first those of
-    the same sender, then those of the sender with the most. The session of a dropped result is dropped too,
-    and a late reader is told that there is no such session. The latest result always stays, however large.
+    A client normally reads a result at once. Over the limits the oldest results are dropped: first those of
+    the same sender, then those of the sender with the most. The session of a dropped result is dropped, too,
+    so a late reader gets an error. The latest result always stays, however large it is.
     """
 
     def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
-        """Replace the queue's method that hands a message to a session."""
+        """Replace the method of the queue that passes a message to a session."""
         self._queue, self._sender = queue, sender
         self._holdings: Holdings[tuple[str, str]] = Holdings(clock)
-        self._pass_on, queue.send_message = queue.send_message, self._send_message
-        # Gradio keeps a table of the last 10,000 calls for a page that is closed, and makes a summary of it
-        # with pandas after each.
-        queue.ANALYTICS_MAX_EVENTS = 1
-        queue.compute_analytics_summary = lambda records: None
+        self._pass_on = queue.send_message
+        changed: Any = queue  # its methods are replaced
+        changed.send_message = self._send_message
+        # For a page that is closed here, Gradio keeps a table of the last 10,000 calls and summarises it with
+        # pandas after each call.
+        changed.ANALYTICS_MAX_EVENTS = 1
+        changed.compute_analytics_summary = lambda records: None
 
     def _send_message(self, event: Event, message: EventMessage) -> None:
         self._pass_on(event, message)
@@ -198,7 +196,7 @@ class UnreadResults:
             pass
 
     def _drop_oldest(self, sender: str, latest: tuple[str, str]) -> bool:
-        """Drop a sender's oldest result; returns False if only the latest is left."""
+        """Drop a sender's oldest result; return False if only the latest is left."""
         key = next((key for key in self._holdings.of(sender) if key != latest), None)
         if key is not None:
             self._drop(key)
@@ -218,7 +216,7 @@ class UnreadResults:
                 self._holdings.remove((session, event_id))
 
     def sweep(self) -> None:
-        """Drop results that are too old, and sessions for which nothing is waited for any more."""
+        """Drop results that are too old, and sessions that wait for nothing any more."""
         self._remove_read()
         for key in self._holdings.older_than(UNREAD_SECONDS):
             self._drop(key)

@@ -1,11 +1,11 @@
 """The bodies of MCP calls: a file is taken out of the JSON before the MCP server parses it.
 
-The server parses a body into Python objects on the event loop. A body of 4 MB can hold a million of them,
-which takes half a second in which nobody is answered. So only the fields of a tool call are read from a long
-body, by a parser that makes no objects of anything else, and the file reaches the tool next to a short body.
+The MCP server parses a body on the event loop. A body of 4 MB can hold a million objects, which would block
+the loop for half a second. So a long body is parsed here, in a thread, by a parser that makes objects only of
+the fields of a tool call. The tool gets the file next to a short body.
 """
 
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from anyio import to_thread
@@ -16,14 +16,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from arb.core.judge_info import declared_fields
 from space.web.body_limits import JSON_BYTES
 
-_ARGUMENTS: Final = ("content", "encoding", "split", *declared_fields())
 _Text = str | msgspec.UnsetType
-_Arguments = msgspec.defstruct("_Arguments", [(name, _Text, msgspec.UNSET) for name in _ARGUMENTS])
 NOT_A_CALL: Final = (
     f"a body over {JSON_BYTES:,} bytes has to be a call of the tool check or submit: send the file in "
     "content, and every argument as a string"
 )
 _INVALID_REQUEST: Final = -32600
+
+
+class _FileArguments(msgspec.Struct):
+    content: _Text = msgspec.UNSET
+    encoding: _Text = msgspec.UNSET
+    split: _Text = msgspec.UNSET
+
+
+if TYPE_CHECKING:
+    _Arguments = _FileArguments
+else:
+    _DECLARED: Final = [(name, _Text, msgspec.UNSET) for name in declared_fields()]
+    _Arguments = msgspec.defstruct("_Arguments", _DECLARED, bases=(_FileArguments,))
 
 
 class _Params(msgspec.Struct, rename={"meta": "_meta"}):
@@ -78,7 +89,8 @@ class ContentOutside:
             try:
                 body, request.state.mcp_content = await to_thread.run_sync(without_content, body)
             except ValueError as problem:
-                answer = _error(str(problem))
+                error = {"code": _INVALID_REQUEST, "message": str(problem)}
+                answer = JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
                 await answer(scope, receive, send)
                 return
         is_sent = False
@@ -91,8 +103,3 @@ class ContentOutside:
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self._app(scope, replay, send)
-
-
-def _error(message: str) -> JSONResponse:
-    error: dict[str, Any] = {"code": _INVALID_REQUEST, "message": message}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)

@@ -1,8 +1,8 @@
-"""An MCP server at /mcp over the same functions as the Gradio endpoints.
+"""An MCP server at /mcp with the same functions as the Gradio endpoints.
 
-This is the server of the ``mcp`` package, not Gradio's: ``gradio[mcp]`` 6.31 requires mcp below 2 and
-pydantic 2.12.5 or older. There are no sessions, so nothing is kept for a caller. Every request waits in the
-queue that all uploads share; see `space.operations.admission`.
+It is the server of the ``mcp`` package, because Gradio's own requires old versions of mcp and pydantic
+(``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is kept for a
+caller. Every request waits in the queue of all uploads; see `space.operations.upload_queue`.
 """
 
 import base64
@@ -10,10 +10,15 @@ import binascii
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from fastapi import FastAPI
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
 
 from arb.core.settings import Settings
 from arb.core.suite import Suite
@@ -21,12 +26,9 @@ from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as,
 from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.intake.upload import Upload
 
-if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
-
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
-"""The most bytes of a call; a larger file goes to the REST API."""
+"""The most bytes of a call. Larger files go to the REST API."""
 INSTRUCTIONS: Final = (
     "{title} ranks automatic judges of web agents against expert labels. Check a prediction file, "
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
@@ -35,24 +37,27 @@ Encoding = Literal["text", "base64"]
 
 
 def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite) -> None:
-    """Serve the tools at ``/mcp``, under the name of the suite."""
-    from mcp.server.mcpserver import MCPServer
-
-    logging.getLogger("mcp").setLevel(logging.WARNING)  # it writes a line per request; so does `RequestLog`
+    """Serve the tools at ``/mcp`` under the name of the suite."""
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request, as `RequestLog` does
     instructions = INSTRUCTIONS.format(title=suite.profile.title)
     server = MCPServer(suite.name, instructions=instructions, log_level="WARNING")
     for tool in _tools(endpoints):
         server.add_tool(tool)
-    served = _http_app(server, settings)
+    served = server.streamable_http_app(
+        streamable_http_path=MCP_PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MCP_BODY_BYTES,
+        transport_security=_allowed_callers(settings),
+    )
     for route in served.routes:
-        route.app = ContentOutside(route.app)
+        if isinstance(route, Route):
+            route.app = ContentOutside(route.app)
     _join(app, served)
 
 
 def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
-    """The functions that are served; a client sees their names, types and docstrings."""
-    from mcp.server.mcpserver import Context
-    from mcp.server.mcpserver.exceptions import ToolError
+    """Return the functions that are served. A client sees their names, types and docstrings."""
 
     async def check(
         content: str, context: Context, split: Split = "test", encoding: Encoding = "text"
@@ -62,8 +67,7 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
         content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
         split: the split that the file is for.
         """
-
-        request = context.request_context.request
+        request = _request_of(context)
 
         def checked() -> dict[str, Any]:
             file = _decoded(content_of(request, content), encoding)
@@ -84,8 +88,7 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
         content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
         {fields}
         """
-
-        request = context.request_context.request
+        request = _request_of(context)
 
         def checked() -> Upload:
             return endpoints.check(_decoded(content_of(request, content), encoding), "", "test")
@@ -94,33 +97,27 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
             return await endpoints.run(request, endpoints.submit, request, checked, **fields)
 
     async def board(context: Context) -> dict[str, Any]:
-        """The leaderboard as data: rows, metrics, intervals, digest."""
+        """Return the leaderboard as data: rows, metrics, intervals, digest."""
         with errors_as(ToolError):
-            return await endpoints.run(context.request_context.request, endpoints.board)
+            return await endpoints.run(_request_of(context), endpoints.board)
 
     async def judges(context: Context) -> dict[str, Any]:
-        """The judges in the order of the leaderboard, each with its best row and metrics."""
+        """Return the judges in the order of the leaderboard, each with its best row and metrics."""
         with errors_as(ToolError):
-            return await endpoints.run(context.request_context.request, endpoints.judges)
+            return await endpoints.run(_request_of(context), endpoints.judges)
 
     return check, submit, board, judges
 
 
-def _http_app(server: "MCPServer", settings: Settings) -> Starlette:
-    """The server over streamable HTTP."""
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    return server.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        json_response=True,
-        stateless_http=True,
-        max_request_body_size=MCP_BODY_BYTES,
-        transport_security=TransportSecuritySettings(**_allowed(settings)),
-    )
+def _request_of(context: Context) -> Request:
+    request = context.request_context.request
+    if not isinstance(request, Request):
+        raise RuntimeError("the MCP server called a tool without a request")
+    return request
 
 
 def _join(app: FastAPI, served: Starlette) -> None:
-    """Give ``app`` the other's routes, and let the other start and stop with it."""
+    """Add the routes of ``served`` to ``app``, and start and stop it together with ``app``."""
     app.router.routes.extend(served.routes)
     around = app.router.lifespan_context
 
@@ -132,18 +129,18 @@ def _join(app: FastAPI, served: Starlette) -> None:
     app.router.lifespan_context = lifespan
 
 
-def _allowed(settings: Settings) -> dict[str, Any]:
-    """Host names and origins that may call: if only this machine reaches the server, only its own.
+def _allowed_callers(settings: Settings) -> TransportSecuritySettings:
+    """Return the host names and origins that may call if only this machine reaches the server.
 
-    Then whoever calls is believed their name, and a page of another site may let its own name point here
-    (DNS rebinding). Elsewhere submitting takes a token.
+    In that case callers need no token, and a page of another site could let its own name point to this
+    machine (DNS rebinding).
     """
-    names = ("127.0.0.1", "localhost", "[::1]")
-    return {
-        "enable_dns_rebinding_protection": settings.is_local,
-        "allowed_hosts": [*names, *(f"{name}:*" for name in names)],
-        "allowed_origins": [f"http://{name}{port}" for name in names for port in ("", ":*")],
-    }
+    hosts = [f"{name}{port}" for name in ("127.0.0.1", "localhost", "[::1]") for port in ("", ":*")]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=settings.is_local,
+        allowed_hosts=hosts,
+        allowed_origins=[f"http://{host}" for host in hosts],
+    )
 
 
 def _decoded(content: str, encoding: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The page /submit: our frame around Gradio's file, declaration and button, with errors at their fields."""
+"""The page /submit: Gradio's form in our frame, with problems shown at the fields."""
 
 import hashlib
 import logging
@@ -16,16 +16,11 @@ from arb.core.predictions.findings import counted
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
 from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
 from space.gradio_app.findings import grouped_findings, understood
-from space.operations.limits import MOST_WAITING
+from space.operations.upload_queue import MOST_WAITING
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence
-from space.web.submission_text import (
-    allowance_sentence,
-    receipt_link,
-    report_html,
-    rules_sentence,
-)
+from space.web.submission_text import allowance_sentence, receipt_link, report_html, rules_sentence
 from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.intake.accounts import declare_as
@@ -43,11 +38,11 @@ FIELDS: Final = tuple(declared_fields())
 """The fields of the declaration, in the order of the page."""
 SHOW_FORM: Final = "() => document.getElementById('submit-form')?.classList.add('is-ready')"
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
-"""Gradio's own entry for pages that embed an app: it imports the build by its hashed name."""
+"""Gradio's script for pages that embed an app; it imports the build by its hashed name."""
 
 
 def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
-    """The page around the form, and the script that draws the form."""
+    """Return the routes of the page around the form, and of the script that draws the form."""
     router = APIRouter()
     service = services.submissions
     values = page_values(service)
@@ -75,8 +70,11 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
-    """What the template says around the form that changes only when the Space starts again."""
+    """Return the values of the page's template that do not change while the Space runs."""
     settings = service.settings
+    token = None
+    if not settings.is_local:
+        token = "HF_TOKEN" if settings.has_oauth else "ARB_TOKEN"
     space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
     return {
         "formats": FORMATS,
@@ -84,7 +82,7 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
         "limit": f"{settings.max_upload_bytes / 1e6:g} MB",
         "max_bytes": settings.max_upload_bytes,
         "verdicts_are_shown": service.suite.labels_are_public,
-        "token": None if settings.is_local else "HF_TOKEN" if settings.has_oauth else "ARB_TOKEN",
+        "token": token,
         "allowance": rules_sentence(service.suite.rules),
         "address": f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
         "kind": JUDGE_KINDS[0],
@@ -92,8 +90,8 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
     }
 
 
-def build_form(services: Services, endpoints: Endpoints) -> None:
-    """Lay the form out in the current Blocks and connect its events."""
+def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> None:
+    """Lay out the form on the current page of the Blocks and connect its events."""
     service = services.submissions
     _html('<h2 id="step-file">1. The file</h2>')
     with gr.Row(elem_id="file-step"):
@@ -114,7 +112,7 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
         BUTTON_TITLES["test"], variant="primary", elem_id="submit-button", interactive=can_submit
     )
 
-    def follow(chosen: str):
+    def follow(chosen: str) -> tuple[gr.Column, str, gr.Button]:
         chosen = chosen if chosen in SPLITS else "test"
         return (
             gr.Column(visible=chosen == "test"),
@@ -122,37 +120,37 @@ def build_form(services: Services, endpoints: Endpoints) -> None:
             gr.Button(BUTTON_TITLES[chosen], interactive=chosen == "dev" or can_submit),
         )
 
-    def open_page(request: gr.Request):
+    def open_page(request: gr.Request) -> tuple[Any, ...]:
         if dict(request.query_params).get("split") != "dev":
-            return [gr.skip()] * 4  # as it is drawn; an update could undo what a reader chose meanwhile
+            return (gr.skip(),) * 4  # an update could undo what the reader has chosen meanwhile
         return "dev", *follow("dev")
 
     async def check(path: str | None, chosen: str, request: gr.Request) -> str:
         return await endpoints.run(request, check_html, endpoints, path, chosen, request)
 
-    async def submit(path: str | None, chosen: str, request: gr.Request, *fields):
+    async def submit(path: str | None, chosen: str, request: gr.Request, *fields: Any) -> tuple[Any, ...]:
         html, problems = await endpoints.run(
             request, submission_html, endpoints, path, chosen, fields, request
         )
         return html, *(_with_problem(problems.get(name)) for name in FIELDS)
 
-    quiet = {"api_visibility": "private", "show_progress": "minimal"}
+    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "minimal"}
     at_once = {**quiet, "show_progress": "hidden", "trigger_mode": "always_last"}
-    files = {"concurrency_limit": MOST_WAITING, "concurrency_id": "files"}
+    files: dict[str, Any] = {"concurrency_limit": MOST_WAITING, "concurrency_id": "files"}
     followers = [declaration, heading, button]
-    opened = gr.context.Context.root_block.load(open_page, None, [split, *followers], **at_once)
-    # Events of parts that are drawn already are lost before this one.
+    opened = blocks.load(open_page, None, [split, *followers], **at_once)
+    # Before this event the page loses events of components that it has drawn already.
     opened.then(None, None, None, js=SHOW_FORM, **at_once)
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
     gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)
-    # In the browser, at once: an answer of the server could arrive after that of the button, and erase it.
+    # In the browser: a response of the server could arrive after that of the button, and erase it.
     gr.on(changes, None, None, outcome, js="() => ''", **at_once)
     button.click(submit, [file, split, *declared], [outcome, *declared], **quiet, **files)
 
 
 def _html(value: str = "", elem_id: str | None = None) -> gr.HTML:
-    """A piece of HTML in our own style: without Gradio's styles of running text, without scripts."""
+    """Return a component of HTML without scripts and without Gradio's styles for running text."""
     return gr.HTML(value, elem_id=elem_id, apply_default_css=False, js_on_load=None)
 
 
@@ -161,7 +159,7 @@ def _button_heading(split: str) -> str:
 
 
 def _declaration_fields(asks_name: bool) -> list[gr.Component]:
-    """What a submitter says of the judge; on a Space the account is the one that is signed in."""
+    """Return the fields of the declaration. On a Space the account is hidden, as it is signed in."""
     with gr.Row():
         account = _text_field("account", visible=asks_name)
         judge = _text_field("judge")
@@ -190,13 +188,13 @@ def _choice_field(name: str) -> gr.Dropdown:
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
-    """An update that shows a problem at its field, without the field's name, or takes it away."""
+    """Return an update of a field that shows its problem, without the field's name, or removes it."""
     text = problem.partition(": ")[2] if problem else None
     return gr.update(info=text, elem_classes=["field-problem"] if text else [])
 
 
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
-    """What an uploaded file shows: its findings; without a file, what will be seen there."""
+    """Return the findings of an uploaded file, or a hint if there is no file."""
     if path is None:
         return render("submit/no_file.html")
     try:
@@ -209,20 +207,21 @@ def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.R
 def submission_html(
     endpoints: Endpoints, path: str | None, split: str, fields: Sequence[Any], request: gr.Request
 ) -> tuple[str, Mapping[str, str]]:
-    """What the button shows: a receipt with the scored row, a report on dev, or every problem at once.
+    """Return what the button shows, and the problems of the declaration by field.
 
-    The problems of the declaration come beside it, by field.
+    The button shows a receipt with the scored row, a report on dev, or all problems at once.
     """
     problems: list[str] = []
-    upload, declared, by_field = None, None, {}
+    upload, declared = None, None
+    by_field: Mapping[str, str] = {}
     try:
         endpoints.count(request)
-        if path is None:
-            problems.append("Upload a prediction file first.")
-        else:
+        if path is not None:
             upload = endpoints.check_path(path, Path(path).name, split)
-            if not upload.check.acceptable:
-                problems.append("The file has errors: fix the findings and upload it again.")
+        if upload is None:
+            problems.append("Upload a prediction file first.")
+        elif not upload.check.acceptable:
+            problems.append("The file has errors: fix the findings and upload it again.")
         if split == "test":
             *texts, used = fields
             values = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
@@ -231,10 +230,10 @@ def submission_html(
             except DeclarationError as error:
                 by_field = dict(reversed(error.problems))
                 problems += [message for _, message in error.problems]
-        if problems:
+        if problems or upload is None:
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.service
-        if split == "dev":
+        if declared is None:
             return render("submit/dry_run.html") + report_html(service.intake.dry_run(upload)), {}
         view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
@@ -248,12 +247,12 @@ def submission_html(
 
 
 def findings_html(upload: Upload) -> str:
-    """The findings of a checked file with their rows, and what was understood of it."""
+    """Return the findings of a checked file with their rows, and what the file says."""
     return render(
         "submit/findings.html",
         upload=upload,
         groups=grouped_findings(upload),
-        understood=understood(upload) if upload.check.acceptable else (),
+        understood=understood(upload),
         benchmark_titles=BENCHMARK_TITLES,
         percent=percent,
         counted=counted,
@@ -261,7 +260,7 @@ def findings_html(upload: Upload) -> str:
 
 
 def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
-    """What was recorded and its status, its rank, and the metrics that its owner may see."""
+    """Return what was recorded with its status and rank, and the metrics that its owner may see."""
     board, left = service.records.board(), service.records.quota(receipt.account)
     row = None
     if view.report is not None:
@@ -281,5 +280,4 @@ def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:
-    """Why a file is not taken."""
     return render("submit/problems.html", title=title, problems=problems)

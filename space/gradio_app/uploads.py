@@ -1,7 +1,7 @@
-"""Files that the page /submit and ``gradio_client`` upload: one route in the place of Gradio's.
+"""Uploads of the page /submit and of ``gradio_client``: a route that replaces Gradio's.
 
-They lie under the state folder, which belongs to the user that runs the Space; Gradio's own folder is shared
-by all users of a machine. How much one address and all together may store is bounded.
+The files are kept in the state folder, which belongs to the user that runs the Space. Gradio's own folder is
+shared by all users of a machine. The bytes of one address and of all together are bounded.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ KEPT_SECONDS: Final = 3600
 """How long an upload is kept."""
 MOST_FILES: Final = 200
 MOST_FILES_EACH: Final = 20
-"""Files of the largest size that are kept, in total and of one address."""
+"""The most files of the largest size that are kept, in total and of one address."""
 SMALLEST: Final = 4_096
-"""Bytes that a file takes of a disk at least."""
+"""The least bytes that a file takes on a disk."""
 LEFT_OVER: Final = ""
-"""The sender of what an earlier process left."""
+"""The sender of files that an earlier process left."""
 
 
 class TooManyUploads(SenderRefused):
-    """Raised when the address stores as much as it may (429), or all addresses together do (503)."""
+    """Raised when an address stores as much as it may (429), or all addresses together do (503)."""
 
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
         problem = (
@@ -65,9 +65,7 @@ class UploadStore:
         """Make room for a sender's next file.
 
         If all files together take too much, the oldest ones of the sender that stores the most are deleted.
-
-        Raises:
-            TooManyUploads: The sender stores too much, or no other one stores more.
+        Raise TooManyUploads if the sender stores too much, or if no other one stores more.
         """
         holdings = self._holdings
         if holdings.held(sender) + size > self._most_each:
@@ -81,12 +79,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file and return its path: the hash of its content, then its name.
-
-        Raises:
-            HTTPException: The file is too large (413).
-            TooManyUploads: There is no room; see `require_room`.
-        """
+        """Store a file as HASH/NAME in the folder and return its path; raise HTTPException without room."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:
@@ -116,7 +109,7 @@ class UploadStore:
 
     def _delete(self, path: Path) -> None:
         path.unlink(missing_ok=True)
-        with suppress(OSError):  # it holds the same content under another name
+        with suppress(OSError):  # the folder holds the same content under another name
             path.parent.rmdir()
         self._holdings.remove(path)
 
@@ -126,7 +119,6 @@ class UploadStore:
             self._delete(path)
 
     def clear(self) -> None:
-        """Delete every file."""
         for path in self._holdings:
             self._delete(path)
 
@@ -141,7 +133,7 @@ def build_upload_router(store: UploadStore, sender: Sender) -> APIRouter:
 
     @router.get(f"{PAGE_UPLOAD}_progress")
     def show_progress() -> Response:
-        # The page asks while a file is on its way. Gradio keeps what it knows of each upload for ever.
+        # The page asks during an upload. Gradio's own route would keep its state for ever.
         return Response(media_type="text/event-stream")
 
     return router

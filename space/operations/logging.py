@@ -1,8 +1,8 @@
-"""Logs: one JSON object a line, or text on a terminal; never a token, a label or what a file holds.
+"""Logs as one JSON object per line, or as text on a terminal, without tokens, labels or contents of files.
 
-Every logger of the standard library is formatted here, uvicorn's too. Of an exception the log has its type
-and where it was raised, not its message: messages of libraries repeat values (a database's whole rows).
-`RequestLog` gives every request an id, a log line and a count in the metrics; an uncaught exception is a 500.
+All loggers of the standard library are formatted here, including those of uvicorn. The log has the type of an
+exception and where it was raised. It does not have the message, because messages of libraries repeat values,
+such as whole rows of a database.
 """
 
 import logging
@@ -21,13 +21,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import SecretStr
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import Processor
 
 from arb.core.settings import Settings
 from space.operations.metrics import Metrics
 from space.web.http_errors import RenderError, wants_page
 
 REQUEST_FIELDS: Final = frozenset({"method", "path", "status", "ms"})
-"""What the line of a request has beside its id."""
+"""The fields in the line of a request, in addition to its id."""
 HIDDEN: Final = "[hidden]"
 _TOKENS: Final = re.compile(r"hf_(?:oauth_)?[A-Za-z0-9_.\-]{8,}|(?i:bearer)\s+[^\s\"']+")
 _QUIET: Final = (
@@ -44,9 +45,10 @@ Event = MutableMapping[str, Any]
 def configure_logs(
     settings: Settings, stream: TextIO | None = None, log_format: LogFormat | None = None
 ) -> None:
-    """Send every log of this process to ``stream`` (stderr).
+    """Send all logs of this process to ``stream``, which defaults to stderr.
 
-    Without ``log_format``: text on a terminal; JSON on a Space and where ``stream`` is no terminal.
+    The default of ``log_format`` is text on a terminal, and JSON on a Space or if ``stream`` is not a
+    terminal.
     """
     out = stream or sys.stderr
     if log_format is None:
@@ -72,8 +74,8 @@ def configure_logs(
 
 
 def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
-    """A formatter for records of the standard library; ``hidden`` are values that no line may hold."""
-    before = [
+    """Return a formatter for records of the standard library; ``hidden`` are values that no line may have."""
+    before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
@@ -90,7 +92,7 @@ def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
 
 
 class SecretFilter:
-    """Removes tokens and known secrets from every text of an event, and cuts texts that are very long."""
+    """A processor that removes tokens and known secrets from all texts of an event, and cuts long texts."""
 
     def __init__(self, hidden: Iterable[str]) -> None:
         self._hidden = sorted((value for value in hidden if value), key=len, reverse=True)
@@ -110,17 +112,17 @@ class SecretFilter:
 
 
 def _is_library_warning(record: logging.LogRecord) -> bool:
-    """Whether a person at a terminal can do nothing about it: below an error, and not from our packages."""
+    """Return whether a record is below an error and not from our packages: of no use on a terminal."""
     return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
 
 
 def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
-    """An exception as its type, what led to it, and the places it came through; no message of it."""
+    """Replace an exception by its type and its frames, and those of its causes, without any message."""
     found = event.pop("exc_info", None)
-    error = found[1] if isinstance(found, tuple) else found if isinstance(found, BaseException) else None
-    if error is None:
+    error = found[1] if isinstance(found, tuple) else found
+    if not isinstance(error, BaseException):
         return event
-    lines = []
+    lines: list[str] = []
     while error is not None and len(lines) < _MOST_FRAMES:
         lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
         lines += _places(error.__traceback__)
@@ -134,10 +136,11 @@ def _places(raised_through: TracebackType | None) -> list[str]:
 
 
 def _as_text(logger: Any, method: str, event: Event) -> str:
-    """A line for a terminal: time, message, fields; below it the places an exception came through."""
+    """Return a line for a terminal with time, message and fields, and below it the frames of an exception."""
     level, name, message, at = (str(event.pop(key, "")) for key in ("level", "logger", "event", "at"))
     places = event.pop("exception", [])
-    event.pop("request_id", None) if level == "info" else None
+    if level == "info":
+        event.pop("request_id", None)
     line = [at[11:19]]
     if level != "info":
         line += [level.upper(), f"{name}:"]
@@ -157,13 +160,15 @@ _LONGEST_PATH: Final = 200
 
 
 class RequestLog:
-    """Middleware around all others."""
+    """The outermost middleware: gives every request an id, a log line and a count in the metrics.
+
+    An uncaught exception becomes a response with the status 500.
+    """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, render_error: RenderError | None = None) -> None:
         self._app, self._metrics, self._render_error = app, metrics, render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of HTTP; all else passes through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -184,7 +189,7 @@ class RequestLog:
             except Exception:
                 logger.exception("the request failed")
                 self._metrics.failures.labels("request").inc()
-                if status:  # a part of the answer is gone already
+                if status:  # part of the response has been sent already
                     raise
                 await self._failure(scope, request_id)(scope, receive, send_with_id)
             finally:
@@ -202,21 +207,21 @@ class RequestLog:
 
 
 def request_id_of(headers: Headers) -> str:
-    """The id that a proxy gave the request where it is a short plain word, else a new one."""
+    """Return the id that a proxy gave the request if it is a short plain word, else a new one."""
     sent_id = headers.get(HEADER, "")
     return sent_id if _PLAIN.fullmatch(sent_id) else secrets.token_hex(8)
 
 
 def path_for_log(path: str) -> str:
-    """The path for a log: without the query, without the names of files that were sent, without line ends."""
+    """Return the path for a log, without names of uploaded files and without line ends."""
     text = _NAMES_A_FILE.sub(r"\1…", path)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST_PATH else text[:_LONGEST_PATH] + "…"
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answered, such as ``/api/submissions/{submission_id}``.
+    """Return the template of the route that answered, such as ``/api/submissions/{submission_id}``.
 
-    What no route matched is ``other``: whoever asks for many addresses makes no new line in the metrics.
+    It is ``other`` if no route matched, so that unknown addresses do not add lines to the metrics.
     """
     return getattr(scope.get("route"), "path", None) or "other"

@@ -1,6 +1,6 @@
-"""Prometheus metrics: submissions, checks, failures, records that wait, response times.
+"""Prometheus metrics: submissions, checks, failures, records that are not yet durable, response times.
 
-``GET /metrics`` is for holders of the token and for maintainers; for anyone else it does not exist.
+``GET /metrics`` is for holders of the token and for maintainers.
 """
 
 import hmac
@@ -19,13 +19,13 @@ from submissions.intake.receipts import SubmissionView
 from submissions.intake.upload import Upload
 
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
-"""Upper ends of the histogram's buckets."""
+"""The upper bounds of the histogram's buckets."""
 MOST_ROUTES: Final = 200
-"""The application has fewer; more would be a fault in telling routes apart, not more memory."""
+"""The application has fewer. The bound keeps memory small if a fault makes routes of single addresses."""
 
 
 class Metrics:
-    """The counters of one application, in a registry of its own. Safe for threads."""
+    """The metrics of one application, in their own registry. Safe for threads."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -48,14 +48,15 @@ class Metrics:
         self._routes: set[str] = set()
 
     def watch(self, service: SubmissionsApp) -> None:
-        """Count what ``service`` checks and submits from now on, whoever calls it: pages, REST, Gradio.
+        """Count everything that ``service`` checks and submits from now on.
 
-        It is asked for the number of records that are not yet durable whenever metrics are read.
+        The number of records that are not yet durable is read whenever the metrics are.
         """
         service.intake.listeners.append(self._count)
         self._waiting.set_function(service.durability.waiting)
 
     def _count(self, result: Upload | SubmissionView | Exception) -> None:
+        outcome: str
         match result:
             case Upload(check=check):
                 self.checks.labels("acceptable" if check.acceptable else "not acceptable").inc()
@@ -74,14 +75,13 @@ class Metrics:
         self.submissions.labels(outcome).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answer; status 0 is a client that left before there was one."""
+        """Count one response; status 0 means that the client left before there was one."""
         if route not in self._routes and len(self._routes) >= MOST_ROUTES:
             route = "other"
         self._routes.add(route)
         self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
     def text(self) -> bytes:
-        """Everything in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
@@ -91,7 +91,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def build_metrics_router(
     metrics: Metrics, token: SecretStr | None, is_maintainer: Callable[[Request], bool]
 ) -> APIRouter:
-    """The route. ``is_maintainer`` is called where the token is missing; it may ask the Hub."""
+    """Return the route. ``is_maintainer`` is called if the token is missing; it may ask the Hub."""
     router = APIRouter()
 
     @router.get("/metrics", include_in_schema=False)
@@ -111,7 +111,7 @@ def build_metrics_router(
 
 
 def holds_token(request: Request, token: SecretStr | None) -> bool:
-    """Whether the request carries the token; compared in constant time."""
+    """Return whether the request carries the token, compared in constant time."""
     scheme, _, sent = request.headers.get("authorization", "").partition(" ")
     if token is None or not token.get_secret_value() or scheme.lower() != "bearer":
         return False

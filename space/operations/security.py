@@ -1,12 +1,12 @@
-"""Security headers on every answer, and routes of Gradio that are closed.
+"""Security headers on every response, and the routes of Gradio that are closed.
 
-Content-Security-Policy: scripts are files of ours, or inline ones allowed by the hash of their text, so that
-markup which somebody smuggles into a page runs nothing. Only what Gradio 6 serves (``/submit``) gets
-'unsafe-eval': its `js_on_load` handlers are made with `new Function`.
+The Content-Security-Policy allows our script files, and inline scripts by the hash of their text, so that
+injected markup cannot run scripts. Only the page /submit gets 'unsafe-eval', because Gradio 6 makes its
+`js_on_load` handlers with `new Function`.
 
-Only those routes of Gradio are open that the page /submit or ``gradio_client`` uses, so that nothing behind
-the others has to be trusted. Some are costly for a stranger to hold open (``dev/reload`` looks at the disk
-twenty times a second for each connection), some fetch addresses, some are for an app's author at work.
+Only the routes of Gradio that the page /submit or ``gradio_client`` use are open. Others are expensive to
+hold open (``dev/reload`` looks at the disk twenty times a second per connection), fetch addresses, or serve
+development.
 """
 
 import base64
@@ -28,9 +28,12 @@ _INLINE_SCRIPT: Final = re.compile(
 
 
 def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False) -> str:
-    """The policy as a header's value; on a Space the Hub may show our pages in its frame.
+    """Return the value of the Content-Security-Policy header.
 
-    ``evaluates`` lets scripts make functions of texts, which Gradio's do.
+    Args:
+        on_space: Lets the Hub show our pages in its frame.
+        script_hashes: The hashes of the inline scripts that may run; see `script_hashes`.
+        evaluates: Lets scripts make functions from text, as Gradio's do.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -53,7 +56,7 @@ def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates:
 
 
 def script_hashes(html: str) -> tuple[str, ...]:
-    """The sources that allow the inline scripts of this HTML, which must be our own and Gradio's only."""
+    """Return the hashes of the inline scripts of this HTML, which must all be our own or Gradio's."""
     texts = dict.fromkeys(_INLINE_SCRIPT.findall(html))
     return tuple(f"'sha256-{base64.b64encode(hashlib.sha256(t.encode()).digest()).decode()}'" for t in texts)
 
@@ -61,19 +64,18 @@ def script_hashes(html: str) -> tuple[str, ...]:
 POLICY: Final = "Content-Security-Policy"
 _FILES: Final = "/file="
 _NOTHING: Final = "default-src 'none'; sandbox"
-"""The policy of a file that a stranger sent, in case one is opened as a page."""
+"""The policy of uploaded files, in case one is opened as a page."""
 _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
 
 
 class SecurityHeaders:
-    """Middleware that adds the headers; a policy that an answer brings along stays."""
+    """Middleware that adds the headers. A policy that a response has already stays."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app = app
         self._headers = security_headers(on_space)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the request pass, and complete its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -93,7 +95,7 @@ class SecurityHeaders:
 
 
 def security_headers(on_space: bool) -> dict[str, str]:
-    """The headers by name. On a Space the Hub shows the pages in a frame, so X-Frame-Options is left out."""
+    """Return the headers by name. X-Frame-Options is missing on a Space, as the Hub shows it in a frame."""
     headers = {
         POLICY: content_policy(on_space),
         "X-Content-Type-Options": "nosniff",
@@ -112,13 +114,12 @@ _CLOSED: Final = re.compile(
 
 
 class ClosedRoutes:
-    """Middleware that answers 404 for closed routes and for pages that the suite has switched off."""
+    """Middleware that answers 404 for closed routes and for pages that the suite switches off."""
 
     def __init__(self, app: ASGIApp, serves: Callable[[str], bool], render_error: RenderError) -> None:
         self._app, self._serves, self._render_error = app, serves, render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or let the request pass."""
         await self._answer(scope)(scope, receive, send)
 
     def _answer(self, scope: Scope) -> ASGIApp:
@@ -129,5 +130,5 @@ class ClosedRoutes:
 
 
 def is_closed(path: str) -> bool:
-    """Return whether an address belongs to a closed route of Gradio; ours under ``/login/`` do not."""
+    """Return whether a path is a closed route of Gradio; our own routes under ``/login/`` are not."""
     return _CLOSED.fullmatch(path) is not None

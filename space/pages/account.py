@@ -10,7 +10,7 @@ from markupsafe import Markup
 from pydantic import Field
 
 from arb.core.judge_info import NAME_LENGTH
-from space.auth.auth import SessionLine
+from space.auth.sessions import SessionLine
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import (

@@ -1,1 +1,1 @@
-"""What every page and REST route stands on: the page frame, request limits, errors as status codes."""
+"""The common parts of pages and REST routes: page frame, limits of request bodies, error handlers."""

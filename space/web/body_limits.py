@@ -1,15 +1,14 @@
-"""Limits on what a request brings along, enforced before any route parses it: one middleware.
+"""A middleware that limits the size, the speed and the number of request bodies.
 
-How many a sender may send is counted first, on the event loop and before a byte of the body is read.
-
-FastAPI reads a body before it asks who sends it, and Gradio 6.31 reads JSON of any size.
+It is needed because FastAPI reads a body before it asks who sends it, and Gradio 6.31 reads JSON of any size.
+Requests are counted per sender before any of their body is read.
 """
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypedDict
 
 from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import HTTPException, Request, Response
@@ -22,47 +21,62 @@ from space.web.http_errors import RenderError, error_response
 from submissions.errors import TemporarilyClosed
 
 FORM_BYTES: Final = 64_000
-"""Room in a form for the fields and the boundaries beside the file; also the longest single field."""
+"""The most bytes of a form's fields and boundaries, without the file; also of a single field."""
 JSON_BYTES: Final = 8_000
-"""More than any JSON body of the API needs that is not listed in `LARGER`."""
+"""The most bytes of a JSON body, except on the paths that are listed as ``larger``."""
 GRADIO_JSON_BYTES: Final = 64_000
-"""Of a call through Gradio: paths and a declaration. 1 MB of ``{},`` would hold the event loop for 0.1 s."""
-FORM_LIMITS: Final = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
-"""What FastAPI takes of a form with a file."""
+"""The same for a call through Gradio. Parsing 1 MB of ``{},`` would hold up the event loop for 0.1 s."""
+
+
+class FormLimits(TypedDict, total=False):
+    """What FastAPI accepts in a form; its own type of this is private."""
+
+    max_files: int
+    max_fields: int
+    max_part_size: int
+
+
+FORM_LIMITS: Final[FormLimits] = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
+"""The limits of a form with a file."""
 PAGE_UPLOAD: Final = "/gradio_api/upload"
 FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/rates", PAGE_UPLOAD)
 Gate = Callable[[Request], object]
-"""Raises HTTPException for a request whose body is not to be read."""
+"""A function that raises HTTPException if the body of a request must not be read."""
 ALL_OTHERS: Final = ""
-"""In the place of a path: every request with a body that has no count of its own."""
+"""The key, instead of a path, for all requests that have no count of their own."""
 GATES_AT_ONCE: Final = 8
-"""Threads that may wait for the Hub to say who somebody is; pages have others."""
+"""The most threads that wait for the Hub to confirm a token. Pages use other threads."""
 MOST_OPEN: Final = 256
 MOST_OPEN_EACH: Final = 8
-"""Bodies that come in at the same time: of all senders, and of one."""
+"""The most bodies that are received at the same time, from all senders and from one."""
 GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
-"""A body comes in within the grace and as fast as this, or it is cut off: 540 s for a file of 5 MB."""
+"""A body that arrives more slowly than this after the grace is cut off: 5 MB may take 520 s."""
 TOO_SLOW: Final = f"the file comes in too slowly: send at least {SLOWEST_BYTES_A_SECOND:,} bytes a second"
 TOO_MANY_OPEN: Final = "too many files come in at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
-"""Refusals that wait at the same time; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
+"""The most refusals that are delayed at once; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
 
 _CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
 _LONGEST_NUMBER: Final = 15
 
 
 class BodyCutOff(MultiPartException):
-    """Raised when a body is too large or too slow; parsers of forms then remove what they have written."""
+    """Raised when a body is too large or too slow; form parsers then delete their temporary files."""
 
 
 class BodyLimits:
-    """Middleware: 413 for a body over its limit, 408 for a slow one, 422 for a form that is not to be parsed.
+    """Middleware that answers 413 for a large body, 408 for a slow one and 422 for a form it cannot accept.
 
-    ``upload_bytes`` is the limit of a file. Before anything is read ``counts`` are asked by path, on the
-    event loop, then ``gates``, in a thread. ``sender`` says whose body it is. ``larger`` are the JSON limits
-    of single paths. ``render_error`` makes the page of a refusal for a browser.
+    Args:
+        app: The application inside.
+        upload_bytes: The most bytes of a file.
+        gates: Functions by path, called in a thread before the body is read, that may refuse a request.
+        larger: JSON limits by path, in bytes.
+        counts: Functions by path, called first and on the event loop, that count a request.
+        sender: Returns the address that a body counts for.
+        render_error: Returns the page of an error for a browser.
     """
 
     def __init__(
@@ -82,7 +96,7 @@ class BodyLimits:
         self._render_error = render_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check what the headers say, then count the bytes of the body while it comes in."""
+        """Check the headers, then count the bytes of the body as they arrive."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
@@ -95,10 +109,10 @@ class BodyLimits:
         except TemporarilyClosed as error:
             headers = {"Retry-After": str(error.RETRY_AFTER_SECONDS)}
             await self._answer(scope, 503, str(error), headers)(scope, receive, send)
-        except HTTPException as error:  # of a middleware inside too, before it began an answer
+        except HTTPException as error:  # also from a middleware inside that has not begun to answer
             headers = dict(error.headers or {})
             if delay_s := getattr(error, "delay_s", 0.0):
-                headers["Connection"] = "close"  # else the server would read the rest of the body
+                headers["Connection"] = "close"  # otherwise the server would read the rest of the body
                 await self._delay(delay_s)
             answer = self._answer(scope, error.status_code, str(error.detail), headers)
             await answer(scope, receive, send)
@@ -112,7 +126,10 @@ class BodyLimits:
                 self._delayed -= 1
 
     async def _checked(self, scope: Scope) -> tuple[Scope, float, str]:
-        """The scope to go on with, the most bytes, and the message for more. Raises HTTPException."""
+        """Return the scope for the application, the most bytes of its body, and the message for a larger one.
+
+        Raise HTTPException if the headers are enough to refuse the request.
+        """
         request, path = Request(scope), scope["path"]
         content_type = request.headers.get("content-type", "")
         is_form_route = path in FORM_ROUTES
@@ -181,7 +198,7 @@ class BodyLimits:
                 raise
         finally:
             close()
-        # whatever the route made of the body that ended
+        # The answer of the route to a body that was cut off is replaced.
         if is_late:
             answer = self._answer(scope, 408, TOO_SLOW, {"Connection": "close"})
             await answer(scope, receive, send)
@@ -195,11 +212,10 @@ class BodyLimits:
 
 
 def form_problem(content_type: str) -> str | None:
-    """Why a body of this content type is not parsed as a form with a file; None when it is.
+    """Return why a form of this content type is refused, or None if it is accepted.
 
-    The parser decodes the names in a form as the ``charset`` says, and fails with an error of ours over
-    codecs such as ``punycode``. A form without files is refused because it takes apart a body of nothing but
-    ``&`` for seconds, during which the server does nothing else.
+    Only UTF-8 is accepted because the parser fails on codecs such as ``punycode``. A form without a file is
+    refused because parsing a body of nothing but ``&`` blocks the server for seconds.
     """
     kind, parameters = parse_options_header(content_type)
     if kind != b"multipart/form-data":
@@ -210,7 +226,7 @@ def form_problem(content_type: str) -> str | None:
 
 
 def _as_json(scope: Scope) -> Scope:
-    """The scope with a JSON content type: these routes take nothing else, and ``curl -d`` sends another."""
+    """Return the scope with a JSON content type, because ``curl -d`` sends a different one."""
     headers = MutableHeaders(raw=list(scope["headers"]))
     headers["content-type"] = "application/json"
     return {**scope, "headers": headers.raw}

@@ -1,28 +1,23 @@
-"""Metrics and rows of the board as text: cells of tables, names of rows, marks, noise; intervals drawn on the
-axis that a table's rows share, in percent of it. Pure.
-"""
+"""What tables of judges show: metrics as text, names of rows, marks, noise, intervals on an axis."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from arb.core.console import percent
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.score import Cell, Score
 
 FEW: Final = 20
-"""Cells whose metric rests on fewer trajectories than this are marked."""
+"""A metric over fewer trajectories than this is marked."""
 
-CALLED: Final = MappingProxyType(
-    {
-        "success": "called successful",
-        "side_effect": "said to have a side effect",
-        "repetition": "said to repeat",
-    }
-)
+CALLED: Final[Mapping[str, str]] = {
+    "success": "called successful",
+    "side_effect": "said to have a side effect",
+    "repetition": "said to repeat",
+}
 
 
 @dataclass(frozen=True)
@@ -36,23 +31,25 @@ class TableCell:
 
 
 def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
-    """A metric, with the counts it rests on as hover text."""
-    if cell is None or cell.get(figure) is None:
-        return TableCell("–", None, _hover(cell, label) or "not known")
-    value = cell[figure]
+    """Return a metric as a cell of a table, with the counts behind it as hover text."""
+    if cell is None:
+        return TableCell("–", None, "not known")
+    metrics: Mapping[str, Any] = cell
+    value = metrics.get(figure)
+    if value is None:
+        return TableCell("–", None, _hover(cell, label))
     rests_on = _rests_on(cell, figure)
     return TableCell(percent(value), value, _hover(cell, label), rests_on is not None and rests_on < FEW)
 
 
-def _hover(cell: Cell | None, label: str) -> str:
-    if cell is None:
-        return ""
+def _hover(cell: Cell, label: str) -> str:
     if cell["positives"] is None:
         return "as reported; which trajectories it was evaluated on is not known or not test alone"
     positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
-    if cell["tp"] is None:
+    tp, fp = cell["tp"], cell["fp"]
+    if tp is None or fp is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
-    hover = f"{cell['tp']} of {cell['tp'] + cell['fp']} {CALLED[label]} are; {positives}"
+    hover = f"{tp} of {tp + fp} {CALLED[label]} are; {positives}"
     if "noise" in cell:
         hover += f"; ± {cell['noise']['tp_sd']:g} true positives of noise"
     if cell["no_verdict"]:
@@ -61,15 +58,15 @@ def _hover(cell: Cell | None, label: str) -> str:
 
 
 def _rests_on(cell: Cell, figure: str) -> int | None:
-    """How many trajectories the metric's denominator has; of a figure made of two the smaller.
+    """Return the number of trajectories in the metric's denominator, or None if it is not known.
 
-    None where it is not known.
+    For a metric with two denominators this is the smaller one.
     """
     if figure == "accuracy":
         return cell["n"]
-    if cell["tp"] is None:  # printed figures without counts
+    tp, fp, fn, tn = cell["tp"], cell["fp"], cell["fn"], cell["tn"]
+    if tp is None or fp is None or fn is None or tn is None:  # printed figures without counts
         return cell["positives"]
-    tp, fp, fn, tn = (cell[name] for name in ("tp", "fp", "fn", "tn"))
     return {
         "precision": tp + fp,
         "recall": tp + fn,
@@ -83,7 +80,7 @@ def _rests_on(cell: Cell, figure: str) -> int | None:
 
 
 def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
-    """Dollars for 1,000 trajectories, where the judge's file gave what its rows cost."""
+    """Return the price of 1,000 trajectories, or an empty cell if the judge's file gives no costs."""
     if not cost:
         return TableCell("", None)
     dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
@@ -93,23 +90,25 @@ def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
     )
 
 
-ORIGINS: Final = MappingProxyType(
-    {"published": "paper", "self-reported": "self-reported", "reference": "reference"}
-)
+ORIGINS: Final[Mapping[str, str]] = {
+    "published": "paper",
+    "self-reported": "self-reported",
+    "reference": "reference",
+}
 
 
 def short_name(row: BoardRow) -> str:
-    """The judge and what it sees: ``GPT-4o (tree)``."""
+    """Return the judge and what it sees: ``GPT-4o (tree)``."""
     return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
 
 
 def origin(row: BoardRow) -> str:
-    """Where a row comes from, in two words at most: who submitted it, or ``paper``."""
+    """Return who submitted a row, or ``paper`` and the like, in two words at most."""
     return f"by {row.account}" if row.provenance == "scored" else ORIGINS[row.provenance]
 
 
 def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
-    """A different name for each row: as short as possible, with the id where nothing else differs."""
+    """Return a different name for each row, as short as possible; the id is used only if needed."""
     spellings = [
         [short_name(row), f"{short_name(row)}, {origin(row)}",
          f"{short_name(row)}, {origin(row)}, {row.date[:10]}", f"{short_name(row)}, {row.id}"]
@@ -123,9 +122,9 @@ def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def choices_of(board: Board) -> list[tuple[str, str]]:
-    """Every row for a list to choose from, as (text, id), in the order of the success ranking.
+    """Return (text, id) of every row in the order of the success ranking, for a menu.
 
-    The text names the judge, what it sees, its source, and the day where it was submitted more than once.
+    The text names the judge, what it sees and its source, and the day if it was submitted more than once.
     """
     submissions = Counter((row.account, row.judge) for row in board.rows if row.provenance == "scored")
     found = []
@@ -137,21 +136,19 @@ def choices_of(board: Board) -> list[tuple[str, str]]:
     return found
 
 
-MARKS: Final = MappingProxyType(
-    {
-        "verified": "a maintainer ran it again, or saw it run, and found the same",
-        "labels exposed": "a maintainer found that test labels got into how it was made",
-    }
-)
+MARKS: Final[Mapping[str, str]] = {
+    "verified": "a maintainer ran it again, or saw it run, and found the same",
+    "labels exposed": "a maintainer found that test labels got into how it was made",
+}
 
 
 def describe_marks(row: BoardRow) -> str:
-    """The marks of a row, each with what it means; empty where it has none."""
+    """Return the marks of a row, each with its meaning, or an empty text."""
     return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
 
 
 def describe_noise(found: Score | None) -> str:
-    """How noisy the counts of a label of a row are, and what ranks come from; empty where they are exact."""
+    """Return a sentence on the noise of a score and the source of its ranks; empty if it is exact."""
     if not found or "noise" not in found["overall"]:
         return ""
     overall = found["overall"]["noise"]["tp_sd"]
@@ -165,8 +162,12 @@ def describe_noise(found: Score | None) -> str:
 
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
-    """The same for a table of rows, from the first that is noisy."""
-    return next((text for row in rows if (text := describe_noise(row.labels.get(label)))), "")
+    """Return `describe_noise` of the first row that has noise."""
+    for row in rows:
+        text = describe_noise(row.labels.get(label))
+        if text:
+            return text
+    return ""
 
 
 STEP = 0.1
@@ -174,15 +175,15 @@ MOST_TICKS = 3
 """Steps between the first tick and the last; more would run into each other in a table."""
 
 _LAST_DIGIT = 1e-9
-"""Sums of fractions may differ in their last digits; a value on the edge is on the axis."""
+"""A value counts as on the axis if it is off by no more: sums of fractions differ in their last digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A dot with its interval, as percentages of the axis.
 
-    ``off`` says on which side the dot itself lies off the axis: -1, 0, 1; ``runs_left`` and ``runs_right``
-    whether the interval was cut at an end.
+    ``off`` is -1 if the dot lies left of the axis, 1 if it lies right of it, else 0. ``runs_left`` and
+    ``runs_right`` say whether the interval was cut at that end.
     """
 
     dot: float
@@ -203,7 +204,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float | None], include: Sequence[float] = ()) -> "Axis":
-        """From the tenth below the lowest value to the one above the highest; 0 to 1 if there is none."""
+        """Return an axis from the tenth below the lowest value to the one above the highest, else 0 to 1."""
         known = [value for value in (*values, *include) if value is not None]
         if not known:
             return cls.over(0, 10)
@@ -214,7 +215,7 @@ class Axis:
 
     @classmethod
     def over(cls, low: int, high: int) -> "Axis":
-        """From ``low`` to ``high`` tenths, with a few ticks on whole tenths."""
+        """Return an axis from ``low`` to ``high`` tenths, with a few ticks on whole tenths."""
         every = max(1, ceil((high - low) / MOST_TICKS))
         if low < 0 < high:  # a tick on zero
             places = sorted({*range(0, high + 1, every), *range(0, low - 1, -every)})
@@ -223,12 +224,12 @@ class Axis:
         return cls(low * STEP, high * STEP, tuple(round(place * STEP, 6) for place in places))
 
     def place(self, value: float) -> float:
-        """Where a value stands, in percent of the width; cut at the ends."""
+        """Return the position of a value in percent of the width, from 0 to 100."""
         share = (value - self.low) / (self.high - self.low)
         return round(100 * min(1.0, max(0.0, share)), 2)
 
     def span(self, value: float | None, interval: Sequence[float] | None) -> Span | None:
-        """A value with its interval; None where there is no value."""
+        """Return a value with its interval, or None if there is no value."""
         if value is None:
             return None
         low, high = interval or (value, value)

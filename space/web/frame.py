@@ -1,22 +1,24 @@
-"""Makes every page: a template that extends ``frame/page.html``, with menu, styles and content policy.
+"""Renders every page: a template that extends ``frame/page.html``, with menu, styles and content policy.
 
-Every value in a template is escaped, whoever wrote it. Known to all of them are the filters in ``{{
-cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``, ``{{ n | thousands }}``, ``{{ row.date
-| day }}``, ``{{ suite.guidelines | markdown }}``, ``{{ labels.success | outcome }}``, ``{{ row.benchmark |
-benchmark_title }}``, and the function ``link_to("/judge", id=row.id)``. Whole
-pages also know ``profile``, the suite's, ``serves("/paper")``: whether there is a page to lead to, and
-``has_docs``: whether the documentation is under ``/docs``.
+Every value in a template is escaped. All templates have the function ``link_to("/judge", id=row.id)`` and
+these filters: ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``,
+``{{ n | thousands }}``, ``{{ row.date | day }}``, ``{{ suite.guidelines | markdown }}``,
+``{{ labels.success | outcome }}`` and ``{{ row.benchmark | benchmark_title }}``.
+
+Whole pages also have the suite's ``profile``, ``serves("/paper")``, which says whether there is such a page,
+and ``has_docs``, which says whether the documentation is served under ``/docs``.
 """
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from arb.core.cache import ByteCache
@@ -27,9 +29,6 @@ from space.operations.security import POLICY, content_policy, script_hashes
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
 from space.web.responses import CachedResponse, StaticAssets
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
 
 T = TypeVar("T")
 FOLDER = Path(__file__).parents[1] / "templates"
@@ -58,19 +57,17 @@ def _environment() -> Environment:
 
 
 @lru_cache(maxsize=1)
-def _markdown_parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
+def _markdown_parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
 def markdown(text: str) -> Markup:
-    """HTML of a suite's Markdown: its own tags are shown as text, pictures from elsewhere are left out."""
+    """Return the HTML of a suite's Markdown, with HTML tags shown as text and without pictures."""
     return Markup(_markdown_parser().render(text))
 
 
 def render(template: str, **values: Any) -> str:
-    """The HTML of a template in ``templates/``."""
+    """Return the HTML of a template in ``templates/``."""
     return _environment().get_template(template).render(**values)
 
 
@@ -81,7 +78,7 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A page as the menu names it."""
+    """A page with its title and address in the menu."""
 
     title: str
     path: str
@@ -105,7 +102,7 @@ PAGES: Final = (
 
 
 class PageFrame:
-    """Makes whole pages, with title, menu and links of the suite that is served. Safe for threads."""
+    """The renderer of whole pages, with the title, menu and links of the suite. Safe for threads."""
 
     def __init__(
         self,
@@ -118,12 +115,22 @@ class PageFrame:
         self._cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda page: page.size)
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
-        """The text of a page; ``path`` is the menu's entry that is marked as the current one."""
-        named = {"title": " · ".join(filter(None, (title, self.profile.title)))}
-        return render(template, **{"description": title, **self._frame(path), **named, **values})
+        """Return the HTML of a page; the menu entry of ``path`` is marked as the current one."""
+        serves = self.profile.serves
+        frame = {
+            "title": " · ".join(filter(None, (title, self.profile.title))),
+            "description": title,
+            "static": self.static,
+            "menu": [page for page in PAGES if page.in_menu and serves(page.path)],
+            "current": {"path": path},
+            "profile": self.profile,
+            "serves": serves,
+            "has_docs": self._has_docs,
+        }
+        return render(template, **{**frame, **values})
 
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page that is another one for every reader, so that no cache keeps it."""
+        """Return a page that may differ for every reader, so that no cache keeps it."""
         html = self.html(template, title, path, **values)
         return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html)})
 
@@ -137,11 +144,18 @@ class PageFrame:
         values: Callable[[], Mapping[str, Any]],
         evaluates: bool = False,
     ) -> Response:
-        """A page that is the same for every reader: packed and tagged once for each ``key``.
+        """Return a page that is the same for every reader, from the cache if it is there.
 
-        ``key`` must differ where the content does (the board's digest and the query); ``values`` is called
-        only when the page is not in the cache. The answer has an ETag and is 304 where the reader has it.
-        ``evaluates`` is for the page with Gradio's form, see `content_policy`.
+        The response has an ETag, and is 304 if the client has the page already.
+
+        Args:
+            request: The request.
+            key: Differs whenever the content does, for example the board's digest and the query.
+            template: The template's name.
+            title: The page's title.
+            path: The menu entry that is marked as the current one.
+            values: Returns the template's values; called only if the page is not in the cache.
+            evaluates: Allows what Gradio's form needs; see `content_policy`.
         """
 
         def make() -> CachedResponse:
@@ -151,37 +165,34 @@ class PageFrame:
         return self._cache.get((template, title, path, key), make).answer(request)
 
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
-        """A page that says why there is nothing to see, and how to sign in."""
+        """Return a page that says why the reader may not see it, and how to sign in."""
         return self.answer("frame/refusal.html", heading, path, status, heading=heading, message=message)
 
     def reader_or_refusal(
         self, request: Request, ask: Callable[[Request], T], heading: str, sign_in: str, no_access: str = ""
     ) -> T | HTMLResponse:
-        """Who reads the page, as ``ask`` finds; else the page that says why nobody else may: 401 with
-        ``sign_in``, 403 with ``no_access``, 503 where the Hub does not answer."""
+        """Return the reader that ``ask`` finds, or the page that refuses access.
+
+        The page has the status 401 and the text ``sign_in``, 403 and ``no_access``, or 503 if the Hub does
+        not answer.
+        """
         path = request.url.path
         try:
             return ask(request)
         except HubUnavailable as error:
             return self.refusal(heading, error.detail, path, 503)
-        except AccessRefused:  # a token that is none: as if nobody had signed in
+        except AccessRefused:  # an invalid token counts as not signed in
             return self.refusal(heading, sign_in, path, 401)
         except HTTPException:
             return self.refusal(heading, no_access, path, 403)
 
     def problem(self, heading: str, message: str, status: int, path: str = "") -> HTMLResponse:
-        """A page that says what is wrong (404, 500), with the ways on from there."""
+        """Return a page that says what is wrong (404, 500), with links to other pages."""
         if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # it says no more
             heading = "There is no such page"
             message = "The address may be mistyped, or what it showed was removed."
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
 
-    def _frame(self, path: str) -> dict[str, Any]:
-        serves = self.profile.serves
-        menu = [page for page in PAGES if page.in_menu and serves(page.path)]
-        suite = {"profile": self.profile, "serves": serves, "has_docs": self._has_docs}
-        return {"static": self.static, "menu": menu, "current": {"path": path}, **suite}
-
     def _policy(self, html: str, evaluates: bool = False) -> str:
-        # Whatever people wrote is escaped, so that the scripts in it are ours.
+        # What people wrote is escaped, so every script in the page is ours.
         return content_policy(self._on_space, script_hashes(html), evaluates)

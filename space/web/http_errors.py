@@ -1,9 +1,9 @@
-"""Exceptions become status codes here: handlers, registered once for the whole application.
+"""The handlers that turn exceptions into responses, registered once for the whole application.
 
-Under ``/api`` an error is JSON, elsewhere a page where the browser takes one. Nothing is recorded then.
+Under ``/api`` an error is JSON. Elsewhere it is a page if the client accepts HTML.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from math import ceil
 from types import MappingProxyType
@@ -28,7 +28,9 @@ from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 
 RenderError = Callable[[str, str, int], Response]
-"""Makes the page of an error from its heading, what is wrong and what to do, and the status."""
+"""Return the page of an error, from its heading, its message and its status."""
+Responses = dict[int | str, dict[str, Any]]
+"""Descriptions of a route's responses by status, for OpenAPI."""
 
 NO_STORE: Final = MappingProxyType({"Cache-Control": "no-store"})
 NOT_YOURS: Final = "only its owner and maintainers may do this, or no submission has this id"
@@ -37,13 +39,13 @@ FILE_PARTS: Final = ("file", "files", "verdicts", "labels")
 NO_FILE: Final = "no file: send it as the form's part `{part}` (curl -F {part}=@FILE)"
 NOT_JSON: Final = "the body is no JSON: send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"
-"""Its errors stand under ``error`` instead of ``detail``, since its first version."""
+"""The route whose errors are under ``error`` instead of ``detail``, as in its first version."""
 HOW_TO_SIGN_IN: Final = (
     "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
     "https://huggingface.co/settings/tokens"
 )
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
-ERROR_RESPONSES: Final = {
+ERROR_RESPONSES: Final[Responses] = {
     401: {"description": "Nobody is signed in."},
     403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},
     404: {"description": "It does not exist. For a submission, only maintainers get this answer."},
@@ -52,11 +54,11 @@ ERROR_RESPONSES: Final = {
     429: {"description": "The daily limit is reached; the answer says when the next one may come."},
     503: {"description": "Records cannot be stored at the moment. Retry-After: when to try again."},
 }
-"""What the routes that record something may answer, for OpenAPI."""
+"""The error responses of the routes that record something."""
 
 
 class RequestBody(BaseModel):
-    """A JSON body; a field that is not known is refused."""
+    """A JSON body that may have no unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,9 +66,11 @@ class RequestBody(BaseModel):
 def add_error_handlers(
     app: FastAPI, service: SubmissionsApp, render_error: RenderError | None = None
 ) -> None:
-    """Register the handlers; ``render_error`` makes the page of an error outside ``/api``."""
+    """Register the handlers; ``render_error`` returns the page of an error outside ``/api``."""
 
-    def problem(request: Request, status: int, message: str, headers=None, **more: Any) -> Response:
+    def problem(
+        request: Request, status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> Response:
         key = "error" if request.url.path == SUBMITTING else "detail"
         return error_response(request, status, message, render_error, headers, {key: message, **more})
 
@@ -104,7 +108,7 @@ def add_error_handlers(
             return problem(request, status, str(message), error.headers)
         return await http_exception_handler(request, HTTPException(status, message, error.headers))
 
-    for kind, handler in (
+    handlers: tuple[tuple[type[Exception], Callable[[Request, Any], Awaitable[Response]]], ...] = (
         (SubmissionError, refused),
         (TemporarilyClosed, closed_for_now),
         (RateLimited, limit_reached),
@@ -112,7 +116,8 @@ def add_error_handlers(
         (ErrorTagInvalid, invalid_fields),
         (RequestValidationError, invalid_request),
         (StarletteHTTPException, http_error),
-    ):
+    )
+    for kind, handler in handlers:
         app.add_exception_handler(kind, handler)
 
 
@@ -138,7 +143,9 @@ def error_response(
 def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
     """Raise HTTPException 503 while records cannot be stored.
 
-    ``even_if_lost``: also take a record where no place keeps it longer than this process.
+    Args:
+        service: The records.
+        even_if_lost: Accept records that nothing keeps longer than this process.
     """
     lost = None if even_if_lost else durability_problem(service.settings)
     if closed := service.durability.closed or lost:
@@ -148,70 +155,77 @@ def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
 
 
 class AccessRefused(HTTPException):
-    """Why somebody may not do something now: ``status_code``, and ``detail`` as a sentence for people."""
+    """Raised when a person may not do something; ``detail`` is a sentence for people."""
 
 
 class NotSignedIn(AccessRefused):
-    """Nobody is known to make the request (401)."""
+    """Raised when it is not known who makes the request (401)."""
 
     def __init__(self, detail: str = f"nobody is signed in: {HOW_TO_SIGN_IN}") -> None:
         super().__init__(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 class InvalidToken(NotSignedIn):
-    """A token that the Hub does not accept, or that belongs to no person (401)."""
+    """Raised when the Hub does not accept a token, or when it does not belong to a person (401)."""
 
 
 class HubUnavailable(AccessRefused):
-    """The Hub could not say whose token it is, so nobody is signed in by it (503)."""
+    """Raised when the Hub cannot say whose token it is (503)."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(503, detail, headers={"Retry-After": "60"})
 
 
 class NotAMaintainer(AccessRefused):
-    """Somebody is signed in, but is not among the maintainers (403)."""
+    """Raised when the signed-in account is not a maintainer (403)."""
 
     def __init__(self, name: str) -> None:
         super().__init__(403, f"only a maintainer may do this, and {name} is not one (ARB_MAINTAINERS)")
 
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-    """Call ``act`` on a submission: 403 whether it is somebody else's or does not exist, and 404 only for
-    maintainers, so that nobody learns which ids exist."""
+    """Call ``act`` on a submission without telling which ids exist.
+
+    If the submission does not exist or belongs to another account, raise HTTPException with 404 for
+    maintainers and with 403 for all others.
+    """
     try:
         return act(*args, **options)
     except (KeyError, PermissionDenied):
-        raise HTTPException(*(404, NO_SUBMISSION) if actor.is_maintainer else (403, NOT_YOURS)) from None
+        if actor.is_maintainer:
+            raise HTTPException(404, NO_SUBMISSION) from None
+        raise HTTPException(403, NOT_YOURS) from None
 
 
 def is_durable(service: SubmissionsApp) -> bool:
-    """Whether every record up to now is durable. Nothing waits for it: a slow Hub would hold up pages."""
+    """Return whether every record up to now is durable, without waiting for the Hub."""
     with snapshot(service.engine) as session:
         last = number_of_events(session)
     return service.durability.wait(last, 0.0)
 
 
 def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONResponse:
-    """The answer to an action that was recorded: ``lasts`` says whether its record is durable by now."""
+    """Return the response to a recorded action; ``lasts`` says whether its record is durable by now."""
     return JSONResponse({**fields, "lasts": is_durable(service)}, status, NO_STORE)
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
-    """Whether an error is answered with a page: a browser asked, and not for an address of the API."""
+    """Return whether an error is shown as a page: the client accepts HTML and the path is not of the API."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
 
 
 def sentence(message: str) -> str:
-    """A message as a sentence of its own."""
-    return f"{message[:1].upper()}{message[1:]}{'' if message.endswith(('.', '!', '?')) else '.'}"
+    """Return a message as a sentence: with a capital letter and a full stop."""
+    end = "" if message.endswith((".", "!", "?")) else "."
+    return f"{message[:1].upper()}{message[1:]}{end}"
 
 
 def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:
-    """Status and message where FastAPI or Starlette could not read a body; None for every other error."""
+    """Return status and message if FastAPI or Starlette could not read a body, None for other errors."""
     if error.status_code != 400:
         return None
     if isinstance(error.__cause__, UnicodeDecodeError | RecursionError):
@@ -222,7 +236,7 @@ def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:
 
 
 def _invalid_field(error: Mapping[str, Any]) -> str:
-    """What is wrong with a field, without what was sent: no refusal repeats an answer."""
+    """Return what is wrong with a field. The message does not quote the value, which may be an answer."""
     name = ".".join(map(str, error["loc"][1:]))
     match error["type"]:
         case "json_invalid":

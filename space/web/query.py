@@ -1,6 +1,6 @@
-"""The address of a page holds every choice: what it may say, how it is read, links in one spelling.
+"""The query string of a page, which holds every choice of the reader: read, checked and written.
 
-Forms are sent by GET; ``static/forms.js`` leaves defaults out, as `link_to` does.
+Forms are sent with GET. ``static/forms.js`` leaves out defaults, as `link_to` does.
 """
 
 import re
@@ -10,22 +10,23 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
 LONGEST_TEXT: Final = 300
-"""Characters of a text that an address may bring where its control sets no limit of its own."""
+"""The most characters of a text parameter that sets no limit of its own."""
 
 LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100
-"""Of an address, what is read: browsers and proxies take little more."""
+"""The rest of a longer query string is ignored."""
 
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 PLAIN: Final = "/:,-_.~"
-"""Characters that stay as they are in an address."""
+"""Characters that are not percent-encoded."""
 
 
 @dataclass(frozen=True)
 class QueryParam:
-    """What an address may say of one control; ``choices`` of None means any text of ``max_length``.
+    """A query parameter: its name, its shape and its valid values.
 
-    A ``range`` is two whole numbers from 1 on, the second not below the first: ``rows=101-200``.
+    If ``choices`` is None, any text of at most ``max_length`` is valid. A ``range`` is two positive whole
+    numbers in order: ``rows=101-200``.
     """
 
     name: str
@@ -37,45 +38,47 @@ class QueryParam:
     high: float | None = None
 
     def read(self, text: str) -> Any:
-        """The value that an address gives; raises ValueError where the control has no such value."""
-        if self.shape == "flag":
-            return {"1": True, "0": False}[text] if text in ("0", "1") else self._refuse()
-        if self.shape == "number":
-            value = float(text)  # raises ValueError itself
-            within = (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-            return (int(value) if value.is_integer() else value) if within else self._refuse()
-        if self.shape == "range":
-            found = _RANGE.fullmatch(text)
-            first, last = (int(found[1]), int(found[2])) if found else (0, 0)
-            return (first, last) if 1 <= first <= last else self._refuse()
-        if self.shape == "many":
-            items = [_item(part) for part in text.split(",") if part]
-            if len(items) > LONGEST_LIST:
-                self._refuse()
-            return [self._one(item) for item in dict.fromkeys(items)]
-        return self._one(text)
+        """Return the value that a text means, or raise ValueError if the parameter has no such value."""
+        match self.shape:
+            case "flag" if text in ("0", "1"):
+                return text == "1"
+            case "number":
+                value = float(text)  # raises ValueError itself
+                if (self.low is None or value >= self.low) and (self.high is None or value <= self.high):
+                    return int(value) if value.is_integer() else value
+            case "range":
+                found = _RANGE.fullmatch(text)
+                if found and 1 <= int(found[1]) <= int(found[2]):
+                    return int(found[1]), int(found[2])
+            case "many":
+                items = [_item(part) for part in text.split(",") if part]
+                if len(items) <= LONGEST_LIST:
+                    return [self._one(item) for item in dict.fromkeys(items)]
+            case "one" | "text":
+                return self._one(text)
+        raise ValueError(f"{self.name} has no such value")
 
     def _one(self, text: str) -> Any:
-        if self.choices is None:
-            return text if len(text) <= self.max_length else self._refuse()
-        found = next((choice for choice in self.choices if str(choice) == text), None)
-        return self._refuse() if found is None else found
-
-    def _refuse(self) -> Any:
+        if self.choices is None and len(text) <= self.max_length:
+            return text
+        for choice in self.choices or ():
+            if str(choice) == text:
+                return choice
         raise ValueError(f"{self.name} has no such value")
 
 
 def link_to(path: str, **choices: Any) -> str:
-    """The address of a page with these choices: ``link_to("/judge", id="paper/aer-c")``.
+    """Return the address of a page with these choices: ``link_to("/judge", id="paper/aer-c")``.
 
-    Lists are joined by commas, True is 1; None, False, empty texts and empty lists are left out.
+    Lists are joined with commas and True is written as 1. None, False, empty texts and empty lists are left
+    out.
     """
     parts = [f"{quote(name)}={quote(_text(value), safe=PLAIN)}" for name, value in choices.items() if value]
     return f"{path}?{'&'.join(parts)}" if parts else path
 
 
 def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
-    """The value of every control as a query string sets it, and the names that it sets to no valid value."""
+    """Return the value of every parameter in a query string, and the names of those with an invalid value."""
     fields = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []
     for control in controls:
@@ -93,7 +96,7 @@ def _text(value: Any) -> str:
     if value is True:
         return "1"
     if isinstance(value, (list, tuple, set, frozenset)):
-        # A comma within an item is not one between items.
+        # A comma within an item must not look like one between items.
         return ",".join(str(item).replace("%", "%25").replace(",", "%2C") for item in value)
     return str(value)
 

@@ -1,12 +1,12 @@
-"""Responses made once and served often: a body with its gzip and ETag, and the pages' styles and scripts.
+"""Responses that are made once and served often, and the styles and scripts of the pages.
 
-A template names what it needs beyond the common files::
+A template names the files that it needs in addition to the common ones::
 
     {% set assets = ["htmx", "sheet", "judge"] %}
 
-and gets ``static/sheet.css`` and ``static/judge.css`` in its head, since a browser paints nothing before
-styles in files have come, and ``static/judge.js``, where it exists, as a script. Scripts are joined and named
-by their content, so that browsers keep them for good.
+The contents of ``static/sheet.css`` and ``static/judge.css`` then go into the page itself, because a browser
+paints nothing until separate style sheets have arrived. ``static/judge.js`` is linked as a script, if it
+exists. Scripts are joined and named by a hash of their content, so browsers may keep them for ever.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SMALLEST_WORTH_PACKING = 1_000
 
 @dataclass(frozen=True)
 class CachedResponse:
-    """A body with its packed form and its tag; the packed form has a tag of its own, being other bytes."""
+    """A body with its gzip form and its ETag; the gzip form has an ETag of its own."""
 
     body: bytes
     packed: bytes | None
@@ -36,22 +36,21 @@ class CachedResponse:
 
     @property
     def packed_etag(self) -> str:
-        """The tag of the packed form."""
+        """The ETag of the gzip form."""
         return f'{self.etag[:-1]}-gzip"'
 
     @property
     def size(self) -> int:
-        """Its bytes in memory."""
         return len(self.body) + len(self.packed or b"")
 
     @classmethod
     def of(cls, body: bytes, media_type: str, headers: Mapping[str, str] = {}) -> "CachedResponse":
-        """Pack and tag a body; mtime 0 keeps the packed bytes the same for the same body."""
+        """Compress and tag a body. The same body always gives the same bytes, as mtime is 0."""
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
         return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
     def answer(self, request: Request, headers: dict[str, str] | None = None) -> Response:
-        """304 when the client has this content, else the body, packed where the client takes gzip."""
+        """Return 304 if the client has this content, else the body, as gzip if the client accepts it."""
         packed = self.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
         common = {
             "ETag": self.etag if packed is None else self.packed_etag,
@@ -71,7 +70,7 @@ class CachedResponse:
 
 
 def takes_gzip(accept_encoding: str) -> bool:
-    """Whether a client that sends this header takes gzip: named, or by ``*``, and not with weight 0."""
+    """Return whether a header accepts gzip, by name or by ``*``, with a weight above 0."""
     weights = {}
     for offer in accept_encoding.lower().split(","):
         coding, *parameters = (part.strip() for part in offer.split(";"))
@@ -88,7 +87,7 @@ SCRIPT: Final = "text/javascript; charset=utf-8"
 
 
 class StaticAssets:
-    """The files in ``static/``, joined for the pages that ask for them. Safe for threads."""
+    """The files in ``static/``, joined for the pages that need them. Safe for threads."""
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder = folder
@@ -96,11 +95,11 @@ class StaticAssets:
         self._joined = cache(self._read_joined)
 
     def style(self, assets: Sequence[str] = ()) -> Markup:
-        """The styles of a page, for its ``<style>``: the common ones and its own."""
+        """Return the styles of a page for its ``<style>``: the common ones and its own."""
         return Markup(self._joined(tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))))
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
-        """The addresses of the scripts of a page: the common ones (with HTMX where asked for) and its own."""
+        """Return the addresses of a page's scripts: the common ones, HTMX if it is named, and its own."""
         common = (*COMMON, *_HTMX_SCRIPTS) if HTMX in assets else COMMON
         own = [name for name in assets if name not in (*COMMON, HTMX)]
         addresses = []
@@ -118,7 +117,7 @@ class StaticAssets:
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
     def router(self) -> APIRouter:
-        """The route that serves them; an address is known once a page that names it was made."""
+        """Return the route of the scripts; it knows an address once a page with it was rendered."""
         router = APIRouter()
 
         @router.get("/bundles/{name}", include_in_schema=False)

@@ -1,4 +1,4 @@
-"""A submission in words: its status, receipt and metrics, and what is left of the account's limits."""
+"""The texts about a submission: status, receipt, metrics, and what remains of the account's limits."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from submissions.records.statuses import SubmissionStatus
 
 
 def rules_sentence(rules: SuiteRules) -> str:
-    """How many files an account may submit."""
+    """Return how many files an account may submit."""
     return (
         f"An account may have {_files(rules.files_a_day)} scored on test in 24 hours and "
         f"{rules.files_a_year} in a year, over all its judges and all versions of the labels. Checking and "
@@ -26,7 +26,7 @@ def rules_sentence(rules: SuiteRules) -> str:
 
 
 def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
-    """What is left, and when the next file may come where none may now."""
+    """Return how many files an account may still submit, and from when if it may submit none now."""
     if left.next_at is None:
         return (
             f"You have left: {left.left_today} of {_files(rules.files_a_day)} today, "
@@ -46,7 +46,7 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """The limits as data; without labels what is left is not known."""
+    """Return the limits as JSON. ``left`` is None on a Space without labels."""
     message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,
@@ -64,17 +64,17 @@ def _files(count: int) -> str:
 
 
 def receipt_link(receipt: Receipt) -> str:
-    """The signed receipt as an address that holds it: what a link with ``download`` saves."""
+    """Return the signed receipt as a ``data:`` address, for a link with ``download``."""
     text = json.dumps(receipt.to_json(), indent=2, ensure_ascii=False) + "\n"
     return f"data:application/json;charset=utf-8,{quote(text)}"
 
 
 WAITING_SECONDS: Final = 2
-"""How soon to ask again whether a record is durable: a commit to the Hub takes about as long."""
+"""How long to wait before asking again whether a record is durable; a commit to the Hub takes as long."""
 
 
 def waiting_headers(receipt: Receipt) -> dict[str, str]:
-    """Where and when to ask again, while a receipt says ``waiting``."""
+    """Return the headers that say where and when to ask again, while a receipt says ``waiting``."""
     if receipt.status != "waiting":
         return {}
     address = f"/api/submissions/{receipt.submission_id}"
@@ -82,22 +82,19 @@ def waiting_headers(receipt: Receipt) -> dict[str, str]:
 
 
 def report_html(report: Mapping[str, Any], of: str = "") -> str:
-    """The metrics of a score report by benchmark, a table a label; ``of`` names the report where a page has
-    several."""
+    """Return a table per label with the metrics of a score report by benchmark.
+
+    ``of`` names the report on a page that shows several.
+    """
     labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
-    return render(
-        "submit/report.html",
-        report={"labels": labels},
-        of=of,
-        label_titles=LABEL_TITLES,
-    )
+    return render("submit/report.html", report={"labels": labels}, of=of, label_titles=LABEL_TITLES)
 
 
 UNSCORED: Final = "It is recorded and has no score yet; the maintainers of this Space take care of it."
 
 
 class StatusText(NamedTuple):
-    """A word for a status, and what it means."""
+    """A status as one word, and a sentence that explains it."""
 
     word: str
     sentence: str
@@ -120,10 +117,16 @@ def describe_status(
     now: datetime | None = None,
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> StatusText:
-    """The status of a submission; the first that applies, from the most to the least final.
+    """Return the status of a submission; if several apply, the most final one.
 
-    ``appears_at`` is when a row of a private suite appears that was made public; ``reasons`` are those of the
-    last action of each kind.
+    Args:
+        status: What was done with the submission.
+        is_scored: Whether it has a score.
+        lasts: Whether its record is durable.
+        is_private: Whether its row is not on the board.
+        appears_at: When a row of a private suite that was made public appears.
+        now: The current time.
+        reasons: The reason of the last action of each kind.
     """
     if status.is_withdrawn:
         why = _why(reasons, "withdrawn")

@@ -194,7 +194,7 @@ async def test_a_file_is_checked_among_those_of_thirty_addresses(own_space, monk
     for client in addresses:
         assert (await check(client, b"{}")).status_code == 200
     async with held(monkeypatch, JUNK), own_space.client(ADA) as ada:
-        if queue := sys.modules.get("space.operations.limits"):
+        if queue := sys.modules.get("space.operations.upload_queue"):
             monkeypatch.setattr(queue, "HEAVY_SECONDS", 0.0)  # whoever has sent one file is heavy
         junk = [asyncio.create_task(check(client, JUNK)) for client in addresses]
         await asyncio.sleep(0)

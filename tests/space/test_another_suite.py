@@ -45,17 +45,7 @@ files_a_day = 99
 fewest_positives = 1
 ranking_half = false
 """
-ALWAYS = (
-    "/",
-    "/judge",
-    "/about",
-    "/mine",
-    "/maintain",
-    "/annotate",
-    "/discuss",
-    "/sign-in",
-    "/nowhere",
-)
+ALWAYS = ("/", "/judge", "/about", "/mine", "/maintain", "/annotate", "/discuss", "/sign-in", "/nowhere")
 
 
 def own_settings(folder: Path, labels: str, more: str = "") -> Settings:

@@ -67,8 +67,7 @@ def test_liveness_stays_and_readiness_goes(away):
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/", "/?sort=-cost", "/compare", "/api/board.json", "/api/board.csv", "/api/judges", "/submit"],
+    "path", ["/", "/?sort=-cost", "/compare", "/api/board.json", "/api/board.csv", "/api/judges", "/submit"]
 )
 def test_what_is_in_memory_is_served(away, path):
     answer = httpx.get(away.url + path, headers=PAGE, timeout=120)

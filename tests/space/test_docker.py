@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tests.space.gradio_app.conftest import DECLARED, Running
 from tests.space.gradio_app.test_mcp_server import text_of, tool, value_of
 from tests.support.ports import hold_port, port_of
 from tests.support.submissions import counts, settings_for, verdicts, write_suite
+from tests.support.waiting import until_served
 
 SECONDS = 180
 NAME = "board.example.org"
@@ -64,15 +64,8 @@ class Container:
         return done.stdout.strip()
 
     def wait(self) -> "Container":
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, self._log.read_text()
-            try:
-                httpx.get(f"{self.url}/healthz", timeout=SECONDS)
-                return self
-            except httpx.TransportError:
-                time.sleep(0.1)
-        raise AssertionError(f"no answer: {self._log.read_text()}")
+        until_served(self.url, lambda: self.process.poll() is not None, self._log)
+        return self
 
     def submit(self, **headers: str) -> httpx.Response:
         form = {**DECLARED, "account": "Ada"} if not headers else DECLARED

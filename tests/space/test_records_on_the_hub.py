@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
+from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from space.app import create_app
 from submissions.app import SubmissionsApp
@@ -26,14 +27,18 @@ def hub(monkeypatch):
         yield server
 
 
+def settings_on_the_hub(folder) -> Settings:
+    write_suite(folder)
+    return settings_for(
+        folder, folder / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,
+        secret="4f6f7adf61dd3b34cf532eae18d05771",
+    )  # fmt: skip
+
+
 def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp_path, monkeypatch):
     quick = SimpleNamespace(**vars(time) | {"sleep": lambda _seconds: None})
     monkeypatch.setattr("huggingface_hub.utils._http.time", quick)  # it asks five times more by itself
-    write_suite(tmp_path)
-    settings = settings_for(
-        tmp_path, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,
-        secret="4f6f7adf61dd3b34cf532eae18d05771",
-    )  # fmt: skip
+    settings = settings_on_the_hub(tmp_path)
     app = create_app(settings)
     form = {**FORM, "test_labels_used": "false"}
     go_on = threading.Event()
@@ -68,11 +73,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
 
 
 def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub, tmp_path):
-    write_suite(tmp_path)
-    settings = settings_for(
-        tmp_path, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer", state_lasts=False,
-        secret="4f6f7adf61dd3b34cf532eae18d05771",
-    )  # fmt: skip
+    settings = settings_on_the_hub(tmp_path)
     answers = threading.Event()
     for method in ("GET", "HEAD", "POST"):
         hub.fail(method, ".*", times=1_000_000, first=lambda: answers.wait(120))

@@ -81,9 +81,7 @@ class Judgment:
 
 
 def judged(
-    judge: Judge,
-    shown: View,
-    reply_to: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE),
+    judge: Judge, shown: View, reply_to: Callable[[Call], Reply] = lambda call: Reply(READABLE_BY_EVERY_JUDGE)
 ) -> Judgment:
     """A judge driven to its answer with replies made up for its calls."""
     stages = []

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import time
 import urllib.request
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from submissions.app import SubmissionsApp
 from tests.support import commands
 from tests.support.clocks import one_a_day
 from tests.support.ports import hold_port, port_of
+from tests.support.waiting import START_SECONDS, until_served
 
 REPOSITORY = Path(__file__).parents[2]
-START_SECONDS = 180
 
 
 class RunningSpace:
@@ -38,16 +37,7 @@ class RunningSpace:
     def start(self) -> None:
         """Start the process and wait until it serves."""
         self.process = commands.start(["space", "serve"], self.log_path, self.log_path, self._environment)
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if not self.process.is_alive():
-                raise AssertionError(f"the Space ended at its start:\n{self.log_path.read_text()}")
-            try:
-                self.get("/healthz")
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError(f"the Space does not answer:\n{self.log_path.read_text()}")
+        until_served(self.url, lambda: not self.process.is_alive(), self.log_path)
 
     def get(self, path: str) -> bytes:
         """The body of an address."""
@@ -71,10 +61,7 @@ class SampleSpace(RunningSpace):
 
     def __init__(self, folder: Path) -> None:
         settings = Settings(
-            suite="sample",
-            labels=f"csv:{ANNOTATIONS}",
-            state_dir=folder / "state",
-            data_dir=folder / "none",
+            suite="sample", labels=f"csv:{ANNOTATIONS}", state_dir=folder / "state", data_dir=folder / "none"
         )
         service = SubmissionsApp(settings)
         self.ids = [trajectory.trajectory_id for trajectory in service.suite.split("test")]

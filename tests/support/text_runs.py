@@ -12,12 +12,7 @@ import pytest
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources import agentlab
-from dataset_script.sources.base import (
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
-    read_json_object,
-)
+from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource, read_json_object
 from tests.support.judges import picture
 
 READING = "coding/solver/fix-parser"

@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 
 from leaderboard.board.export import board_to_csv
 from space.api.board import BAD_CURSOR, build_board_router, judges_response
+from space.operations.health import build_health_router
 from space.web.responses import CachedResponse, takes_gzip
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -133,6 +134,7 @@ def test_reference_rows_are_no_judges_and_papers_rows_are_each_their_own():
 def client_of(service) -> TestClient:
     app = FastAPI()
     app.include_router(build_board_router(service))
+    app.include_router(build_health_router(service))
     return TestClient(app)
 
 

@@ -16,11 +16,7 @@ from space.services import Services
 from submissions.app import SubmissionsApp
 from tests.support.annotations import by
 from tests.support.space_app import rest_app
-from tests.support.submissions import (
-    assert_nothing_was_written,
-    settings_for,
-    verdicts,
-)
+from tests.support.submissions import assert_nothing_was_written, settings_for, verdicts
 
 DECLARED = {
     "account": "Ann", "judge": "Alpha", "kind": "LLM judge", "inputs": "tree", "test_labels_used": "false",

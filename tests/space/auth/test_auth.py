@@ -1,6 +1,5 @@
 from urllib.parse import urljoin, urlsplit
 
-import gradio as gr
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
@@ -17,17 +16,15 @@ def request_of(method="POST", **headers: str) -> Request:
     return Request({"type": "http", "method": method, "path": "/", "query_string": b"", "headers": named})
 
 
-def test_a_page_handler_asks_with_gradios_own_request(auth):
+def test_a_session_counts_only_for_requests_of_our_own_pages(auth):
     cookie = session_cookie(auth)
-    inner = request_of(cookie=cookie, host=SPACE.removeprefix("https://"), origin=SPACE)
-    assert auth.require_actor(gr.Request(inner)).name == "ada"
-    other = request_of(cookie=cookie, sec_fetch_site="cross-site")
-    assert auth.actor_of(gr.Request(other)) is None
+    own = request_of(cookie=cookie, host=SPACE.removeprefix("https://"), origin=SPACE)
+    assert auth.require_actor(own).name == "ada"
+    assert auth.actor_of(request_of(cookie=cookie, sec_fetch_site="cross-site")) is None
 
 
-def test_a_page_handler_takes_a_token_of_gradio_client(auth):
-    inner = request_of(x_hf_authorization="Bearer hf_grace_token")
-    actor = auth.require_maintainer(gr.Request(inner))
+def test_a_token_of_gradio_client_counts(auth):
+    actor = auth.require_maintainer(request_of(x_hf_authorization="Bearer hf_grace_token"))
     assert (actor.name, actor.how, str(actor.since)) == ("grace", "token", "2026-11-01")
 
 

@@ -5,8 +5,9 @@ from fastapi import Response
 from pydantic import SecretStr
 
 from arb.core.settings import Settings
-from space.auth import auth
-from space.auth.auth import SESSION_SECONDS, Auth, SessionCookie, session_key
+from space.auth import sessions
+from space.auth.auth import Auth
+from space.auth.sessions import SESSION_SECONDS, SessionCookie, session_key
 from space.services import Services
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -59,7 +60,7 @@ def test_another_key_or_mode_does_not_open_it():
 def test_a_session_ends_after_480_minutes(monkeypatch):
     cookie = SessionCookie(KEY, "hub")
     cookies = written(cookie)
-    monkeypatch.setattr(auth, "SESSION_SECONDS", SESSION_SECONDS - 28_801)  # as if 480 minutes had passed
+    monkeypatch.setattr(sessions, "SESSION_SECONDS", SESSION_SECONDS - 28_801)  # as if 480 minutes had passed
     assert cookie.read(cookies) is None
 
 

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +26,10 @@ from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import HubServer
 from tests.support.ports import hold_port, port_of
 from tests.support.submissions import FORM, TASKS, verdicts, write_suite
+from tests.support.waiting import START_SECONDS, eventually, until_served
 
 pytestmark = pytest.mark.slow
 LABELS = "maintainer/labels"
-START_SECONDS = 180
 SECRETS = {"HF_TOKEN": TOKEN, "ARB_SECRET": "8af452d2ec9a11e12d03ba5faad701fe"}
 
 
@@ -74,25 +73,12 @@ def started(folder: Path, python: Path, hub: HubServer) -> Iterator[httpx.Client
         )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300, trust_env=False) as client:
-            wait_for(client, process, home / "space.log")
+            until_served(str(client.base_url), lambda: process.poll() is not None, home / "space.log")
             yield client
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=300)
         held.close()
-
-
-def wait_for(client: httpx.Client, process: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise AssertionError(f"the Space ended at its start:\n{log.read_text()}")
-        try:
-            client.get("/healthz")
-            return
-        except httpx.TransportError:
-            time.sleep(0.2)
-    raise AssertionError(f"the Space does not answer:\n{log.read_text()}")
 
 
 def test_what_was_deployed_takes_a_submission_loses_its_disk_and_restores_it_from_the_hub(
@@ -112,19 +98,14 @@ def test_what_was_deployed_takes_a_submission_loses_its_disk_and_restores_it_fro
         answer = space.post("/api/submissions", **sent)
         go_on.set()
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting"), answer.text
-        receipt, deadline = answer.json(), time.monotonic() + START_SECONDS
-        while space.get(answer.headers["location"], headers=sent["headers"]).json()["status"] != "accepted":
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        receipt, location, headers = answer.json(), answer.headers["location"], sent["headers"]
+        eventually(lambda: space.get(location, headers=headers).json()["status"] == "accepted")
         board = space.get("/api/board.json").json()
         assert [row["id"] for row in board["rows"]] == [receipt["submission_id"]]
     shutil.rmtree(deployed / "state")
     with started(deployed, python, hub) as space:
-        deadline = time.monotonic() + START_SECONDS
-        while not (restored := space.get("/api/board.json").json())["rows"]:
-            assert time.monotonic() < deadline, (tmp_path / "space.log").read_text()
-            time.sleep(0.2)
-        assert restored["digest"] == board["digest"]
+        eventually(lambda: space.get("/api/board.json").json()["rows"])
+        assert space.get("/api/board.json").json()["digest"] == board["digest"]
         again = space.post("/api/submissions", **sent).json()
         assert (again["is_new"], again["signature"]) == (False, receipt["signature"])
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from space.gradio_app.uploads import KEPT_SECONDS, MOST_FILES, MOST_FILES_EACH, 
 from space.web.body_limits import GRADIO_JSON_BYTES
 from tests.space.gradio_app.conftest import Running, running
 from tests.support.submissions import settings_for
+from tests.support.waiting import eventually
 
 SECONDS = 120
 JSON = {"content-type": "application/json"}
@@ -232,7 +232,7 @@ def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     queue, board = queue_of(client), number_of(client, "board")
     for number in range(200):
         join(client, board, [], f"unread {number}")
-        wait_until(lambda: not queue.event_ids_to_events)
+        eventually(lambda: not queue.event_ids_to_events)
     most = UNREAD_BYTES_EACH // SMALLEST_RESULT  # 1,000,000 // 16,000 = 62
     assert len(queue.pending_messages_per_session) <= most + 1
     assert len(queue.pending_event_ids_session) <= most + 1
@@ -243,13 +243,6 @@ def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     late = client.get("/gradio_api/queue/data?session_hash=unread 0")
     assert '"session_not_found":true' in late.text
     assert "the request failed" not in caplog.text
-
-
-def wait_until(is_so) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -340,7 +333,7 @@ def test_few_streams_of_one_address_are_open_at_once_and_the_server_answers(spac
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "10")
             assert "too many answers are waited for" in refused.json()["detail"]
             assert client.get("/healthz").status_code == 200
-        wait_until(lambda: '"success":true' in call(client, number_of(client, "board"), [], "other"))
+        eventually(lambda: '"success":true' in call(client, number_of(client, "board"), [], "other"))
 
 
 def test_a_client_of_gradio_checks_many_files_one_after_the_other(space):

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 
@@ -5,3 +7,9 @@ import pytest
 def anyio_backend() -> str:
     """The event loop on which tests that are coroutines run."""
     return "asyncio"
+
+
+async def settle() -> None:
+    """Let all tasks run that can."""
+    for _ in range(20):
+        await asyncio.sleep(0)

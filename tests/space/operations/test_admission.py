@@ -6,8 +6,8 @@ from contextvars import Context
 
 import pytest
 
-from space.operations.admission import BODY_IN_MEMORY, Admission
-from space.operations.limits import QueueFull, UploadQueue, held_slot
+from space.operations.upload_queue import BODY_IN_MEMORY, Admission, QueueFull, UploadQueue, held_slot
+from tests.space.operations.conftest import settle
 
 pytestmark = pytest.mark.anyio
 
@@ -56,11 +56,6 @@ def body(*parts: bytes, ends: bool = True) -> asyncio.Queue:
         more = not ends or number < len(parts) - 1
         queue.put_nowait({"type": "http.request", "body": part, "more_body": more})
     return queue
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 async def test_a_request_waits_for_a_slot_and_its_body_arrives_whole():

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from space.operations.limits import QueueFull, UploadQueue
+from space.operations.upload_queue import QueueFull, UploadQueue
+from tests.space.operations.conftest import settle
 
 pytestmark = pytest.mark.anyio
 
@@ -41,11 +42,6 @@ class Reading:
         self.now += seconds
         self.open[sender].pop(0).set()
         await settle()
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 async def test_so_many_are_read_at_once_and_of_one_sender_fewer():

@@ -258,12 +258,7 @@ class HubApi:
                 raise refusal(400, f"an operation this server does not know: {key}")
         try:
             with self._committing:
-                made = found.commit(
-                    changes,
-                    header["summary"],
-                    account.name,
-                    header.get("parentCommit"),
-                )
+                made = found.commit(changes, header["summary"], account.name, header.get("parentCommit"))
         except MovedHead as moved:
             raise refusal(
                 412, f"A commit has happened since. Please refresh and try again. Head: {moved}"

@@ -5,11 +5,7 @@ import re
 from typing import Any
 
 VERDICT_PROBABILITY = 0.9
-RIVALS = {
-    "Successful": "Unsuccessful",
-    "success": "failure",
-    "Yes": "No",
-}
+RIVALS = {"Successful": "Unsuccessful", "success": "failure", "Yes": "No"}
 RIVALS |= {rival: word for word, rival in RIVALS.items()}
 
 

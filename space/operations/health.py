@@ -1,0 +1,82 @@
+"""The routes ``/healthz`` and ``/readyz``, for whatever restarts or watches the server."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from anyio import CapacityLimiter, move_on_after, to_thread
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from sqlalchemy import text
+
+from space.web.http_errors import NO_STORE
+from submissions.app import SubmissionsApp
+from submissions.errors import DatabaseAway
+from submissions.records.database import snapshot
+
+READY_SECONDS: Final = 5.0
+NOT_IN_TIME: Final = "the database does not answer in time"
+
+
+class Readiness:
+    """What ``/readyz`` says: whether requests can be served now, and facts about the service.
+
+    It has its own thread, so that it does not wait for uploads, pages or a board that is being made.
+    """
+
+    def __init__(self, service: SubmissionsApp) -> None:
+        self._service, self._thread = service, CapacityLimiter(1)
+
+    async def get(self) -> Mapping[str, Any]:
+        """Return the facts; their ``status`` is "ok", or "unavailable" with a ``reason``."""
+        with move_on_after(READY_SECONDS):
+            return await to_thread.run_sync(self._read, limiter=self._thread, abandon_on_cancel=True)
+        return {"status": "unavailable", "reason": NOT_IN_TIME}
+
+    def _read(self) -> Mapping[str, Any]:
+        service = self._service
+        try:
+            with snapshot(service.engine) as session:
+                session.execute(text("SELECT 1"))
+            board = service.records.cached_board() or service.records.latest_board or service.records.board()
+            facts = {
+                "suite": service.suite.name,
+                "submissions": "off" if service.intake.read_only_reason else "open",
+                "waiting": service.durability.waiting(),
+                "records": service.durability.message,
+                "label_version": service.label_version,
+                "board_digest": board.digest,
+            }
+        except DatabaseAway as away:
+            return {"status": "unavailable", "reason": str(away)}
+        if closed := service.durability.closed:
+            return {"status": "unavailable", "reason": closed, **facts}
+        return {"status": "ok", **facts}
+
+
+def build_health_router(service: SubmissionsApp) -> APIRouter:
+    """Return the routes. They answer HEAD as well, since monitors often use it."""
+    router = APIRouter()
+    readiness = Readiness(service)
+
+    @router.head("/healthz", include_in_schema=False)
+    @router.get("/healthz", summary="Liveness: the process answers")
+    async def live() -> JSONResponse:
+        """The route does not even use the database. Restart the process if it does not answer."""
+        return JSONResponse({"status": "ok"}, headers=NO_STORE)
+
+    @router.head("/readyz", include_in_schema=False)
+    @router.get(
+        "/readyz",
+        summary="Readiness: whether the database answers, and whether submissions are open",
+        responses={
+            503: {"description": "The database is away, or the records are not there yet; see `reason`."}
+        },
+    )
+    async def ready() -> JSONResponse:
+        """``board_digest`` is that of the latest board that is ready; a newer one is not waited for."""
+        found = await readiness.get()
+        if found["status"] == "ok":
+            return JSONResponse(found, headers=NO_STORE)
+        return JSONResponse(found, 503, {**NO_STORE, "Retry-After": str(DatabaseAway.RETRY_AFTER_SECONDS)})
+
+    return router
