@@ -59,6 +59,8 @@ the others."""
 RANKED_METRICS: Final = tuple(DESIGN_EFFECTS)
 
 TESTED_TOGETHER: Final = 128
+RESAMPLED_IN_FULL: Final = 40
+"""Boards with more rows use fewer resamples, since the work of the step-down grows with rows squared."""
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
 """A standard error from so many resamples is off by 2 % (one standard deviation)."""
 
@@ -375,7 +377,7 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
         elif found is not None and labelled:
             # Under the policy `strict` a missing verdict is a "no": FN = positives - TP, TN = negatives - FP.
             counts[name] = np.concatenate([found, np.subtract(labelled, found)], axis=1)
-    size = N_RESAMPLES if len(cells) <= TESTED_TOGETHER else RESAMPLES_OF_LARGE_BOARDS
+    size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
     samples = dict(zip(counts, drawn, strict=True))
     contenders = [_contender(cell, metric, samples.get(name)) for name, cell in cells.items()]
