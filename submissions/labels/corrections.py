@@ -32,7 +32,7 @@ from submissions.labels.decisions import (
     newest_decisions,
     with_decisions,
 )
-from submissions.labels.versions import LabelVersion, serves_records, versions_in
+from submissions.labels.versions import LabelVersion, serves_records, versions_at
 from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
@@ -81,7 +81,7 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
     with snapshot(service.engine) as session:
         sequence = number_of_events(session)
         corrections = waiting_corrections(session, service.suite)
-        versions = versions_in(events_after(session, kinds=["labels_published"]), service.suite.name)
+        versions = versions_at(session, service.suite.name)
     store = service.labels
     if store.test is None:
         raise SubmissionError(f"there are no labels to correct: {store.why_none('test')}")

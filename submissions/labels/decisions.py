@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from arb.core.annotation import Annotation, decided_row
-from submissions.records.event_log import Event
+from submissions.records.database import Event
 
 Outcome = Literal["corrected", "kept", "declined"]
 OUTCOMES: Final = get_args(Outcome)
