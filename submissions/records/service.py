@@ -24,11 +24,6 @@ class RecordsService:
         self._app = app
         self._verdict_cache = verdict_cache()
 
-    def forget_secret(self) -> None:
-        """Build the leak budget and the board again at their next use, with the secret of now."""
-        for name in ("leak", "_current"):
-            self.__dict__.pop(name, None)
-
     @cached_property
     def leak(self) -> LeakBudget:
         return LeakBudget(self._app)

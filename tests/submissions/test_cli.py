@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from submissions.__main__ import app
 from submissions.intake.accounts import Actor
-from submissions.moderation.overview import read_log
+from submissions.moderation.log_view import read_log
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish
 from tests.support.submissions import again, send, verdicts
@@ -165,7 +165,7 @@ def test_labels_are_published_listed_and_everything_is_scored_again(run, service
 def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, service):
     send(service, verdicts(service.suite, false_alarms=2))
     name = service.suite.split("test")[0].trajectory_id
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     acts.dispute(name, "success", "see step 3", Actor("Ada"))
     code, said = run("publish-labels", "--preview")
     assert (code, said) == (0, "no accepted correction waits: the labels that are served hold them all\n")

@@ -8,7 +8,8 @@ import pytest
 
 from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited
-from submissions.records.integrity import export_to_folder, restore_from_folder, verify
+from submissions.records.backup import export_to_folder, restore_from_folder
+from submissions.records.integrity import verify
 from tests.support.submissions import send, verdicts, with_rules
 
 ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5

@@ -12,7 +12,8 @@ from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, strangers_budget
-from submissions.records.integrity import export_to_folder, restore_from_folder, verify
+from submissions.records.backup import export_to_folder, restore_from_folder
+from submissions.records.integrity import verify
 from submissions.records.queries import current_statuses
 from submissions.scoring import scorer
 from tests.attacks.service_oracle import Clock

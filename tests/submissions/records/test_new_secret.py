@@ -21,7 +21,7 @@ from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, row_cost
 from submissions.privacy.secret_change import accept_charge
 from submissions.privacy.server_secret import SecretChanged, SecretTooWeak, ServerSecret
-from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
+from submissions.records.backup import BackupError, export_to_folder, restore_from_folder
 from submissions.records.queries import current_statuses
 from submissions.scoring.rescore import publish
 from submissions.startup import open_service
