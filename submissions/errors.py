@@ -1,4 +1,4 @@
-"""Why an action was not carried out: messages for whoever asked. Nothing was recorded then."""
+"""Errors of actions that were not carried out and recorded nothing, with messages for the requester."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What the services of one suite share: database, files, labels, keys, and how durable records are."""
+"""The resources that the services of one suite share: database, files, labels, keys, and durability."""
 
 import threading
 from collections.abc import Callable
@@ -172,7 +172,7 @@ class Resources:
 
     @property
     def label_version(self) -> str | None:
-        """The version of the test labels; None without test labels."""
+        """The version of the test labels, if any."""
         return self.labels.test.version if self.labels.test else None
 
     def labels_for_public_figures(self) -> LabelSet | None:

@@ -109,7 +109,7 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class AccountQuota:
-    """What is left to an account; ``next_at`` is when the next file may be sent, None if now.
+    """The files left to an account; ``next_at`` is when the next one may be sent, None if now.
 
     ``is_suite_full`` says that the shared leak budget is used up, rather than the account's own limits.
     ``is_reserved`` says that the rest of that budget is reserved for confirmed accounts.

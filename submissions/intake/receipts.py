@@ -77,7 +77,7 @@ class Receipt:
 class SubmissionView:
     """A submission as its owner or a maintainer sees it.
 
-    ``report`` is None while there is no score, the file is held, or its record is not durable yet.
+    ``report`` is None while the file has no score or is held, or its record is not durable yet.
     ``appears_at`` is when a public row of a suite with private labels appears on the board.
     ``are_figures_withdrawn`` says that the figures of its score are withdrawn, because the server's secret
     was replaced.

@@ -56,7 +56,7 @@ class IntakeService:
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record an acceptable test file, score it at once, and return it as its owner sees it.
 
-        One transaction counts the limits and records the file; another one records the score. The receipt
+        One transaction counts the limits and records the file; a second one records the score. The receipt
         says ``waiting`` while the record is not durable; `RecordsService.submission` then tells when it is
         accepted. Sending the same file of the same judge again makes no second submission. Without an actor
         the declared account acts, which is allowed on loopback.

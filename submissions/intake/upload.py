@@ -26,8 +26,8 @@ _UNNAMED: Final = "predictions"
 class Upload:
     """A file and the result of its check.
 
-    ``sha256`` is the hexadecimal hash of ``content``. Both are empty for a file on disk that is over the size
-    limit, which is not read and not acceptable. ``file_name`` is safe to print and to store.
+    ``sha256`` is the hexadecimal hash of ``content``. Both are empty if a file on disk is over the size
+    limit, since it is not read. Such a file is not acceptable. ``file_name`` is safe to print and to store.
     """
 
     file_name: str
@@ -94,7 +94,7 @@ def safe_file_name(name: str) -> str:
 def reasons_to_hold(
     verdicts: Predictions, trajectories: Sequence[Trajectory], rules: SuiteRules
 ) -> tuple[str, ...]:
-    """Return why a maintainer has to review a file, each reason a sentence; empty for most files.
+    """Return why a maintainer has to review a file, each reason a sentence. Most files have no reasons.
 
     Only ``success`` counts. Side effects are rare, and an honest judge may see few of them or see them on one
     benchmark, so there the noise has to suffice. A large block of likely negatives that is spread over

@@ -78,7 +78,7 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
 def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
     """Return the annotations of the newest published label set, or of the served one if ARB_LABELS is a file.
 
-    Empty if there is none yet. Raises SubmissionError if there should be some that cannot be read.
+    The result is empty before the first set. Raises SubmissionError if annotations cannot be read.
     """
     known = published_versions(service.engine, service.suite.name)
     is_of_records = serves_records(service.settings) or service.settings.labels == "none"
@@ -172,7 +172,7 @@ class AnnotationService:
             return annotator
 
     def uninvite(self, account: str, actor: Actor) -> Event:
-        """End an invitation; what the account finished stays, and the rest can be assigned to others."""
+        """End an invitation; finished annotations stay, and the rest can be assigned to others."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())

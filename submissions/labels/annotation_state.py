@@ -125,7 +125,7 @@ class SavedAnswers(Draft):
     sequence: int
 
     def is_same(self, draft: Draft) -> bool:
-        """Return whether saving the draft would change nothing but the seconds, which is no event."""
+        """Return whether saving the draft would change nothing but the seconds, which need no event."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
         texts = (draft.comment.strip(), draft.flag.strip())
         same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)

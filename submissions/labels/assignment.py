@@ -179,7 +179,7 @@ def _draw(seed: int, text: str) -> str:
 
 
 def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
-    """Return the answers that count now. Raises SubmissionError if there are none or a question is open."""
+    """Return the answers that count now. Raises SubmissionError without any, or if a question is open."""
     finished = state.finished(trajectory_id)
     if not finished:
         raise SubmissionError("nobody has finished this trajectory, so that no answers are known")

@@ -1,7 +1,7 @@
 """Decisions about labels, made in the annotators' discussion or on disputes.
 
 A label version consists of annotators' answers and these decisions (`with_decisions`). If there are several
-decisions about the same target of an item, the newest one counts, wherever it was made. A decision never
+decisions about the same target of an item, the newest one counts. A decision never
 changes an answer: it is a row of its own in front of the answers (`leaderboard.labels.annotations.DECISION`).
 """
 
@@ -127,9 +127,9 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
 def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> dict[str, Any]:
     """Return what a reader may see of a dispute; maintainers see everything.
 
-    ``text`` and ``reason`` are None if they are hidden. ``answer`` is None for everybody if the label is
-    hidden. Only maintainers see the text of a declined dispute. With ``n_decisions`` maintainers can decide
-    again without overruling a decision that they have not seen.
+    ``text`` and ``reason`` are None if they are hidden. If the label is hidden, nobody sees the ``answer``.
+    Only maintainers see the text of a declined dispute. With ``n_decisions`` maintainers can decide again
+    without overruling a decision that they have not seen.
     """
     decided = dispute.decided
     hides_labels = dispute.split == "test" and not labels_are_public

@@ -1,6 +1,6 @@
 """The files that exchange items and answers with Label Studio and Argilla.
 
-An export is blind: an item has an opaque token, what the agent was asked, saw and did, and pictures, but no
+An export is blind: an item has an opaque token, the goal, the steps of the agent, and pictures, but no
 agent, label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/task_format) and a labelling
 configuration (labelstud.io/tags), and returns tasks with annotations. Argilla reads and writes the folder of
 ``Dataset.to_disk`` (docs.argilla.io). Tested with label-studio-sdk 2.0.5 and argilla 2.8.0.
@@ -369,7 +369,7 @@ def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
 
 
 def _first(value: Any) -> Any:
-    """Return the only choice, or the text, of a result of Label Studio; None for several choices."""
+    """Return the only choice, or the text, of a result of Label Studio; several choices give None."""
     if not isinstance(value, dict):
         return None
     choices, text = value.get("choices"), value.get("text")

@@ -127,7 +127,7 @@ class LabelOrigin:
     """Which labels are served; ``settings`` name their file.
 
     ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
-    `version_of` that file; None for ``records``, and if no set was made from a file yet. ``outdated`` is the
+    `version_of` that file; None with ``records``, and if no set was made from a file yet. ``outdated`` is the
     newest set that was made from an earlier content of the file. ``through`` is the sequence of the newest
     published set.
     """
@@ -224,7 +224,7 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
 class LabelStore:
-    """The label sets that are served, or the reason why there are none. Safe for threads.
+    """The label sets that are served, or the reason why they are not available. Safe for threads.
 
     ``find_origin`` calls `label_origin`, and ``find_secret`` returns the server's secret. Both are called
     when labels are first read.

@@ -190,7 +190,7 @@ class ModerationService(Actions):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
             if decision == "released" and not (status.is_refunded or self.app.suite.labels_are_public):
-                self._check_budget(session, submission, file_cost(self.app.suite.rules))
+                self._check_budget(session, submission, file_cost(self.app.suite.rules), self.app.clock())
             event = self._add(session, decision, actor, body)
             if decision == "rejected":
                 self._refund(session, submission.id, status, actor, "rejected before it was scored")
@@ -208,7 +208,7 @@ class ModerationService(Actions):
     ) -> Event:
         """Record a maintainer's decision on an account.
 
-        A banned account cannot submit. What was shown to it stays charged. Its files without a score are
+        A banned account cannot submit. Figures that it was shown stay charged. Its files without a score are
         refunded, and rows that nobody has seen yet do not become public. A confirmed account may use the
         reserved part of the leak budget. An unknown name may be misspelt and is refused, unless
         ``even_if_unknown``.
@@ -264,9 +264,9 @@ class ModerationService(Actions):
             _require_owner(submission.judge.account.name, owner)
         return submission, current_statuses(session).of(submission_id)
 
-    def _check_budget(self, session: Session, submission: Submission, cost: float) -> None:
+    def _check_budget(self, session: Session, submission: Submission, cost: float, now: datetime) -> None:
         """Raise RateLimited if the account's budget or a shared one is used up for this year."""
-        account, now = submission.judge.account.name, self.app.clock()
+        account = submission.judge.account.name
         fits = budget_fits_from(session, self.app.suite, account, current_statuses(session), cost, now)
         if fits.own > now and fits.own >= fits.shared:
             raise _limited("the account was shown what one account may be shown in a year", fits.own)
@@ -275,13 +275,13 @@ class ModerationService(Actions):
 
     def _check_public_row(self, session: Session, submission: Submission, cost: float) -> None:
         """Raise RateLimited if the account has no public row left this year, or for its budget."""
-        account, most = submission.judge.account.name, self.app.suite.rules.public_rows_a_year
-        since = self.app.clock() - YEAR
-        rows = sorted(at for at in self._public_rows(session, account) if at > since)
+        account, now = submission.judge.account.name, self.app.clock()
+        most = self.app.suite.rules.public_rows_a_year
+        rows = sorted(at for at in self._public_rows(session, account) if at > now - YEAR)
         if len(rows) >= most:
             next_at = rows[len(rows) - most] + YEAR if most else datetime.max.replace(tzinfo=UTC)
             raise _limited(f"an account may make {most} rows public in a year, and yours has", next_at)
-        self._check_budget(session, submission, cost)
+        self._check_budget(session, submission, cost, now)
 
     def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
         """Yield when rows of an account were made public, or when public rows got newer labels."""

@@ -320,7 +320,7 @@ EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class DisclosurePolicy:
-    """What is shown of the scores of one suite; ``key`` draws the noise, and is None for public labels."""
+    """The rules by which scores of a suite are shown; ``key`` draws the noise, None if labels are public."""
 
     suite: Suite
     key: bytes | None
@@ -330,16 +330,16 @@ class DisclosurePolicy:
         if self.key is None or audience == "maintainer":
             return score.report
         half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
-        return self._disclosed(half, audience)
+        return self._with_noise(half, audience)
 
     def ranking_report(self, half: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the report of the hidden half, which ranks.
 
         It has noise too: otherwise the order of two rows that differ in one run would reveal its label.
         """
-        return self._disclosed(half, "public")
+        return self._with_noise(half, "public")
 
-    def _disclosed(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
+    def _with_noise(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
         if self.key is None:
             return half["report"]
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
@@ -362,7 +362,7 @@ class DisclosurePolicy:
         return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """Return when a row that was made public at a moment appears, or None if there are no rounds."""
+        """Return when a row that was made public at a moment appears, or None in a suite without rounds."""
         if self.key is None or published_at is None:
             return None
         return EPOCH + (self.round(published_at) + 1) * self._round_length

@@ -18,7 +18,7 @@ neighbour, except with probability delta. That bounds every attack, regardless o
 
 **One budget for all label versions.** A figure under a new version is one more figure: with new noise it
 could be averaged with the old one, and with the same noise the difference would be the correction itself. So
-a change of labels alone shows nothing. A submission keeps the figures of the labels under which it was first
+a mere change of labels shows nothing. A submission keeps the figures of the labels under which it was first
 scored (`queries.disclosure_history`) until its owner asks for newer ones, which costs as much as a new file.
 The limits in any 365 days, in rho, are
 
@@ -312,7 +312,7 @@ class LeakBudget:
             return self._cached[1]
 
     def _disclosures(self, session: Session) -> list[Disclosure]:
-        seen = self._shown_scores(session)
+        seen = self._visible_scores(session)
         unseen: dict[int, list[Audience]] = defaultdict(list)
         for score_id, audience in seen:
             if (score_id, audience) not in self._seen:
@@ -322,7 +322,7 @@ class LeakBudget:
                 self._seen[score.id, audience] = tuple(self._disclosures_of(score, audience))
         return [disclosure for key in seen for disclosure in self._seen[key]]
 
-    def _shown_scores(self, session: Session) -> list[tuple[int, Audience]]:
+    def _visible_scores(self, session: Session) -> list[tuple[int, Audience]]:
         """Return the id of every score that was shown, with the audience."""
         policy = self._app.disclosure_policy
         found, now = queries.current_statuses(session), policy.round(self._app.clock())

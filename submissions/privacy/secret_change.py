@@ -37,7 +37,7 @@ def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
     Every file is scored with the new secret first.
 
     Raises:
-        SubmissionError: Nothing is withdrawn, or there are no labels to score under.
+        SubmissionError: Nothing is withdrawn, or labels to score under are missing.
     """
     suite = service.suite
     with service.snapshot() as session:

@@ -48,7 +48,7 @@ IF_LOST: Final = (
 
 
 class SecretUnavailable(RecordsUnavailable):
-    """Raised when there is no secret. The message says why and what to do; it holds no secret."""
+    """Raised when the secret is missing. The message says why and what to do; it holds no secret."""
 
 
 class SecretRefused(RecordsUnavailable):
@@ -70,7 +70,7 @@ class SecretChanged(SecretRefused):
     """Raised when the secret is not the one that the records were made with."""
 
     def __init__(self, accept: str | None = None) -> None:
-        """``accept`` is the check value of the secret that is here; None if there is none."""
+        """``accept`` is the check value of the secret that is here, if any."""
         problem = "These records were made with a secret that is not here."
         way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
         if accept:
@@ -101,8 +101,8 @@ class ServerSecret:
         """Return ARB_SECRET, or else the content of a file in the state folder, which is made if absent.
 
         Raises:
-            SecretUnavailable: There is no secret and none may be made. On a Space, whose disk does not last,
-                it has to be set.
+            SecretUnavailable: The secret is missing and may not be made. It has to be set on a Space, whose
+                disk does not last.
             SecretTooWeak: It has less than `LEAST_BITS` of entropy.
         """
         path = settings.state_dir / FILE_NAME

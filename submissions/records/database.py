@@ -285,7 +285,7 @@ class Event(MappedAsDataclass, Base):
 
     @property
     def file_sha256(self) -> str | None:
-        """The stored file of a submission or a label set; None for other events."""
+        """The stored file of a submission or a label set; other events have None."""
         return self.body.get("file_sha256")
 
     @property

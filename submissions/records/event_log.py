@@ -5,7 +5,7 @@ written in the transaction of the event that they follow from. Nothing is edited
 
 Hashes are public (on receipts and the About page), but bodies are not. The body of a score holds exact
 counts; without a secret part, its hash would confirm any guess at hidden labels. So every event has a nonce
-of 32 bytes, which is hashed with it, stored wherever the event is stored, and never served. Events of all
+of 32 bytes, which is hashed with it, stored with the event, and never served. Events of all
 kinds have one, so that no list of kinds can miss one.
 """
 
@@ -143,7 +143,7 @@ def restore_events(session: Session, events: Iterable[Event]) -> int:
 
 
 def head(session: Session) -> tuple[int, str]:
-    """Return the sequence and the hash of the last event; 0 and `NO_HASH` if there is no event."""
+    """Return the sequence and the hash of the last event, or 0 and `NO_HASH` in an empty log."""
     newest_first = select(Event.sequence, Event.hash).order_by(Event.sequence.desc())
     last = session.execute(newest_first.limit(1)).one_or_none()
     return (0, NO_HASH) if last is None else (last.sequence, last.hash)

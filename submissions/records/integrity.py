@@ -42,7 +42,7 @@ TABLES = (Account, JudgeRow, Submission, ScoreRow)
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked, and every problem, including what could not be checked.
+    """The number of checked things, and every problem, including anything that could not be checked.
 
     ``scores_of_replaced_secrets`` counts the scores that were made with a secret that was replaced. Their
     halves cannot be computed again, and they are not shown any more.

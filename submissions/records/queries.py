@@ -183,7 +183,7 @@ def disclosure_histories(
 
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
-    """Return a submission of a suite by its id, with its judge and account; None if there is no such id."""
+    """Return a submission of a suite by its id, with its judge and account, or None if the id is unknown."""
     # Ids have 32 digits, older ones 12. PostgreSQL refuses some other texts outright.
     if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):
         return None

@@ -1,4 +1,4 @@
-"""What the records say about the server's secret: the check value of the first one, and every replacement.
+"""The records about the server's secret: the check value of the first one, and every replacement.
 
 The first secret is a row of the table ``secret``; an export and the Hub's ``writer.json`` hold it too. Each
 later one is an event ``secret_replaced``, which is in every copy of the log.
@@ -29,7 +29,7 @@ THE_OPERATOR: Final = "the operator"
 
 
 def last_replacement(events: Iterable[Event]) -> KnownSecret | None:
-    """Return the secret of the last event that replaced one; None if there is no such event."""
+    """Return the secret of the last event that replaced one, if any."""
     replaced = [event.body["check_value"] for event in events if event.kind == "secret_replaced"]
     return KnownSecret(replaced[-1], NEWEST_DERIVATION) if replaced else None
 

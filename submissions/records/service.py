@@ -35,7 +35,7 @@ class RecordsService:
         nobody would have been charged for them. ``is_new`` goes into the receipt.
 
         Raises:
-            KeyError: There is no such submission.
+            KeyError: The submission does not exist.
             PermissionDenied: The actor is somebody else.
         """
         app, policy, version = self._app, self._app.disclosure_policy, self._app.label_version
@@ -73,7 +73,7 @@ class RecordsService:
         )
 
     def quota(self, account: str) -> AccountQuota | None:
-        """Return what is left to an account, or None if there are no test labels."""
+        """Return what is left to an account, or None without test labels."""
         if self._app.label_version is None:
             return None
         with snapshot(self._app.engine) as session:

@@ -93,8 +93,8 @@ class BoardMaker:
             lines = queries.score_lines(session, self._app.suite.name, version or "")
         else:
             histories = queries.disclosure_histories(session, self._app.suite.name, statuses)
-            shown_now = (queries.current_score(history, statuses) for history in histories)
-            lines = [line for line in shown_now if line is not None]
+            current = (queries.current_score(history, statuses) for history in histories)
+            lines = [line for line in current if line is not None]
         waiting, keys = self._not_durable(session), {}
         for line in lines:
             status = statuses.of(line.submission_id)
@@ -149,7 +149,7 @@ class CurrentBoard:
     def get(self) -> Board:
         """Return the board of the records as of the call; making one can take seconds.
 
-        While the database is away, return the last board, or raise DatabaseAway if there is none.
+        While the database is away, return the last board, or raise DatabaseAway before the first one.
         """
         with self._lock:
             if self._cached is not None and time.monotonic() < self._away_until:

@@ -46,7 +46,7 @@ REASON_LENGTH: Final = 2_000
 
 @dataclass(frozen=True)
 class RankChange:
-    """A row's place in the success ranking before and after, each None without a place."""
+    """A row's place in the success ranking before and after; None if it has no place."""
 
     id: str
     judge: str
@@ -171,7 +171,7 @@ def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
     """Score every submission under the present labels, and record the effect on ranks and figures.
 
     After an interruption, a second call continues. A repeated call adds no second record. Raises
-    SubmissionError if there are no labels.
+    SubmissionError without labels.
     """
     version = service.label_version
     if version is None:
@@ -216,7 +216,7 @@ def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str
 def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
     """Return the test labels of a version from a published set or the file in ARB_LABELS, if either has it.
 
-    Raises SecretUnavailable if the labels are hidden and there is no secret to compute their version with.
+    Raises SecretUnavailable if the labels are hidden and the secret for their version is missing.
     """
     key = service.labels.version_key("test")
     known = published_versions(service.engine, service.suite.name)

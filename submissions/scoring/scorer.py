@@ -84,7 +84,7 @@ def _require_open_account(
 def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
     """Score verdicts and record the score unless another process did; return whether there is a score.
 
-    There is none if the submission is held, rejected or refunded: nobody may see figures that were not
+    Held, rejected and refunded submissions get no score: nobody may see figures that were not
     charged, and a maintainer may have decided while the file was read.
     """
     with snapshot(app.engine) as session:
@@ -248,8 +248,8 @@ def _count_again(app: Resources, submission: Submission) -> None:
 def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict[str, Any]:
     """Return the score of a file's verdicts as an event holds it.
 
-    ``halves`` has a report and digests for the half that is shown and the one that ranks. It is empty without
-    a key.
+    ``halves`` has a report and digests for the half that is shown and the one that ranks. Without a
+    key it is empty.
     """
     return {
         "label_version": labels.version,

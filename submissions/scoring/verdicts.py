@@ -62,7 +62,7 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
     """Read the test verdicts in ARB_PAPER_VERDICTS; each file is named for the row of its judge.
 
-    Files that cannot be used are logged. The result is empty without such a folder, and on other suites.
+    Files that cannot be used are logged. Without such a folder, and on other suites, the result is empty.
     """
     found: dict[str, Predictions] = {}
     if settings.paper_verdicts is None or suite.name != OFFICIAL:

@@ -109,7 +109,7 @@ def test_a_held_file_that_was_withdrawn_cannot_be_released(suite):
 def killed_before_scoring(service: SubmissionsApp, account: str, **changes) -> str:
     """A file that is recorded and has no score: its process was killed in between."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(service.intake), "_score_now", lambda *_: None)
+        patched.setattr(scorer, "record_score", lambda *_: None)
         return send(service, verdicts(service.suite, **changes), account=account).submission_id
 
 
