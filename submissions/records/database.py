@@ -32,6 +32,7 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    inspect,
 )
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
@@ -101,7 +102,10 @@ def open_database(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Upgrade the tables to the newest revision; processes that start together wait for each other."""
+    """Create the tables, or upgrade them to the newest revision.
+
+    Processes that start together wait for each other.
+    """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.connect() as connection:
@@ -113,7 +117,11 @@ def migrate(engine: Engine) -> None:
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            if inspect(connection).has_table("alembic_version"):
+                command.upgrade(config, "head")
+            else:
+                Base.metadata.create_all(connection)
+                command.stamp(config, "head")
         if engine.dialect.name == "sqlite":
             connection.connection.cursor().execute("PRAGMA foreign_keys=ON")
 
