@@ -120,7 +120,7 @@ class SavedAnswers(Draft):
     ``seconds`` is the total time. ``sequence`` is the number of the event, which the next save has to name.
     """
 
-    answers: Mapping[str, str]
+    answers: Mapping[str, str] = field(default_factory=dict)
     at: datetime
     sequence: int
 

@@ -285,8 +285,8 @@ class Event(MappedAsDataclass, Base):
     body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # some hold annotators' answers
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
-    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
     subject: Mapped[str | None] = mapped_column(String(32), index=True, init=False)
+    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.subject = self.body.get("submission_id")
@@ -365,7 +365,7 @@ class SecretCheck(Base):
     __tablename__ = "secret"
     id: Mapped[int] = mapped_column(primary_key=True)
     check_value: Mapped[str] = mapped_column(String(16))
-    derivation: Mapped[int] = mapped_column(Integer)
+    derivation: Mapped[int] = mapped_column(Integer, server_default="1")
 
 
 class Account(Base):
@@ -410,8 +410,8 @@ class Submission(Base):
     authors: Mapped[str] = mapped_column(Text)
     link: Mapped[str] = mapped_column(Text)
     test_labels_used: Mapped[bool]
-    label_version: Mapped[str] = mapped_column(String(16), default="")
     submitted_at: Mapped[datetime]
+    label_version: Mapped[str] = mapped_column(String(16), default="", server_default="")
     judge: Mapped[JudgeRow] = relationship(lazy="joined", innerjoin=True)
     scores: Mapped[list["ScoreRow"]] = relationship(back_populates="submission")
 
@@ -432,7 +432,7 @@ class ScoreRow(Base):
     policy: Mapped[str] = mapped_column(String(16))
     report: Mapped[dict[str, Any]]
     counts_by_task: Mapped[dict[str, Any]]
-    digests: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    halves: Mapped[dict[str, Any]] = mapped_column(default=dict)
     scored_at: Mapped[datetime]
+    digests: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    halves: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
     submission: Mapped[Submission] = relationship(back_populates="scores")
