@@ -4,7 +4,6 @@ import hashlib
 import logging
 import threading
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from arb.core.hub import CommitRateLimiter, hub_of, is_repo_name
@@ -56,7 +55,7 @@ def open_service(
         service.durability = mirror
         mirror.start(wait_s)
         service.on_close(mirror.close)
-        mirror.when_open(partial(_after_restoring, service))
+        mirror.when_open(lambda: _after_restoring(service))
     elif wait_s:
         finish(service)
     else:

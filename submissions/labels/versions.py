@@ -192,30 +192,6 @@ def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
     return found
 
 
-def publication_body(
-    suite: Suite,
-    found: LabelSet,
-    before: LabelSet | None,
-    file_sha256: str,
-    why: str,
-    replaces: str | None = None,
-    base: str | None = None,
-    corrections: Sequence[Decision] = (),
-) -> dict[str, Any]:
-    """Return the body of the event that publishes a set; see `LabelVersion`."""
-    more = {"replaces": replaces, "base": base, "corrections": [each.to_event() for each in corrections]}
-    return {
-        "suite": suite.name,
-        "version": found.version,
-        "file_sha256": file_sha256,
-        "why": why,
-        "labelled": int((found.primary["success"] >= 0).sum()),
-        "changes": changes_between(before, found),
-        "guidelines_sha256": suite.guidelines_sha256,
-        **{name: value for name, value in more.items() if value},
-    }
-
-
 def _naming(settings: Settings, path: Path) -> Settings:
     return settings.model_copy(update={"labels": f"csv:{path}"})
 

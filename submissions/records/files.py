@@ -69,7 +69,7 @@ class DatabaseFiles(FileStore):
 
     def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
-        self._engine, self._copies = engine, FileStore(folder)
+        self._engine = engine
 
     def keep(self, content: bytes) -> str:
         """See FileStore."""
@@ -88,9 +88,9 @@ class DatabaseFiles(FileStore):
 
     def path(self, sha256: str) -> Path:
         """Return the path of a copy in the folder, which is made if the database has the file."""
-        local = self._copies.path(sha256)
+        local = super().path(sha256)
         if not local.is_file() and not self.absent([sha256]):
-            self._copies.keep(self.read(sha256))
+            FileStore(self.folder).keep(self.read(sha256))
         return local
 
     def absent(self, wanted: Iterable[str]) -> list[str]:

@@ -168,15 +168,9 @@ def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
     """Return every tag of a suite in order; a person's later tag of the same error counts."""
     with snapshot(engine) as session:
         events = events_after(session, kinds=ERROR_TAG_KINDS)
-    return [
-        make_tag(
-            trajectory_id=event.body["trajectory_id"],
-            judge=event.body["judge"],
-            tagger=event.actor,
-            category=event.body["category"],
-            note=event.body["note"],
-            at=event.at,
-        )
-        for event in events
-        if event.body["suite"] == suite
-    ]
+    tags = []
+    for event in events:
+        if event.body["suite"] == suite:
+            recorded = {name: event.body[name] for name in ("trajectory_id", "judge", "category", "note")}
+            tags.append(make_tag(**recorded, tagger=event.actor, at=event.at))
+    return tags

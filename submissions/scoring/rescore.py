@@ -28,9 +28,9 @@ from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.decisions import Decision
 from submissions.labels.versions import (
     LabelVersion,
+    changes_between,
     load_base,
     load_set,
-    publication_body,
     published_versions,
     serves_records,
 )
@@ -324,26 +324,34 @@ def publish(
     known = published_versions(service.engine, service.suite.name)
     if known and known[-1].version == found.version and not corrections:
         return known[-1]
-    before = _previous(service, known, key)
+    body: dict[str, Any] = {
+        "suite": service.suite.name,
+        "version": found.version,
+        "file_sha256": sha256,
+        "why": reason,
+        "labelled": int((found.primary["success"] >= 0).sum()),
+        "changes": changes_between(_previous(service, known, key), found),
+        "guidelines_sha256": service.suite.guidelines_sha256,
+    }
+    corrected = [each.to_event() for each in corrections]
+    more = {"replaces": service.label_version, "base": base, "corrections": corrected}
+    body |= {name: value for name, value in more.items() if value}
     with transaction(service.engine) as session:
         lock_event_log(session)
         if since is not None:
-            for event in events_after(session, since, ("labels_published", "dispute_decided")):
-                raise SubmissionError(
-                    f"{event.actor} {_deed(event)} at the same time: look at the next version again"
-                )
-        body = publication_body(
-            service.suite, found, before, sha256, reason, service.label_version, base, corrections
-        )
+            _require_none_since(session, since)
         add_event(session, "labels_published", actor.name, service.clock(), body)
     service.forget_labels()
     return published_versions(service.engine, service.suite.name)[-1]
 
 
-def _deed(event: Event) -> str:
-    if event.kind == "labels_published":
-        return f"published label version {event.body['version']}"
-    return f"decided dispute {event.body['dispute_id']}"
+def _require_none_since(session: Session, sequence: int) -> None:
+    """Raise SubmissionError if labels were published or a dispute was decided after an event."""
+    for event in events_after(session, sequence, ("labels_published", "dispute_decided"), most=1):
+        what = f"decided dispute {event.body.get('dispute_id')}"
+        if event.kind == "labels_published":
+            what = f"published label version {event.body['version']}"
+        raise SubmissionError(f"{event.actor} {what} at the same time: look at the next version again")
 
 
 def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:
@@ -355,10 +363,10 @@ def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) ->
     suite = service.suite
     try:
         annotations = load_annotations(suite, service.settings, file=path, is_strict=True)
-        is_kept = path.suffix != ".parquet" and not suite.own_questions
-        content = (
-            path.read_bytes() if is_kept else write_released(annotations, questions=suite.questions).encode()
-        )
+        if path.suffix != ".parquet" and not suite.own_questions:
+            content = path.read_bytes()
+        else:
+            content = write_released(annotations, questions=suite.questions).encode()
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     return publish(service, content, actor, why)
