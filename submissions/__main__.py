@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from arb.core.predictions.check import CheckResult
     from arb.core.predictions.findings import Finding
 
+FileFormat = Literal["jsonl", "csv", "parquet"]
 app = new_command()
 for command in (
     accept_charge, account, export, export_labels, label_versions, new_secret, publish_labels, receipt,
@@ -121,8 +122,7 @@ def template_command(
     split: SplitOption,
     suite: SuiteOption = None,
     file_format: Annotated[
-        Literal["jsonl", "csv", "parquet"] | None,
-        typer.Option("--format", help="By default what --out ends in, else jsonl."),
+        FileFormat | None, typer.Option("--format", help="By default what --out ends in, else jsonl.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", dir_okay=False, help="Write this new file, not standard output.")
@@ -229,14 +229,9 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
     typer.echo(f"Next, see its state and its figures: {address}")
 
 
-def _format_of(out: Path | None) -> Literal["jsonl", "csv", "parquet"]:
-    match out.suffix.lower() if out is not None else "":
-        case ".csv":
-            return "csv"
-        case ".parquet":
-            return "parquet"
-        case _:
-            return "jsonl"
+def _format_of(out: Path | None) -> FileFormat:
+    formats: dict[str, FileFormat] = {".csv": "csv", ".parquet": "parquet"}
+    return formats.get(out.suffix.lower(), "jsonl") if out is not None else "jsonl"
 
 
 _ROWS_LISTED = 6
@@ -283,25 +278,15 @@ def _rows(finding: Finding) -> str:
 
 
 def _summary_table(result: CheckResult) -> Table:
-
     table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
     for name, part in result.by_benchmark.items():
-        cells = (
-            f"{part.expected:,}",
-            f"{part.rows:,}",
-            percent(part.coverage, "%"),
-            percent(part.success_share, "%"),
-        )
-        table.add_row(rich_text.Text(BENCHMARK_TITLES.get(name, name)), *cells)
+        shares = percent(part.coverage, "%"), percent(part.success_share, "%")
+        title = rich_text.Text(BENCHMARK_TITLES.get(name, name))
+        table.add_row(title, f"{part.expected:,}", f"{part.rows:,}", *shares)
     table.add_section()
     expected = sum(part.expected for part in result.by_benchmark.values())
-    table.add_row(
-        "all",
-        f"{expected:,}",
-        f"{result.rows:,}",
-        percent(result.coverage, "%"),
-        percent(result.success_share, "%"),
-    )
+    shares = percent(result.coverage, "%"), percent(result.success_share, "%")
+    table.add_row("all", f"{expected:,}", f"{result.rows:,}", *shares)
     return table
 
 

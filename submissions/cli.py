@@ -95,7 +95,6 @@ def rescore(
 
 
 def print_rescoring(found: Rescoring) -> None:
-    """Print the effect of a label version on the ranks."""
     typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
     table = text_table("Judge", "Account", "Place before", "Place after")
     for change in found.changes:

@@ -82,19 +82,8 @@ def send_submission(
     """Send a file with its declaration to a Space, and again if the connection fails.
 
     If the Space says when to come back, this function waits for it. It also waits until the record of an
-    accepted file is durable, as long as its status is ``waiting``.
-
-    Args:
-        space: The address of the Space.
-        path: The file.
-        declared: The fields of the declaration.
-        client: The HTTP client.
-        token: A Hugging Face token that says who sends the file.
-        say: Gets a line before each pause.
-        sleep: Pauses for some seconds.
-
-    Raises:
-        SubmissionNotSent: A Space did not respond, or a token would be sent unencrypted.
+    accepted file is durable, as long as its status is ``waiting``. ``say`` gets a line before each pause.
+    Raises SubmissionNotSent if no Space responds, or if the token would be sent unencrypted.
     """
     if token is not None and not may_carry_token(space):
         raise SubmissionNotSent(f"no token is sent to {space}: it would go there unencrypted; use https://")

@@ -104,7 +104,6 @@ class Resources:
 
     @cached_property
     def parsers(self) -> ParserPool:
-        """The processes that read uploaded files."""
         with self._setup_lock:
             pool = ParserPool.small() if self.settings.has_little_memory else ParserPool()
             self.on_close(pool.close)
@@ -124,7 +123,6 @@ class Resources:
         )
 
     def snapshot(self) -> AbstractContextManager[Session]:
-        """Open a read-only session; see `submissions.records.database.snapshot`."""
         return snapshot(self.engine)
 
     def forget_labels(self) -> None:

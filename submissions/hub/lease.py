@@ -63,7 +63,6 @@ class DatabaseLease:
         return True
 
     def release(self) -> None:
-        """See FileLease."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):

@@ -73,7 +73,6 @@ class Head:
 
     @property
     def last(self) -> int:
-        """The sequence of the last record, or 0."""
         return self.files[-1].last if self.files else 0
 
 
@@ -137,7 +136,6 @@ class RecordsRepository:
         return {path: self._folder / path for path in sizes}
 
     def clear(self) -> None:
-        """Remove the fetched files."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:

@@ -123,12 +123,9 @@ class AccountQuota:
 
 
 def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> AccountQuota:
-    """Return what the rules leave to an account.
+    """Return what the rules leave to an account that sent files at these moments, in any order.
 
-    Args:
-        submitted_at: When each file was sent that counts, in any order.
-        rules: The limits per day (24 hours) and per year (365 days).
-        now: The end of both windows.
+    A day is the last 24 hours, a year the last 365 days.
     """
     left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
     left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)

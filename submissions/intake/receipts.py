@@ -63,7 +63,6 @@ class Receipt:
     signature: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """Return the signed facts as JSON."""
         facts = {name: getattr(self, name) for name in SIGNED}
         return {**facts, "submitted_at": self.submitted_at.isoformat(timespec="microseconds")}
 

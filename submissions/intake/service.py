@@ -104,7 +104,6 @@ class IntakeService:
         return self._records.submission(submission.id, actor, is_new)
 
     def finish_scoring(self) -> int:
-        """See `submissions.scoring.scorer.finish_scoring`."""
         return scorer.finish_scoring(self._app)
 
     def _finish_later(self) -> None:

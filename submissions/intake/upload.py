@@ -46,22 +46,11 @@ def read_upload(
     parsers: ParserPool | None = None,
     apart: bool = False,
 ) -> Upload:
-    """Read a file and check it against a split of a suite.
+    """Read a file, given by its content or path, and check it against a split of a suite.
 
-    Problems of the file itself are findings of the check.
-
-    Args:
-        source: The content, or a path to read within the size limit.
-        file_name: The name that the uploader gave; that of the path if None.
-        settings: The size limit.
-        suite: The suite.
-        split: The split.
-        parsers: The parser processes of a server; see `read_predictions`.
-        apart: Whether another process parses the file even if it is small.
-
-    Raises:
-        OSError: The path cannot be read.
-        SuiteError: The split does not exist.
+    Problems of the file itself are findings of the check. A server passes its ``parsers``; with ``apart`` one
+    of them reads the file even if it is small. Raises OSError if the path cannot be read, and SuiteError if
+    the split does not exist.
     """
     limits = ReadingLimits(max_bytes=settings.max_upload_bytes)
     if isinstance(source, bytes):
@@ -96,14 +85,10 @@ def reasons_to_hold(
 ) -> tuple[str, ...]:
     """Return why a maintainer has to review a file, each reason a sentence. Most files have no reasons.
 
-    Only ``success`` counts. Side effects are rare, and an honest judge may see few of them or see them on one
-    benchmark, so there the noise has to suffice. A large block of likely negatives that is spread over
-    benchmarks passes: without labels it looks like a careful judge.
-
-    Args:
-        verdicts: The columns of the file.
-        trajectories: The trajectories of the split in the order of the columns.
-        rules: The limits of the suite.
+    ``trajectories`` are those of the split in the order of the verdicts. Only ``success`` counts. Side
+    effects are rare, and an honest judge may see few of them or see them on one benchmark, so there the noise
+    has to suffice. A large block of likely negatives that is spread over benchmarks passes: without labels it
+    looks like a careful judge.
     """
     called = np.asarray(verdicts.success) == 1
     count = int(called.sum())

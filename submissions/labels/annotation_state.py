@@ -155,18 +155,12 @@ class AssignedTask:
 class AnnotationState:
     """The state at one moment.
 
-    Attributes:
-        accounts: Every annotator's opaque id to the account.
-        active: The ids of those who are invited now.
-        assigned: A trajectory to the annotator at each place.
-        saved: A trajectory and annotator to the answers.
-        decisions: A trajectory and question to all decisions, the newest last.
-        queues: An annotator to everything that was ever assigned to them, in order.
-        gold: A gold item to its known answers.
-        gold_tasks: The pairs of gold item and annotator.
-        last_done: An annotator to what they finished last, as long as something else of theirs is open. It
-            can be undone, and stays blind, until they finish the next one.
-        questions: The questions of the suite.
+    ``accounts`` maps every annotator's opaque id to the account; ``active`` has the ids that are invited now.
+    ``assigned`` maps a trajectory to the annotator at each place, ``saved`` a trajectory and annotator to the
+    answers, and ``decisions`` a trajectory and question to all decisions, the newest last. ``queues`` has
+    everything that was ever assigned to an annotator, in order. ``gold`` has the known answers of gold items,
+    ``gold_tasks`` the pairs of gold item and annotator. ``last_done`` is what an annotator finished last
+    while something else of theirs is open: it can be undone, and stays blind, until they finish the next one.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
@@ -393,7 +387,6 @@ def discussion_items(
 
 
 def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
-    """Return the questions of a trajectory that wait for a decision."""
     items = open_items(finished_annotations(state, trajectory_id), state.questions)
     return _open(state, items[0]) if items else ()
 

@@ -46,16 +46,9 @@ def new_assignments(
     """Return the missing assignments in the order in which annotators should get them.
 
     The first annotation of a trajectory goes to the annotator who has the fewest of them open in its
-    benchmark.
-
-    Args:
-        trajectories: The trajectories to annotate.
-        annotators: The annotators who are invited.
-        current: A trajectory to the annotator at each place.
-        finished: Pairs of trajectory and annotator.
-        share: The share of all trajectories (0 to 1, rounded half up, spread over the benchmarks) that get a
-            second annotation by another annotator.
-        seed: The seed of the random order.
+    benchmark. A share of all trajectories (0 to 1, rounded half up, spread over the benchmarks) gets a second
+    annotation by another annotator. ``current`` maps a trajectory to the annotator at each place;
+    ``finished`` has pairs of trajectory and annotator.
     """
     if not annotators:
         return []

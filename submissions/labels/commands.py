@@ -368,7 +368,6 @@ def _of_each(names: Iterable[str], act: Callable[[str], Any]) -> tuple[dict[str,
 
 
 def _report(annotators: Mapping[str, str | None], problems: Sequence[str], as_json: bool) -> None:
-    """Print the annotator of each account; an account that is no longer invited has None."""
     if as_json:
         accounts = [{"account": account, "annotator": who} for account, who in annotators.items()]
         print_json({"accounts": accounts, "problems": problems})

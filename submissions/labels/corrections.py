@@ -71,7 +71,6 @@ class NextLabels(DecidedAnnotations):
 
     @property
     def why(self) -> str:
-        """The default reason."""
         what = "Corrections of the disputes" if len(self.applied) > 1 else "Correction of dispute"
         return f"{what} {', '.join(each.dispute_id for each in self.applied)}"
 

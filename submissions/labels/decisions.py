@@ -72,7 +72,6 @@ def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
 
 
 def discussion_decision(event: Event) -> Decision:
-    """Return the decision of an event of kind ``resolved``."""
     body = event.body
     return Decision(
         trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"],
@@ -163,7 +162,6 @@ def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def corrections_of(disputes: Iterable[Dispute]) -> list[Decision]:
-    """Return the decisions of disputes that name the right answer."""
     found = [dispute.decided for dispute in disputes]
     return [each for each in found if each and each.outcome == "corrected" and each.value is not None]
 

@@ -205,7 +205,6 @@ def _new_folder(out: Path) -> Iterator[Path]:
 
 
 def _write_pictures(folder: Path, item: Item, root: str) -> list[str]:
-    """Write the pictures of an item and return their addresses."""
     for name, content in item.pictures:
         path = folder / IMAGES / item.token / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -258,17 +258,17 @@ class LabelStore:
                 self._read[split] = self._load(split)
             return self._read[split]
 
-    @property
-    def test(self) -> LabelSet | None:
-        """The test labels; None if they are not available."""
-        found = self._of("test")
+    def _if_available(self, split: str) -> LabelSet | None:
+        found = self._of(split)
         return found if isinstance(found, LabelSet) else None
 
     @property
+    def test(self) -> LabelSet | None:
+        return self._if_available("test")
+
+    @property
     def dev(self) -> LabelSet | None:
-        """The dev labels; None if they are not available."""
-        found = self._of("dev")
-        return found if isinstance(found, LabelSet) else None
+        return self._if_available("dev")
 
     def why_none(self, split: str) -> str | None:
         """Return why a split has no labels, as a public message, or None if it has some."""

@@ -61,13 +61,9 @@ def flags_of(
 ) -> list[Flag]:
     """Return what needs a review, held files first.
 
-    Names and equal verdicts that a maintainer has reviewed are not flagged again. Withdrawn submissions are
-    never flagged.
-
-    Args:
-        submissions: The submissions in order of arrival.
-        looked_at: When a maintainer last decided on a submission.
-        named_at: When a judge (account, first name) got its present name.
+    ``looked_at`` says when a maintainer last decided on a submission, and ``named_at`` when a judge (account,
+    first name) got its present name. Names and equal verdicts that a maintainer has reviewed are not flagged
+    again. Withdrawn submissions are never flagged.
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
     return [

@@ -76,13 +76,8 @@ class ReaderActions(Actions):
     ) -> Event:
         """Record a maintainer's decision on a dispute; the latest decision counts.
 
-        Args:
-            dispute_id: The dispute.
-            decision: The outcome.
-            reason: Why; stored with the decision.
-            actor: The maintainer.
-            answer: The right answer of a correction, which waits for the next label version.
-            seen: How many decisions the maintainer knew of. If there are more by now, nothing is decided.
+        A correction names the right ``answer``, which waits for the next label version. ``seen`` is the
+        number of decisions that the maintainer knew of; if there are more by now, nothing is decided.
         """
         require_maintainer(actor, "decide on disputes")
         if decision not in OUTCOMES:

@@ -174,16 +174,8 @@ def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: fl
     Somebody in two audiences could average independent noise: of 5 and 3 counts 2.6 would be left. So all
     audiences share one draw of standard deviation ``finest``, and a coarser audience gets a second one of
     sqrt(wanted^2 - finest^2) in addition. Both figures together then reveal no more than the finer one.
-
-    Args:
-        key: The server's key for noise.
-        figure: Label version, label, cell and digest.
-        finest: The smallest standard deviation of any audience.
-        wanted: The standard deviation for this audience.
-        audience: Its name.
-
-    Raises:
-        ValueError: ``wanted`` is below ``finest``.
+    ``figure`` names label version, label, cell and digest. Raises ValueError if ``wanted`` is below
+    ``finest``.
     """
     if wanted < finest:
         raise ValueError(f"noise of {wanted} was asked for, where the finest is {finest}")
@@ -217,14 +209,8 @@ def disclose(
 ) -> dict[str, Any]:
     """Return a score report as an audience may see it; maintainers see the exact one.
 
-    A noisy cell has ``"noise": {"tp_sd": …}`` next to its figures.
-
-    Args:
-        report: The exact report (product.md, "Score report").
-        digests: The digests of the report's file.
-        rules: The noise of the suite.
-        key: The server's key for the purpose "noise".
-        audience: Who sees it.
+    A noisy cell has ``"noise": {"tp_sd": …}`` next to its figures. ``digests`` are those of the report's
+    file, and ``key`` is the server's key for the purpose "noise".
 
     Raises:
         ValueError: The audience is unknown, or the policy is not "strict". Under other policies rows without

@@ -147,7 +147,6 @@ class ServerSecret:
         return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(self._stretched)
 
     def old_key(self, purpose: Purpose) -> bytes:
-        """Return the key that derivation 1 makes for a purpose."""
         return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
 
     @cached_property
@@ -164,7 +163,6 @@ def _stretch(value: bytes) -> bytes:
 
 
 def new_secret() -> str:
-    """Return a new random secret of 256 bits."""
     return secrets.token_urlsafe(32)
 
 

@@ -82,7 +82,6 @@ class NotEmpty(RecordsUnavailable):
 
 
 def random_nonce() -> bytes:
-    """Return the 32 secret bytes of a new event."""
     return secrets.token_bytes(32)
 
 
@@ -232,7 +231,6 @@ def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
 
 
 def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> JudgeRow:
-    """Return a judge, which is added with its account if it is new."""
     if (found := find_judge(session, account, judge)) is not None:
         return found
     owner = session.scalar(select(Account).where(Account.name == account))

@@ -72,14 +72,12 @@ class DatabaseFiles(FileStore):
         self._engine = engine
 
     def keep(self, content: bytes) -> str:
-        """See FileStore."""
         sha256 = hashlib.sha256(content).hexdigest()
         with suppress(IntegrityError), transaction(self._engine) as session:  # a replica may store it now
             session.merge(StoredFile(sha256=sha256, content=content))
         return sha256
 
     def read(self, sha256: str) -> bytes:
-        """See FileStore."""
         with snapshot(self._engine) as session:
             content = session.scalar(select(StoredFile.content).where(StoredFile.sha256 == sha256))
         if content is None:
@@ -94,14 +92,12 @@ class DatabaseFiles(FileStore):
         return local
 
     def absent(self, wanted: Iterable[str]) -> list[str]:
-        """See FileStore."""
         with snapshot(self._engine) as session:
             stored = set(session.scalars(select(StoredFile.sha256)))
         return sorted(set(wanted) - stored)
 
 
 def open_files(settings: Settings, engine: Engine) -> FileStore:
-    """Return the store that belongs to the records of these settings."""
     folder = settings.state_dir / "files"
     return DatabaseFiles(folder, engine) if settings.database_url else FileStore(folder)
 

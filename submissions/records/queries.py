@@ -26,7 +26,6 @@ POLICY: Final = "strict"
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
-    """Return all statuses at the session's moment."""
     return fold_statuses(events_after(session, kinds=STATUS_KINDS))
 
 
@@ -97,7 +96,6 @@ def unscored_submissions(session: Session, suite: str, label_version: str) -> Se
 
 
 def scores_of(session: Session, submission_id: str) -> Sequence[ScoreRow]:
-    """Return all scores of a submission, oldest first."""
     wanted = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
     return session.scalars(wanted.order_by(ScoreRow.id)).all()
 
@@ -130,12 +128,7 @@ def disclosure_history(
 
     Every figure of hidden labels that is shown costs the account some of its budget. A correction of labels
     must not spend it, so a submission keeps the figures of the labels under which it was first scored until
-    its owner asks for newer ones.
-
-    Args:
-        scores: All scores of the submission, oldest first.
-        found: The statuses of now.
-        submission_id: The submission.
+    its owner asks for newer ones. ``scores`` are all scores of the submission, oldest first.
     """
     history = [(score, score.scored_at) for score in scores[:1]]
     for at, version in found.refreshed.get(submission_id, ()):
@@ -203,7 +196,6 @@ def find_score(session: Session, submission_id: str, label_version: str) -> Scor
 
 
 def has_score(session: Session, submission_id: str) -> bool:
-    """Return whether a submission was scored under any label version."""
     scored = select(ScoreRow.id).where(ScoreRow.submission_id == submission_id).limit(1)
     return session.scalar(scored) is not None
 

@@ -78,7 +78,6 @@ def check_accepted(secret: ServerSecret, settings: Settings) -> None:
 
 
 def note_secret(session: Session, secret: ServerSecret) -> None:
-    """Write the check value and the derivation of a secret into its table."""
     session.merge(SecretCheck(id=1, check_value=secret.check_value, derivation=secret.derivation))
     session.flush()
 

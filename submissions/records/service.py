@@ -73,7 +73,6 @@ class RecordsService:
         )
 
     def quota(self, account: str) -> AccountQuota | None:
-        """Return what is left to an account, or None without test labels."""
         if self._app.label_version is None:
             return None
         with snapshot(self._app.engine) as session:
@@ -85,7 +84,6 @@ class RecordsService:
         return CurrentBoard(self._app.engine, BoardMaker(self._app))
 
     def board(self) -> Board:
-        """Return the board of the records as of now; see `CurrentBoard.get`."""
         return self._current.get()
 
     def board_under(self, label_version: str | None) -> Board:
@@ -98,11 +96,9 @@ class RecordsService:
 
     @property
     def latest_board(self) -> Board | None:
-        """See `CurrentBoard.latest`."""
         return self._current.latest
 
     def cached_board(self) -> Board | None:
-        """See `CurrentBoard.cached`."""
         return self._current.cached()
 
     @cached_property

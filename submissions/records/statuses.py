@@ -157,7 +157,6 @@ class SubmissionStatuses:
 
 
 def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
-    """Return the statuses after these events."""
     found = SubmissionStatuses()
     for event in events:
         found.add(event)

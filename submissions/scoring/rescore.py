@@ -146,7 +146,6 @@ def _effects_on(
 
 
 def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
-    """Return the cell of all verdicts, without intervals."""
     one_group = np.zeros(len(labels), dtype=np.int64)
     tp, fp, fn, tn, no_verdict = confusion_counts(column, labels, one_group, 1, POLICY)[0].tolist()
     cell: Any = figures(tp, fp, fn, tn, no_verdict, POLICY)  # the metric is published without the type Cell
@@ -262,7 +261,6 @@ def _place_on(board: Board | None, row_id: str) -> int | None:
 
 
 def rescorings(service: SubmissionsApp) -> list[Event]:
-    """Return the event of every re-scoring, oldest first."""
     with service.snapshot() as session:
         return events_after(session, kinds=["rescored"])
 
@@ -295,21 +293,10 @@ def publish(
     """Make a file in the released format the newest label set of the suite.
 
     Existing scores stay; `rescore` scores everything under the new set. Publishing the newest set again
-    changes nothing.
+    changes nothing. See `LabelVersion` for ``base`` and ``corrections``. If a label set was published or a
+    dispute was decided after the event ``since``, nothing is published.
 
-    Args:
-        service: The services of the suite.
-        content: The file.
-        actor: The maintainer who publishes it.
-        why: The reason, stored with the version.
-        base: See `LabelVersion`.
-        corrections: See `LabelVersion`.
-        since: The last event from which the set was made. Nothing is published if a label set was published
-            or a dispute was decided after it.
-
-    Raises:
-        PermissionDenied: The actor is not a maintainer.
-        SubmissionError: Names every bad row, but no label.
+    Raises PermissionDenied, and SubmissionError naming every bad row, but no label.
     """
     require_maintainer(actor, "publish labels")
     reason = " ".join(why.split())

@@ -198,7 +198,8 @@ def test_a_published_correction_is_taken_back_by_another_one(service):
     ]
 
 
-def test_a_dev_correction_is_in_the_version_and_the_shipped_file_is_named_until_it_has_it(service):
+def test_a_dev_correction_is_in_the_version_and_the_shipped_file_is_named_until_it_has_it(service, request):
+    request.addfinalizer(service.suite.dev_labels_path.unlink)  # tests share the suite's folder
     write_dev_labels(service)
     correct(service, "no", split="dev")
     before = service.label_version
