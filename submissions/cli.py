@@ -158,7 +158,8 @@ def publish_labels(
     actor = as_maintainer(maintainer)
     try:
         if preview:
-            return _print_next(as_json)
+            _print_next(as_json)
+            return
         with records_to_write() as service:
             if file is not None:
                 version, scored = rescoring.publish_file(service, file, actor, why), None
@@ -197,7 +198,8 @@ def _print_next(as_json: bool) -> None:
             answers = f" {each.target}: {each.before} -> {each.value}" if len(entry) > 2 else ""
             typer.echo(f"{kind}: dispute {each.dispute_id}, {entry['trajectory_id']}{answers}")
     if not found.applied:
-        return typer.echo("no accepted correction waits: the labels that are served hold them all")
+        typer.echo("no accepted correction waits: the labels that are served hold them all")
+        return
     with service.snapshot() as session:
         names = overview.judge_names(session, service.suite.name)
     for label, effects in rescoring.label_effects(service, found.served, found.test).items():
@@ -220,12 +222,8 @@ def label_versions(as_json: JsonOption = False) -> None:
         print_json([version.to_json() for version in found])
         return
     if not found:
-        typer.echo(
-            as_called(
-                f"no label set was published for {service.suite.name}; "
-                "`python -m submissions publish-labels` does it"
-            )
-        )
+        advice = as_called("`python -m submissions publish-labels` does it")
+        typer.echo(f"no label set was published for {service.suite.name}; {advice}")
     for version in found:
         print_version(version)
 
