@@ -37,7 +37,7 @@ def board_files(board: Board, title: str) -> dict[str, bytes]:
 
 
 class BoardCopy:
-    """Commits the board to its repository in a thread of its own, so that events never wait for it.
+    """A thread that commits the board to its repository, so that events never wait for it.
 
     If several processes share a database, the one with the lease does it, once its records are complete.
     """

@@ -98,7 +98,7 @@ class Stopping(Exception):
 
 
 class RecordsCopy:
-    """Restores records from the Hub and commits those that it lacks. Used by one thread.
+    """The side of the copy on the Hub that restores and commits records. Used by one thread.
 
     Before the first batch it names itself in ``writer.json`` in a separate commit. From then on the Hub
     refuses what an older server still has on the way, since the head has moved. That is not needed if several

@@ -107,7 +107,7 @@ class SubmissionView:
 
 
 class Signer:
-    """Signs receipts with a key derived from the server's secret."""
+    """A signer of receipts, with a key derived from the server's secret."""
 
     def __init__(self, secret: ServerSecret) -> None:
         self._key = Ed25519PrivateKey.from_private_bytes(secret.key("receipts"))

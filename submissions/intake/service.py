@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class IntakeService:
-    """Checks, records and scores the files of one suite. Safe for threads."""
+    """The service that checks, records and scores the files of one suite. Safe for threads."""
 
     def __init__(self, app: Resources, records: RecordsService, moderation: ModerationService) -> None:
         self._app, self._records, self._moderation = app, records, moderation

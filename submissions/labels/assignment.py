@@ -108,7 +108,7 @@ def _seconds(
 
 
 class _Dealer:
-    """Counts the open assignments of annotators, and names the one whose turn it is."""
+    """A count of the open assignments of annotators, which tells whose turn it is."""
 
     def __init__(self, annotators: Sequence[str], finished: Collection[tuple[str, str]], seed: int) -> None:
         self._seed, self._finished = seed, frozenset(finished)

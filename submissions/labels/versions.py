@@ -124,7 +124,7 @@ def serves_records(settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class LabelOrigin:
-    """Which labels are served; ``settings`` name their file.
+    """The origin of the labels that are served; ``settings`` name their file.
 
     ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
     `version_of` that file; None with ``records``, and if no set was made from a file yet. ``outdated`` is the

@@ -79,7 +79,7 @@ def is_utf8(text: str) -> bool:
 
 
 class ModerationService(Actions):
-    """What owners and maintainers do with submissions, judges and accounts.
+    """The actions of owners and maintainers on submissions, judges and accounts.
 
     The actions return their event. They raise KeyError for a submission or judge that does not exist,
     PermissionDenied for an actor who may not do it, and SubmissionError if the status does not allow it.

@@ -288,7 +288,7 @@ def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], An
 
 
 class LeakBudget:
-    """Counts what a suite with private labels has shown of them. Safe for threads.
+    """The count of what a suite with private labels has shown of them. Safe for threads.
 
     It counts every figure that may have been seen. The owner of a score could see it as soon as it was
     made. Everybody could see a public row from its round on, even if it was hidden or withdrawn later.

@@ -70,7 +70,7 @@ class SecretChanged(SecretRefused):
     """Raised when the secret is not the one that the records were made with."""
 
     def __init__(self, accept: str | None = None) -> None:
-        """``accept`` is the check value of the secret that is here, if any."""
+        """Make the message; ``accept`` is the check value of the secret that is here, if any."""
         problem = "These records were made with a secret that is not here."
         way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
         if accept:

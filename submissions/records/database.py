@@ -172,7 +172,7 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Changes:
-    """Tells whether the records were written to since the last call. Not safe for threads."""
+    """A detector of writes to the records. Not safe for threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._connection: PoolProxiedConnection | None = None

@@ -18,7 +18,7 @@ from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdic
 
 
 class RecordsService:
-    """What may be read of the records of one suite. Safe for threads."""
+    """The service that reads the records of one suite. Safe for threads."""
 
     def __init__(self, app: Resources) -> None:
         self._app = app

@@ -38,7 +38,7 @@ class BoardState(NamedTuple):
 
 
 class BoardMaker:
-    """Makes the boards of a suite and keeps the record of each score, which takes long to read."""
+    """A maker of a suite's boards, which keeps the record of each score, since reading it takes long."""
 
     def __init__(self, app: Resources) -> None:
         self._app = app
