@@ -20,6 +20,8 @@ _UNSEEN: Final = re.compile(
 _BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[\s_\-\u00ad]+(?=\d)")
 _SEPARATORS: Final = re.compile(r"[\s_'\"`´‘’“”«»]+")
 _DASHES: Final = re.compile("[-\u00ad\u058a\u05be\u2010-\u2015\u2043\u2212\u30fc\ufe58\ufe63\uff0d]")
+_DIRECTION_MARKS: Final = "\u200e\u200f"
+"""The table has these marks around Arabic characters."""
 _KEPT_DASH: Final = "\x00"
 """Replaces a dash between digits while the other dashes are removed; no name contains it."""
 
@@ -50,7 +52,7 @@ def _prototype(character: str) -> str:
     """Return the character or characters that represent all that look like this one."""
     # Each group is a star in the table: every member names the middle, and the middle names all members. A
     # sequence of characters is always a middle (`rn` for m). In a pair of characters either may be it.
-    alike = [_bare(found["c"]) for found in confusables_data.get(character, ())]
+    alike = [found["c"].strip(_DIRECTION_MARKS) for found in confusables_data.get(character, ())]
     middles = [found for found in alike if len(found) > 1]
     if middles:
         return min(middles)
@@ -59,8 +61,3 @@ def _prototype(character: str) -> str:
     (other,) = alike
     is_pair = len(confusables_data.get(other, ())) == 1
     return min(character, other) if is_pair else other
-
-
-def _bare(text: str) -> str:
-    """Remove the direction marks that the table has around Arabic characters."""
-    return text.strip("\u200e\u200f")

@@ -19,7 +19,7 @@ import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from math import log2
 from pathlib import Path
@@ -144,14 +144,11 @@ class ServerSecret:
         """Return 32 bytes for one purpose."""
         if self.derivation == 1 and purpose in _OF_RECORDS:
             return self.old_key(purpose)
-        return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(self._stretched)
+        derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
+        return derivation.derive(_stretch(self._value))
 
     def old_key(self, purpose: Purpose) -> bytes:
         return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
-
-    @cached_property
-    def _stretched(self) -> bytes:
-        return _stretch(self._value)
 
 
 @lru_cache(maxsize=8)
