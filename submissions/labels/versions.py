@@ -173,14 +173,13 @@ def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileSt
     return LabelOrigin(_naming(settings, files.path(version.file_sha256)), version, base, through=through)
 
 
-def load_set(suite: Suite, settings: Settings, path: Path, version_key: bytes | None) -> LabelSet:
-    """Read the test labels of a file. Raises LabelsInvalid naming every bad row, LabelsUnavailable."""
-    return load_labels(suite, "test", _naming(settings, path), fetch=False, version_key=version_key)
+def load_set(suite: Suite, settings: Settings, path: Path | None, version_key: bytes | None) -> LabelSet:
+    """Read the test labels of a file, or of the one in ARB_LABELS if the path is None.
 
-
-def load_base(suite: Suite, settings: Settings, version_key: bytes | None) -> LabelSet:
-    """Read the test labels of the file in ARB_LABELS itself. Raises LabelsInvalid, LabelsUnavailable."""
-    return load_labels(suite, "test", settings, fetch=False, version_key=version_key)
+    Raises LabelsInvalid naming every bad row, LabelsUnavailable.
+    """
+    named = settings if path is None else _naming(settings, path)
+    return load_labels(suite, "test", named, fetch=False, version_key=version_key)
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:

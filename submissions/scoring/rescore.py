@@ -29,7 +29,6 @@ from submissions.labels.decisions import Decision
 from submissions.labels.versions import (
     LabelVersion,
     changes_between,
-    load_base,
     load_set,
     published_versions,
     serves_records,
@@ -223,10 +222,12 @@ def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
     try:
         if file is not None:
             return load_set(service.suite, service.settings, service.files.path(file), key)
-        found = None if serves_records(service.settings) else load_base(service.suite, service.settings, key)
+        if serves_records(service.settings):
+            return None
+        found = load_set(service.suite, service.settings, None, key)
     except (LabelsInvalid, LabelsUnavailable):
         return None
-    return found if found is not None and found.version == version else None
+    return found if found.version == version else None
 
 
 def _version_before(service: SubmissionsApp, version: str) -> str | None:
