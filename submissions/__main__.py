@@ -26,6 +26,8 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import percent, text_table
+from arb.core.files import atomic_write
+from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
     accept_charge,
@@ -42,6 +44,15 @@ from submissions.cli import (
 )
 from submissions.labels.commands import app as annotate_app
 
+with lazy_imports():
+    from rich import table as rich_table
+    from rich import text as rich_text
+
+    from arb.core import judge_info
+    from arb.core.predictions import write
+    from submissions import client
+    from submissions.intake import upload
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -49,6 +60,7 @@ if TYPE_CHECKING:
     from arb.core.predictions.check import CheckResult
     from arb.core.predictions.findings import Finding
 
+FileFormat = Literal["jsonl", "csv", "parquet"]
 app = new_command()
 for command in (
     accept_charge, account, export, export_labels, label_versions, new_secret, publish_labels, receipt,
@@ -70,16 +82,15 @@ def check_command(
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Report every finding at once.
+    """Check a prediction file and report all findings at once.
 
-    Exit code 0 only for an acceptable file, 1 for one that is not, 2 when the command cannot run as given.
+    The exit code is 0 for an acceptable file, 1 for any other file, and 2 if the command cannot run.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    from submissions.intake.upload import read_upload
 
     try:
-        result = read_upload(file, None, settings, suite=chosen, split=split).check
+        result = upload.read_upload(file, None, settings, suite=chosen, split=split).check
     except OSError as problem:
         stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
     if as_json:
@@ -91,14 +102,14 @@ def check_command(
 
 
 def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool) -> None:
-    """Dev is scored here, test is submitted; what has errors is checked again."""
+    """Print the next step: correct the file, score it (dev), or submit it (test)."""
     if not is_acceptable:
         next_step("correct it, then", "submissions", "check", file, *flags(split=split, suite=suite))
     elif split == "dev":
         next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
     else:
         judge = "JUDGE"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # beside a run's predictions; else anything
+        with suppress(OSError, ValueError, KeyError, TypeError):  # next to the predictions of a run
             judge = json.loads(file.with_name("run.json").read_bytes())["judge"]["name"]
         words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
         chosen = (file, *flags(suite=suite, **words))
@@ -111,8 +122,7 @@ def template_command(
     split: SplitOption,
     suite: SuiteOption = None,
     file_format: Annotated[
-        Literal["jsonl", "csv", "parquet"] | None,
-        typer.Option("--format", help="By default what --out ends in, else jsonl."),
+        FileFormat | None, typer.Option("--format", help="By default what --out ends in, else jsonl.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", dir_okay=False, help="Write this new file, not standard output.")
@@ -120,30 +130,28 @@ def template_command(
 ) -> None:
     """Write a file to fill in.
 
-    It has every trajectory of the split, success empty.
+    It has one row per trajectory of the split, with an empty success.
     """
     chosen = read_suite(suite, read_settings())
-    from arb.core.predictions.write import template
 
     file_format = file_format or _format_of(out)
     if out is None:
         if file_format == "parquet" and sys.stdout.isatty():
             stop("Parquet is no text: name a file with --out")
-        sys.stdout.buffer.write(template(chosen, split, file_format))
+        sys.stdout.buffer.write(write.template(chosen, split, file_format))
         return
     if out.exists():
         stop(f"{str(out)!r} exists and may be filled in already: name a new file with --out")
-    from arb.core.files import atomic_write
 
     try:
-        atomic_write(out, template(chosen, split, file_format))
+        atomic_write(out, write.template(chosen, split, file_format))
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
     next_step("fill it in, then check it", "submissions", "check", out, *flags(split=split, suite=suite))
 
 
 @app.command("submit")
-def submit_command(
+def submit_command(  # noqa: PLR0913 - each option is an argument
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
     space: Annotated[
         str | None, typer.Option(help="The Space's address; that of ARB_HOST and ARB_PORT if left out.")
@@ -170,36 +178,27 @@ def submit_command(
 ) -> None:
     """Submit test verdicts to a Space.
 
-    The file and the declaration are checked here first; sending the same again makes no second entry.
+    The file and the declaration are checked here first. Sending the same file again adds no second entry.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
-    from arb.core.judge_info import DeclarationError, declare
-    from submissions.client import (
-        SubmissionNotSent,
-        local_address,
-        may_carry_token,
-        problems_in,
-        send_submission,
-    )
-    from submissions.intake.upload import read_upload
 
     if not (space or settings.port):
         stop("ARB_PORT is 0, any free port: name the address that `space serve` printed with --space")
     is_named = bool(space)
-    space = space or local_address(settings.host, settings.port)
+    space = space or client.local_address(settings.host, settings.port)
     texts = {
         "account": account, "judge": judge, "kind": kind, "inputs": inputs, "model": model,
         "authors": authors, "link": link,
     }  # fmt: skip
-    if not token and settings.hf_token is not None and may_carry_token(space):
+    if not token and settings.hf_token is not None and client.may_carry_token(space):
         token = settings.hf_token.get_secret_value()
-    checked = read_upload(file, None, settings, suite=chosen, split="test").check
+    checked = upload.read_upload(file, None, settings, suite=chosen, split="test").check
     problems = [finding.message for finding in checked.findings if finding.level == "error"]
     try:
         known = account or ("the account of the token" if token else "")
-        declare(**{**texts, "account": known}, test_labels_used=test_labels_used)
-    except DeclarationError as error:
+        judge_info.declare(**{**texts, "account": known}, test_labels_used=test_labels_used)
+    except judge_info.DeclarationError as error:
         choices = {"kind": JUDGE_KINDS, "inputs": JUDGE_INPUTS}
         problems += [
             f"{message} of {', '.join(choices[field])}" if message.endswith("choose one") else message
@@ -209,14 +208,14 @@ def submit_command(
         stop("\n".join(["nothing was sent:", *(f"  {problem}" for problem in problems)]), code=1)
     try:
         declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
-        sent = send_submission(
+        sent = client.send_submission(
             space, file, declared, token=token, say=lambda line: typer.echo(line, err=True)
         )
-    except SubmissionNotSent as problem:
+    except client.SubmissionNotSent as problem:
         hint = "" if is_named else "; start it with `python -m space serve`, or name another with --space"
         stop(f"{problem}{hint}", code=1)
     if not sent.is_accepted:
-        refused = (f"  {problem}" for problem in problems_in(sent.answer))
+        refused = (f"  {problem}" for problem in client.problems_in(sent.answer))
         stop("\n".join(["the Space took nothing:", *refused]), code=1)
     if as_json:
         print_json(sent.answer)
@@ -230,14 +229,9 @@ def submit_command(
     typer.echo(f"Next, see its state and its figures: {address}")
 
 
-def _format_of(out: Path | None) -> Literal["jsonl", "csv", "parquet"]:
-    match out.suffix.lower() if out is not None else "":
-        case ".csv":
-            return "csv"
-        case ".parquet":
-            return "parquet"
-        case _:
-            return "jsonl"
+def _format_of(out: Path | None) -> FileFormat:
+    formats: dict[str, FileFormat] = {".csv": "csv", ".parquet": "parquet"}
+    return formats.get(out.suffix.lower(), "jsonl") if out is not None else "jsonl"
 
 
 _ROWS_LISTED = 6
@@ -246,32 +240,30 @@ _STYLES = {"error": "bold red", "warning": "yellow"}
 
 
 def print_report(result: CheckResult, console: Console) -> None:
-    """Print the findings (if any), the rows by benchmark, and the verdict on the file.
+    """Print the findings, the rows by benchmark, and whether the file is acceptable.
 
-    Everything goes in as Text, so that brackets in a user's file are brackets and no markup.
+    Texts of a file are printed as Text, so that brackets in them are not markup.
     """
-    from rich.text import Text
-
     if result.findings:
         console.print(_findings_table(result.findings, is_wide=console.width >= _WIDE))
     console.print(_summary_table(result))
-    console.print(Text(_conclusion(result), style="bold green" if result.acceptable else "bold red"))
+    console.print(
+        rich_text.Text(_conclusion(result), style="bold green" if result.acceptable else "bold red")
+    )
 
 
 def _findings_table(findings: Sequence[Finding], is_wide: bool) -> Table:
-    """Return the findings as a table; a narrow one has all but the message in one column."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_lines=True)
+    """Return the findings as a table; a narrow table has all but the message in one column."""
+    table = rich_table.Table(show_lines=True)
     for heading in ("level", "code", "column", "rows") if is_wide else ("finding",):
         table.add_column(heading, overflow="fold" if is_wide else "ellipsis")
     table.add_column("message", overflow="fold", ratio=1, min_width=30 if is_wide else None)
     for finding in findings:
-        level, message = Text(finding.level, style=_STYLES[finding.level]), Text(finding.message)
+        level = rich_text.Text(finding.level, style=_STYLES[finding.level])
+        message = rich_text.Text(finding.message)
         if is_wide:
             words = (finding.code, finding.column or "", _rows(finding))
-            table.add_row(level, *map(Text, words), message)
+            table.add_row(level, *map(rich_text.Text, words), message)
             continue
         parts = (finding.code, finding.column, f"row {_rows(finding)}" if finding.rows else None)
         level.append("".join(f"\n{part}" for part in parts if part), style="default")
@@ -286,26 +278,15 @@ def _rows(finding: Finding) -> str:
 
 
 def _summary_table(result: CheckResult) -> Table:
-    from rich.text import Text
-
     table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
     for name, part in result.by_benchmark.items():
-        cells = (
-            f"{part.expected:,}",
-            f"{part.rows:,}",
-            percent(part.coverage, "%"),
-            percent(part.success_share, "%"),
-        )
-        table.add_row(Text(BENCHMARK_TITLES.get(name, name)), *cells)
+        shares = percent(part.coverage, "%"), percent(part.success_share, "%")
+        title = rich_text.Text(BENCHMARK_TITLES.get(name, name))
+        table.add_row(title, f"{part.expected:,}", f"{part.rows:,}", *shares)
     table.add_section()
     expected = sum(part.expected for part in result.by_benchmark.values())
-    table.add_row(
-        "all",
-        f"{expected:,}",
-        f"{result.rows:,}",
-        percent(result.coverage, "%"),
-        percent(result.success_share, "%"),
-    )
+    shares = percent(result.coverage, "%"), percent(result.success_share, "%")
+    table.add_row("all", f"{expected:,}", f"{result.rows:,}", *shares)
     return table
 
 

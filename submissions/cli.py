@@ -1,4 +1,4 @@
-"""The commands over the records on this machine."""
+"""The commands over the records on this machine, and what commands that use the records share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -22,33 +22,46 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import percent, progress_bar, text_table
+from arb.core.lazy import lazy_imports
+from submissions.errors import RecordsUnavailable, SubmissionError
+
+with lazy_imports():
+    from leaderboard.board import export as board_export
+    from submissions import app as services
+    from submissions import startup
+    from submissions.intake import accounts, receipts
+    from submissions.labels import corrections, versions
+    from submissions.moderation import overview
+    from submissions.privacy import secret_change, server_secret
+    from submissions.records import backup, event_log, integrity
+    from submissions.scoring import rescore as rescoring
 
 if TYPE_CHECKING:
     from submissions.app import SubmissionsApp
     from submissions.intake.accounts import Actor
     from submissions.labels.versions import LabelVersion
-    from submissions.records.integrity import Backup
+    from submissions.moderation.actions import AccountChange
+    from submissions.records.backup import Backup
     from submissions.scoring.rescore import Rescoring
 
-HUB_SECONDS = 120.0
+HUB_SECONDS: Final = 120.0
 """How long a command waits until the Hub has what it recorded."""
-
-COMMAND_LINE = "the command line"
+COMMAND_LINE: Final = "the command line"
 MaintainerOption = Annotated[str, typer.Option(help="Who does it; kept with the record.")]
 OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder to write.")]
+CHANGES: Final[dict[str, AccountChange]] = {
+    "confirm": "confirmed", "unconfirm": "unconfirmed", "ban": "banned", "unban": "unbanned",
+}  # fmt: skip
 
 
 def verify(as_json: JsonOption = False) -> None:
-    """Check every record: the event log, the stored files, each score made again, and the board.
+    """Check all records: the event log, the stored files, the recomputed scores, and the board.
 
-    Exit code 1 if anything is not as it was written, or could not be checked. Changes nothing.
+    It changes nothing. The exit code is 1 if anything was changed or cannot be checked.
     """
-    from submissions.errors import RecordsUnavailable
-    from submissions.records.integrity import verify as check
-
     service = open_records()
     with ends_on(RecordsUnavailable), progress_bar(stays=False, only_on_terminal=True) as progress:
-        found = check(service, lambda done, of: progress(done, of, "scores made again"))
+        found = integrity.verify(service, lambda done, of: progress(done, of, "scores made again"))
     if as_json:
         print_json(vars(found))
     else:
@@ -68,14 +81,12 @@ def rescore(
     as_json: JsonOption = False,
     maintainer: MaintainerOption = COMMAND_LINE,
 ) -> None:
-    """Score every submission under the labels as they are now, and show ranks before and after.
+    """Score every submission under the present labels, and show ranks before and after.
 
-    Old scores stay, under their label version. Stopped, it goes on where it was.
+    Old scores stay under their label version. After an interruption, run the command again to continue.
     """
-    from submissions.scoring.rescore import rescore as score_again
-
     with records_to_write() as service:
-        found = score_again(service, as_maintainer(maintainer))
+        found = rescoring.rescore(service, as_maintainer(maintainer))
     if as_json:
         print_json(found.to_json())
         return
@@ -84,7 +95,6 @@ def rescore(
 
 
 def print_rescoring(found: Rescoring) -> None:
-    """Print what a label version did to the ranks."""
     typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
     table = text_table("Judge", "Account", "Place before", "Place after")
     for change in found.changes:
@@ -106,10 +116,9 @@ def account(
 ) -> None:
     """Confirm or ban an account, or undo that.
 
-    A confirmed account may use the part of the leak budget that is reserved for confirmed accounts.
+    Confirmed accounts may use a part of the leak budget that is reserved for them.
     """
-
-    decision = f"{action}ned" if action.endswith("ban") else f"{action}ed"
+    decision = CHANGES[action]
     with records_to_write() as service:
         actor = as_maintainer(maintainer)
         service.moderation.decide_account(decision, name, actor, reason, even_if_unknown)
@@ -138,27 +147,25 @@ def publish_labels(
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a file the suite's newest label set; ARB_LABELS=records serves it, `rescore` scores everything.
+    """Make a file the suite's newest label set.
 
-    Without FILE: publish the accepted corrections of disputes, whatever ARB_LABELS names; they are served and
-    everything is scored at once. Old sets stay: ARB_LABELS=records:VERSION serves one again.
+    ARB_LABELS=records serves the set, and `rescore` scores everything under it. Without FILE, the accepted
+    corrections of disputes are published for any ARB_LABELS; they are served, and everything is scored at
+    once. Old sets stay: ARB_LABELS=records:VERSION serves one again.
     """
-    from submissions.labels.corrections import publish_corrections
-    from submissions.scoring.rescore import publish_file
-    from submissions.scoring.rescore import rescore as score_again
-
     if file is not None and preview:
         stop("--preview is of corrections: leave FILE out")
     actor = as_maintainer(maintainer)
     try:
         if preview:
-            return _print_next(as_json)
+            _print_next(as_json)
+            return
         with records_to_write() as service:
             if file is not None:
-                version, scored = publish_file(service, file, actor, why), None
+                version, scored = rescoring.publish_file(service, file, actor, why), None
             else:
-                version = publish_corrections(service, actor, why)
-                scored = score_again(service, actor)
+                version = corrections.publish_corrections(service, actor, why)
+                scored = rescoring.rescore(service, actor)
     except OSError as problem:
         name = "a stored file" if file is None else repr(file.name)
         stop(f"{name} cannot be read: {problem.strerror or type(problem).__name__}")
@@ -174,15 +181,10 @@ def publish_labels(
 
 
 def _print_next(as_json: bool) -> None:
-    """Print which corrections wait and what they would do to every judge, without hidden labels."""
-    from submissions.errors import SubmissionError
-    from submissions.labels.corrections import next_labels
-    from submissions.moderation.overview import judge_names
-    from submissions.scoring.rescore import label_effects
-
+    """Print which corrections wait and how they would affect every judge, without hidden labels."""
     service = open_records()
     with ends_on(SubmissionError):
-        found = next_labels(service)
+        found = corrections.next_labels(service)
     kinds = {
         kind: [each.to_json(service.suite.labels_are_public) for each in getattr(found, kind)]
         for kind in ("applied", "conflicts", "missing")
@@ -196,10 +198,11 @@ def _print_next(as_json: bool) -> None:
             answers = f" {each.target}: {each.before} -> {each.value}" if len(entry) > 2 else ""
             typer.echo(f"{kind}: dispute {each.dispute_id}, {entry['trajectory_id']}{answers}")
     if not found.applied:
-        return typer.echo("no accepted correction waits: the labels that are served hold them all")
+        typer.echo("no accepted correction waits: the labels that are served hold them all")
+        return
     with service.snapshot() as session:
-        names = judge_names(session, service.suite.name)
-    for label, effects in label_effects(service, found.served, found.test).items():
+        names = overview.judge_names(session, service.suite.name)
+    for label, effects in rescoring.label_effects(service, found.served, found.test).items():
         columns = ("Place", "Precision", "Recall", "F1", "Now wrong", "Now right")
         table = text_table(f"Judge, by {label}", "Account", figures=columns)
         for effect in effects:
@@ -212,27 +215,21 @@ def _print_next(as_json: bool) -> None:
 
 
 def label_versions(as_json: JsonOption = False) -> None:
-    """The suite's label sets, oldest first: what changed, when, by whom and why. No label is shown."""
-    from submissions.labels.versions import published_versions
-
+    """List the suite's label sets, oldest first: what changed, when, by whom and why. No label is shown."""
     service = open_records()
-    found = published_versions(service.engine, service.suite.name)
+    found = versions.published_versions(service.engine, service.suite.name)
     if as_json:
         print_json([version.to_json() for version in found])
         return
     if not found:
-        typer.echo(
-            as_called(
-                f"no label set was published for {service.suite.name}; "
-                "`python -m submissions publish-labels` does it"
-            )
-        )
+        advice = as_called("`python -m submissions publish-labels` does it")
+        typer.echo(f"no label set was published for {service.suite.name}; {advice}")
     for version in found:
         print_version(version)
 
 
 def print_version(version: LabelVersion) -> None:
-    """Print a label set's line: when, by whom, why, and how many labels changed. No label is in it."""
+    """Print one line about a label set, without any label."""
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
@@ -246,17 +243,15 @@ def receipt(
     key: Annotated[str, typer.Option(help="The server's public key, from its About page.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a receipt's signature, without asking the server."""
-    from submissions.intake.receipts import problem_of
-
+    """Check the signature of a receipt without asking the server."""
     try:
         fields = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(fields, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as problem:
         stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
-    if problem := problem_of(fields, key):
-        stop(f"{file.name!r}: {problem}", code=1)
+    if found := receipts.problem_of(fields, key):
+        stop(f"{file.name!r}: {found}", code=1)
     if as_json:
         print_json(fields)
         return
@@ -274,21 +269,17 @@ def export(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write everything to a folder: records, files and board, to restore from; or a static site.
+    """Write records, files and board to a folder that can be restored, or write a static site.
 
-    Without --static the folder holds hidden figures: keep it as private as the labels.
+    Without --static the folder contains hidden figures, so keep it as private as the labels.
     """
-    from leaderboard.board.export import FolderTaken, write_static_site
-    from submissions.errors import RecordsUnavailable
-    from submissions.records.integrity import export_to_folder
-
     service = open_records()
     try:
-        with ends_on(FolderTaken, RecordsUnavailable):
+        with ends_on(board_export.FolderTaken, RecordsUnavailable):
             if not static:
-                found = export_to_folder(service, out)
+                found = backup.export_to_folder(service, out)
             else:
-                number = write_static_site(service.records.board(), out)
+                number = board_export.write_static_site(service.records.board(), out)
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
     if not static:
@@ -308,16 +299,13 @@ def restore(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the records and files of an export back, into an empty ARB_STATE_DIR or DATABASE_URL.
+    """Restore the records and files of an export into an empty ARB_STATE_DIR or DATABASE_URL.
 
     The server's secret has to be there: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
     --new-secret, private figures are withdrawn until `accept-charge`, since their noise is drawn again.
     """
-    from submissions.errors import RecordsUnavailable
-    from submissions.records.integrity import restore_from_folder
-
     with ends_on(RecordsUnavailable):
-        found = restore_from_folder(read_settings(), folder, new_secret)
+        found = backup.restore_from_folder(read_settings(), folder, new_secret)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
         typer.echo(
@@ -336,10 +324,8 @@ def accept_charge(
     Every file is scored with the new secret first. Each file whose figures were shown before counts once more
     for its account.
     """
-    from submissions.privacy.secret_change import accept_charge as accept
-
     with records_to_write() as service:
-        found = accept(service, as_maintainer(maintainer))
+        found = secret_change.accept_charge(service, as_maintainer(maintainer))
     if as_json:
         print_json({"submissions": found.submissions, "rho": found.rho})
         return
@@ -349,9 +335,7 @@ def accept_charge(
 
 def new_secret() -> None:
     """Print a new random secret for ARB_SECRET. Keep a copy of it."""
-    from submissions.privacy.server_secret import new_secret as make
-
-    typer.echo(make())
+    typer.echo(server_secret.new_secret())
 
 
 def _say_backup(found: Backup, where: str, as_json: bool) -> None:
@@ -366,15 +350,12 @@ def _say_backup(found: Backup, where: str, as_json: bool) -> None:
 
 
 def as_maintainer(name: str) -> Actor:
-    """Return the maintainer of this name, who acts on the command line."""
-    from submissions.intake.accounts import Actor
-
-    return Actor(name, is_maintainer=True)
+    return accounts.Actor(name, is_maintainer=True)
 
 
 @contextmanager
 def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
-    """End the command with the message of such an error, and an exit code."""
+    """End the command with the message of one of these errors and an exit code."""
     try:
         yield
     except errors as problem:
@@ -383,17 +364,13 @@ def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
 
 def open_records() -> SubmissionsApp:
     """Return the service over this machine's records; end the command if they cannot be used."""
-    from submissions.app import SubmissionsApp
-    from submissions.errors import RecordsUnavailable
-    from submissions.privacy.server_secret import SecretUnavailable
-
     settings = read_settings()
     read_suite(None, settings)
-    service = SubmissionsApp(settings)
+    service = services.SubmissionsApp(settings)
     with ends_on(RecordsUnavailable, code=2):
         service.engine  # noqa: B018 - opened here, so that its error is reported here
         if not service.suite.labels_are_public:
-            with suppress(SecretUnavailable):
+            with suppress(server_secret.SecretUnavailable):
                 service.secret  # noqa: B018 - as well
     return service
 
@@ -402,24 +379,20 @@ def open_records() -> SubmissionsApp:
 def records_to_write() -> Iterator[SubmissionsApp]:
     """Open the records for a command that adds to them; a refusal ends the command with its message.
 
-    If the Hub keeps the records, the new ones are there when the block ends.
+    If the Hub keeps the records, the block waits at its end until the Hub has the new ones.
     """
-    from submissions.errors import RecordsUnavailable, SubmissionError
-    from submissions.records.event_log import number_of_events
-    from submissions.startup import open_service
-
     settings = read_settings()
     read_suite(None, settings)
     is_on_hub = bool(settings.records_repo)
     with ends_on(RecordsUnavailable, code=2):
-        service = open_service(settings) if is_on_hub else open_records()
+        service = startup.open_service(settings) if is_on_hub else open_records()
     try:
         if is_on_hub and (reason := service.durability.closed):
             stop(f"nothing was done: {reason}", code=1)
         with ends_on(SubmissionError):
             yield service
             with service.snapshot() as session:
-                last = number_of_events(session)
+                last = event_log.number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
             stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
     finally:
@@ -431,21 +404,17 @@ def export_labels(
     out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
     version: Annotated[str | None, typer.Option(help="A version; the newest if left out.")] = None,
 ) -> None:
-    """Write a published label set to a file in the released format, as it was published.
+    """Write a published label set to a file in the released format.
 
-    It holds test labels: only its owner may read it, and it belongs to no public folder.
+    The file contains test labels. Only its owner can read it; do not put it into a public folder.
     """
-    from submissions.app import SubmissionsApp
-    from submissions.errors import RecordsUnavailable
-    from submissions.labels.versions import published_versions
-
     settings = read_settings()
     read_suite(None, settings)
     if out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
-    service = SubmissionsApp(settings)
+    service = services.SubmissionsApp(settings)
     with ends_on(RecordsUnavailable, code=2):
-        known = published_versions(service.engine, service.suite.name)
+        known = versions.published_versions(service.engine, service.suite.name)
     found = next((each for each in reversed(known) if version in (None, each.version)), None)
     if found is None:
         there = ", ".join(each.version for each in known) or "none; `publish-labels` publishes one"

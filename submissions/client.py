@@ -1,4 +1,4 @@
-"""Sending a prediction file to a Space over HTTP, from the command line."""
+"""A client that sends prediction files to a Space over HTTP."""
 
 import ipaddress
 import time
@@ -9,24 +9,26 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential
 
 TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
 ATTEMPTS: Final = 4
 """Sending again is safe: the same file of the same judge is one submission."""
+FIRST_PAUSE_SECONDS: Final = 0.5
+"""The pause after the first attempt; it doubles with each one."""
 MOST_WAITED_SECONDS: Final = 900.0
-"""How long a Space is waited for that says when to come back, as one does that restores its records."""
+"""The longest wait for a Space that says when to come back, for example while it restores its records."""
 
 
 class SubmissionNotSent(Exception):
-    """Nothing came of it, or not known to; the message says why and what to do."""
+    """Raised when a file was not sent, or it is unknown whether it was; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class SpaceAnswer:
-    """What the Space answered: a receipt (``is_accepted``), or every problem that it found.
+    """The Space's response: a receipt (``is_accepted``), or every problem that it found.
 
-    ``retry_after`` is in how many seconds the Space wants to be asked again; None where it does not say.
+    ``retry_after`` is the number of seconds after which the Space wants to be asked again, None if it does
+    not say.
     """
 
     is_accepted: bool
@@ -35,35 +37,23 @@ class SpaceAnswer:
 
 
 class _Unreachable(Exception):
-    """Worth another attempt, after ``retry_after`` seconds where the Space names them."""
+    """Raised when another attempt may succeed, after ``retry_after`` seconds if the Space gives them."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
         super().__init__(message)
 
 
-def _seconds_until_next(state: RetryCallState) -> float:
-    named = state.outcome.exception().retry_after
-    return wait_exponential(multiplier=0.5, max=8)(state) if named is None else named
-
-
-def _gives_up(state: RetryCallState) -> bool:
-    named = state.outcome.exception().retry_after
-    if named is None:
-        return state.attempt_number >= ATTEMPTS
-    return state.idle_for + named > MOST_WAITED_SECONDS
-
-
 def _retry_after(answer: httpx.Response) -> float | None:
-    """The seconds of a Retry-After header; None where it has none, or a date."""
+    """Return the seconds of a Retry-After header, or None if it is absent or a date."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
 def local_address(host: str, port: int) -> str:
-    """Where a Space that listens on ``host`` and ``port`` is reached from this machine.
+    """Return the address at which this machine reaches a Space that listens on ``host`` and ``port``.
 
-    One that listens on every address (0.0.0.0, ::) is reached on the loopback one.
+    For a Space that listens on every address (0.0.0.0, ::) it is the loopback address.
     """
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host.strip("[]"))
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
@@ -89,35 +79,47 @@ def send_submission(
     say: Callable[[str], object] = lambda line: None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> SpaceAnswer:
-    """Send a file with its declaration to ``space`` (its address), again when the connection failed.
+    """Send a file with its declaration to a Space, and again if the connection fails.
 
-    A Space that says when to come back is waited for, and ``say`` gets a line on it; so is a record that is
-    not stored for good yet (``waiting``). ``token`` says who sends it, on a Space. Raises SubmissionNotSent
-    when there is no answer, or one that is not a Space's, and before anything is sent where the address may
-    carry no token.
+    If the Space says when to come back, this function waits for it. It also waits until the record of an
+    accepted file is durable, as long as its status is ``waiting``. ``say`` gets a line before each pause.
+    Raises SubmissionNotSent if no Space responds, or if the token would be sent unencrypted.
     """
     if token is not None and not may_carry_token(space):
         raise SubmissionNotSent(f"no token is sent to {space}: it would go there unencrypted; use https://")
     address = f"{space.rstrip('/')}/api/submissions"
-    retry = Retrying(
-        stop=_gives_up,
-        wait=_seconds_until_next,
-        before_sleep=lambda state: say(
-            f"{state.outcome.exception()}; trying again in {state.upcoming_sleep:.0f} s"
-        ),
-        retry=retry_if_exception_type(_Unreachable),
-        reraise=True,
-    )
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         if token is not None:
             opened.headers["Authorization"] = f"Bearer {token}"
         try:
-            sent = retry(_send, opened, address, path, declared)
+            sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
             return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
             raise SubmissionNotSent(
                 f"{space} cannot be reached: {problem}; send the file again later"
             ) from None
+
+
+def _send_until_answered(
+    send: Callable[[], SpaceAnswer], say: Callable[[str], object], sleep: Callable[[float], object]
+) -> SpaceAnswer:
+    """Call ``send`` until it succeeds, or raise its last _Unreachable after too many attempts or too long."""
+    attempts, waited = 0, 0.0
+    while True:
+        try:
+            return send()
+        except _Unreachable as problem:
+            attempts += 1
+            pause = problem.retry_after
+            if pause is None:
+                if attempts >= ATTEMPTS:
+                    raise
+                pause = FIRST_PAUSE_SECONDS * 2 ** (attempts - 1)
+            elif waited + pause > MOST_WAITED_SECONDS:
+                raise
+            say(f"{problem}; trying again in {pause:.0f} s")
+            waited += pause
+            sleep(pause)
 
 
 def _follow(
@@ -127,9 +129,10 @@ def _follow(
     say: Callable[[str], object],
     sleep: Callable[[float], object],
 ) -> SpaceAnswer:
-    """The answer once it no longer says ``waiting``; the last one where the Space gives no other in time.
+    """Ask until the response no longer says ``waiting``; return the last one if that takes too long.
 
-    Only its owner may ask for it: without a token, on one's own machine, the first answer stays.
+    Only the owner of a submission may ask. Without a token, on one's own machine, the first response is
+    returned.
     """
     waited = 0.0
     while sent.answer.get("status") == "waiting" and sent.retry_after is not None:
@@ -143,7 +146,7 @@ def _follow(
             answer = client.get(f"{address}/{sent.answer['submission_id']}")
             found = answer.json()
         except (httpx.TransportError, ValueError):
-            continue  # it is recorded there, and answers again some time
+            continue  # the file is recorded there, and the Space will answer again
         if answer.status_code in (429, 503):
             continue
         if answer.status_code != 200 or not isinstance(found, dict):
@@ -180,7 +183,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
 
 
 def problems_in(answer: Mapping[str, Any]) -> list[str]:
-    """Every problem in a refusal, a line each."""
+    """Return every problem in a refusal as a line."""
     found = [str(field.get("message")) for field in answer.get("fields") or ()]
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]

@@ -1,28 +1,28 @@
-"""Why an action was not carried out: messages for whoever asked. Nothing was recorded then."""
+"""Errors of actions that were not carried out and recorded nothing, with messages for the requester."""
 
 from datetime import datetime
 
 
 class RecordsUnavailable(Exception):
-    """The records cannot be opened, copied or restored; the message says why and what to do."""
+    """Raised when records cannot be opened, copied or restored; the message says why and what to do."""
 
 
 class SubmissionError(Exception):
-    """A file or an action that was refused; the message says why and what to do."""
+    """Raised when a file or an action is refused; the message says why and what to do."""
 
 
 class PermissionDenied(SubmissionError):
-    """This account may not do that; the message says why."""
+    """Raised when an account may not do something; the message says why."""
 
 
 class TemporarilyClosed(SubmissionError):
-    """Nothing can be recorded now, and it will be possible again without anybody doing anything."""
+    """Raised while nothing can be recorded, for a reason that passes by itself."""
 
     RETRY_AFTER_SECONDS = 30
 
 
 class DatabaseAway(TemporarilyClosed):
-    """The database of the records does not answer; connections are made again as soon as it does."""
+    """Raised when the database does not answer; connections are made again as soon as it does."""
 
     RETRY_AFTER_SECONDS = 10
 
@@ -33,7 +33,7 @@ class DatabaseAway(TemporarilyClosed):
 
 
 class RateLimited(SubmissionError):
-    """No file is left to the account for now; ``next_at`` is when the next one may come."""
+    """Raised when an account has reached a limit; ``next_at`` is when it may act again."""
 
     def __init__(self, message: str, next_at: datetime) -> None:
         self.next_at = next_at

@@ -1,4 +1,4 @@
-"""Database, files, labels and keys of one suite, opened at first use."""
+"""The resources that the services of one suite share: database, files, labels, keys, and durability."""
 
 import threading
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from arb.core.predictions import ParserPool
 from arb.core.settings import Settings
 from arb.core.suite import Suite, load_suite
 from leaderboard.labels.labels import LabelSet
-from submissions.durability import Durability
 from submissions.intake.receipts import Signer
 from submissions.labels.versions import LabelStore, label_origin
 from submissions.privacy.disclosure import DisclosurePolicy
@@ -24,31 +23,59 @@ from submissions.records.files import FileStore, open_files
 from submissions.records.secret_check import claim_secret, note_secret
 
 
-class Resources:
-    """What the services of one suite share; ``durability`` says where records are durable.
+def utc_now() -> datetime:
+    return datetime.now(UTC)
 
-    Database, files, labels and keys are opened at first use. One instance per process; safe for threads.
+
+class Durability:
+    """The durability of records; in this base class a disk or database that keeps everything at once."""
+
+    ended: str | None = None
+    """Why no record may be added until an operator acts, as a public message; None if that is not so."""
+
+    @property
+    def closed(self) -> str | None:
+        """Why no record may be added now, as a public message; None if one may."""
+        return None
+
+    @property
+    def message(self) -> str | None:
+        """A sentence for pages while some records are not durable yet; None if all are."""
+        return None
+
+    def wait(self, sequence: int, timeout_s: float) -> bool:
+        """Wait until every record up to ``sequence`` is durable; return False on a timeout."""
+        return True
+
+    def through(self, session: Session) -> int | None:
+        """Return the sequence of the last durable record, or None if all are durable."""
+        return None
+
+    def waiting(self) -> int:
+        """Return the number of records that are not durable yet."""
+        return 0
+
+
+class Resources:
+    """Database, files, labels and keys of one suite, each opened at first use.
+
+    There is one instance per process; it is safe for threads. ``durability`` says when records are durable.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        durability: Durability | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
         self.settings = settings
         self.clock = clock
-        self.durability = durability or Durability()
+        self.durability = Durability()
         self.closed = threading.Event()
         self._setup_lock = threading.RLock()
         self._closing: list[Callable[[], object]] = []
 
     def on_close(self, call: Callable[[], object]) -> None:
-        """Make ``call`` when the service is closed; calls are made in the order in which they were added."""
+        """Register a call for `close`, which makes the calls in the order of registration."""
         self._closing.append(call)
 
     def close(self) -> None:
-        """End what runs next to the service; see `submissions.startup`."""
+        """Stop the threads and processes of the service; see `submissions.startup`."""
         self.closed.set()
         while self._closing:
             self._closing.pop(0)()
@@ -59,13 +86,24 @@ class Resources:
 
     @cached_property
     def engine(self) -> Engine:
-        """The database of the records, brought up to date at first use."""
+        """The database of the records; opening it applies migrations."""
         with self._setup_lock:  # migrations run one at a time in a process
             return open_database(self.settings.records_url())
 
     @cached_property
+    def durability_problem(self) -> str | None:
+        """Why submissions have to be off because no place keeps records; None if some place does."""
+        settings = self.settings
+        if settings.disk_is_lasting or settings.database_url or settings.records_repo:
+            return None
+        return (
+            "this Space's disk does not last and no other place for records is set; whoever runs it sets "
+            "ARB_RECORDS_REPO (a private dataset repository), DATABASE_URL, or ARB_STATE_LASTS=true for a "
+            "storage that lasts"
+        )
+
+    @cached_property
     def parsers(self) -> ParserPool:
-        """The processes that read files; started when a file needs one."""
         with self._setup_lock:
             pool = ParserPool.small() if self.settings.has_little_memory else ParserPool()
             self.on_close(pool.close)
@@ -85,23 +123,22 @@ class Resources:
         )
 
     def snapshot(self) -> AbstractContextManager[Session]:
-        """Return a session for reading the records as they are at one moment."""
         return snapshot(self.engine)
 
     def forget_labels(self) -> None:
-        """Read the labels again at their next use, since others were published."""
+        """Make the next use of the labels read them again, because another set was published."""
         self.__dict__.pop("labels", None)
 
     @cached_property
     def secret(self) -> ServerSecret:
-        """The secret that keys are made from. Raises SecretUnavailable, SecretTooWeak, SecretChanged."""
+        """The secret from which keys are derived. Raises SecretUnavailable, SecretTooWeak, SecretChanged."""
         with self._setup_lock:
             return claim_secret(self.engine, self.settings, self.clock)
 
     def adopt_secret(self, known: KnownSecret) -> None:
-        """Use the derivation that the Hub's records name, before the first of them is restored.
+        """Use the derivation of the Hub's records, before the first of them is restored.
 
-        What depends on the secret is made again at its next use.
+        Everything that depends on the secret is made again at its next use.
         """
         try:
             secret = self.secret
@@ -122,7 +159,7 @@ class Resources:
 
     @cached_property
     def half_key(self) -> bytes | None:
-        """The key that draws the half which ranks; None if the suite ranks by all trajectories."""
+        """The key that selects the half for the ranking; None if the suite ranks by all trajectories."""
         has_half = self.suite.rules.ranking_half and not self.suite.labels_are_public
         return self.secret.key("ranking-half") if has_half else None
 
@@ -133,13 +170,12 @@ class Resources:
 
     @property
     def label_version(self) -> str | None:
-        """The version of the test labels; None if there are none."""
+        """The version of the test labels, if any."""
         return self.labels.test.version if self.labels.test else None
 
     def labels_for_public_figures(self) -> LabelSet | None:
-        """Return the test labels if they are public, for figures over many trajectories.
+        """Return the test labels for figures over many trajectories, or None if they are not public.
 
-        None if they are hidden, or cannot be read. Only functions of `leaderboard` that return counts and
-        figures get them; no page shows a label.
+        Pass them only to functions of `leaderboard` that return counts and figures; no page shows a label.
         """
         return self.labels.test if self.suite.labels_are_public else None

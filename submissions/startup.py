@@ -1,10 +1,9 @@
-"""Opening a service: its records restored from the Hub and committed to it, where the settings say so."""
+"""Opening the services, with records kept on the Hub if the settings say so."""
 
 import hashlib
 import logging
 import threading
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from arb.core.hub import CommitRateLimiter, hub_of, is_repo_name
@@ -21,23 +20,24 @@ from submissions.records.queries import current_statuses
 from submissions.scoring.rescore import finish
 
 logger = logging.getLogger(__name__)
+STARTUP_WAIT_SECONDS: Final = 30.0
 
 
 class InvalidRepositoryName(RecordsUnavailable):
-    """ARB_RECORDS_REPO or ARB_BOARD_REPO is no name of a repository; the message says which."""
-
-
-STARTUP_WAIT_SECONDS: Final = 30.0
+    """Raised if ARB_RECORDS_REPO or ARB_BOARD_REPO is not the name of a repository."""
 
 
 def open_service(
     settings: Settings, limiter: CommitRateLimiter | None = None, wait_s: float = STARTUP_WAIT_SECONDS
 ) -> SubmissionsApp:
-    """The service for these settings: records restored, unfinished scoring finished; `close` it at the end.
+    """Open the services for these settings; `close` them at the end.
 
-    Where the Hub keeps the records (ARB_RECORDS_REPO) and has not answered after ``wait_s`` seconds, reading
-    goes on with what is here, and what is left to do is done when it answers. With 0 nothing is waited for,
-    unfinished scoring neither. Raises RecordsUnavailable.
+    If the Hub keeps the records (ARB_RECORDS_REPO), they are restored from it first, and then unfinished
+    scoring is finished. If the Hub has not answered after ``wait_s`` seconds, the services are returned with
+    the local records, and a thread does the rest as soon as it answers. With 0 seconds a thread does all of
+    it, including the unfinished scoring.
+
+    Raises RecordsUnavailable.
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
@@ -51,24 +51,24 @@ def open_service(
         if current_statuses(session).are_figures_withdrawn and not service.suite.labels_are_public:
             logger.warning(WITHDRAWN)
     if settings.records_repo:
-        mirror = _mirror(service, limiter or CommitRateLimiter())
+        mirror = _mirror(service, settings.records_repo, limiter or CommitRateLimiter())
         service.durability = mirror
         mirror.start(wait_s)
         service.on_close(mirror.close)
-        mirror.when_open(partial(_after_restoring, service))
+        mirror.when_open(lambda: _after_restoring(service))
     elif wait_s:
         finish(service)
     else:
         threading.Thread(target=_finish, args=(service,), name="unfinished scoring", daemon=True).start()
     if settings.board_repo:
-        copy = BoardCopy(service)
+        copy = BoardCopy(service, settings.board_repo)
         copy.start()
         service.on_close(copy.close)
     return service
 
 
 def _after_restoring(service: SubmissionsApp) -> None:
-    service.forget_labels()  # the set that is served may have come with the records
+    service.forget_labels()  # the restored records may have brought the set that is served
     finish(service)
 
 
@@ -79,14 +79,14 @@ def _finish(service: SubmissionsApp) -> None:
         logger.exception("scoring what had no score yet has failed; the next start goes on")
 
 
-def _mirror(service: SubmissionsApp, limiter: CommitRateLimiter) -> HubSync:
+def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> HubSync:
     settings, stop = service.settings, threading.Event()
-    # The Hub's client hands what lies in a folder to any other token too: each token has a folder of its own.
+    # The Hub's client returns the files of a folder for any token, so each token has a folder of its own.
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     folder = f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     repository = RecordsRepository(
         hub_of(settings),
-        settings.records_repo,
+        repo,
         settings.state_dir / "hub" / folder,
         lambda line: logger.info("the Hub: %s", line),
     )

@@ -385,7 +385,9 @@ def test_every_path_that_the_table_names_is_there():
     named = {
         path
         for change in CHANGES
-        for path in re.findall(r"`((?:arb|dataset_script|leaderboard|space|submissions|tests)/[\w/.]*)`", change)
+        for path in re.findall(
+            r"`((?:arb|dataset_script|leaderboard|space|submissions|tests)/[\w/.]*)`", change
+        )
     }
     assert len(named) > 30
     assert [path for path in sorted(named) if not (REPOSITORY / path).exists()] == []

@@ -32,7 +32,7 @@ AGENT = "webarena/GenericAgent-Qwen_Qwen2.5-VL-72B-Instruct"
 
 
 def correct(service: SubmissionsApp, trajectory_id: str, answer: str) -> None:
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     number = acts.dispute(trajectory_id, "success", "see the last step", Actor("ada")).body["dispute_id"]
     acts.decide(number, "corrected", "looked again", MIA, answer)
 

@@ -21,7 +21,6 @@ from starlette.requests import HTTPConnection
 from arb.core.judge_info import DeclarationError
 from leaderboard.errors import ErrorTagInvalid
 from submissions.app import SubmissionsApp
-from submissions.durability import durability_problem
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError, TemporarilyClosed
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
@@ -147,7 +146,7 @@ def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
         service: The records.
         even_if_lost: Accept records that nothing keeps longer than this process.
     """
-    lost = None if even_if_lost else durability_problem(service.settings)
+    lost = None if even_if_lost else service.durability_problem
     if closed := service.durability.closed or lost:
         passes = service.intake.is_closed_for_now
         headers = {"Retry-After": str(TemporarilyClosed.RETRY_AFTER_SECONDS)} if passes else None

@@ -1,6 +1,6 @@
-"""A copy of the public board in a dataset repository on the Hub, committed whenever the board changes.
+"""A copy of the public board in a dataset repository on the Hub, updated whenever the board changes.
 
-It holds only what the Space serves to anyone.
+It contains only what the Space serves to anyone.
 """
 
 import json
@@ -23,11 +23,11 @@ SECONDS_BETWEEN_CHECKS: Final = 5.0
 SECONDS_AFTER_FAILURE: Final = 60.0
 
 CARD: Final = Path(__file__).with_name("board_card.md")
-"""The repository's page: a template with the name as a string of YAML, and the title."""
+"""A template of the repository's page, with the name as a YAML string and the title."""
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
-    """Return the board as files, with nothing that the Space does not serve to anyone."""
+    """Return the board as files, with only what the Space serves to anyone."""
     name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a string of YAML too
     return {
         "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),
@@ -37,18 +37,18 @@ def board_files(board: Board, title: str) -> dict[str, bytes]:
 
 
 class BoardCopy:
-    """Commits the board to its repository from a thread of its own, so that events never wait for it.
+    """A thread that commits the board to its repository, so that events never wait for it.
 
-    Of several processes with one database the one that has the lease does it, once the records are whole.
+    If several processes share a database, the one with the lease does it, once its records are complete.
     """
 
-    def __init__(self, app: SubmissionsApp) -> None:
+    def __init__(self, app: SubmissionsApp, repo: str) -> None:
         settings = app.settings
         self._app = app
         self._stop = threading.Event()
         self._repository = HubRepository(
             hub_of(settings),
-            settings.board_repo,
+            repo,
             say=lambda line: logger.info("the Hub: %s", line),
             sleep=self._pause,
         )
@@ -59,7 +59,7 @@ class BoardCopy:
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
     def _pause(self, seconds: float) -> None:
-        """Pause between attempts; the end of the server cuts it short."""
+        """Pause between attempts; raise Stopping if the server ends meanwhile."""
         if self._stop.wait(seconds):
             raise Stopping
 
@@ -67,12 +67,12 @@ class BoardCopy:
         self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End; the next start commits what is left."""
+        """End the thread; the next start commits what is left."""
         self._stop.set()
         self._thread.join(timeout_s)
 
     def push(self) -> bool:
-        """Commit the board where it has changed and the limiter allows it; whether a commit was made.
+        """Commit the board if it has changed and the limiter allows it; return whether a commit was made.
 
         Raises HubError, PublishError.
         """
@@ -80,7 +80,7 @@ class BoardCopy:
         if board.digest == self._digest or self._limiter.seconds_to_wait():
             return False
         repository = self._repository
-        # A repository that exists stays as it is, a private one too.
+        # An existing repository is not changed, even if it is private.
         create = partial(repository.hub.create_repo, repo_type="dataset", private=False, exist_ok=True)
         repository.patiently(lambda: create(repository.repo))
         self._limiter.note()
@@ -102,9 +102,9 @@ class BoardCopy:
             except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE
                 is_known = isinstance(problem, HubError | PublishError)
+                reason = problem if is_known else "it could not be made"
+                details = None if is_known else problem
                 if not self._stop.is_set():
-                    reason = problem if is_known else "it could not be made"
-                    details = None if is_known else problem
                     logger.warning(
                         "the public board was not brought to the Hub: %s", reason, exc_info=details
                     )

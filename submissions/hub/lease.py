@@ -1,11 +1,11 @@
-"""A lease held by the one process, of several with one database, that commits to the Hub."""
+"""A lease for the one process, of several with one database, that commits to the Hub."""
 
 import contextlib
 import fcntl
 from pathlib import Path
-from typing import Final, Literal
+from typing import BinaryIO, Final, Literal
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 _LOCKS: Final = {"records": 20261122, "board": 20261123}
@@ -16,7 +16,8 @@ class FileLease:
     """A lock on a file, for processes that share a state folder (SQLite). It ends with its process."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._file = path, None
+        self._path = path
+        self._file: BinaryIO | None = None
 
     def acquire(self) -> bool:
         """Take the lease if it is free, without waiting; return whether this process holds it."""
@@ -32,7 +33,7 @@ class FileLease:
         return True
 
     def release(self) -> None:
-        """Let another process take it."""
+        """Let another process take the lease."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -42,10 +43,11 @@ class DatabaseLease:
     """An advisory lock on a connection of its own, for processes that share a PostgreSQL database."""
 
     def __init__(self, engine: Engine, what: str) -> None:
-        self._engine, self._lock, self._connection = engine, _LOCKS[what], None
+        self._engine, self._lock = engine, _LOCKS[what]
+        self._connection: Connection | None = None
 
     def acquire(self) -> bool:
-        """See FileLease. A connection that broke off has lost the lease."""
+        """See FileLease. A broken connection has lost the lease."""
         try:
             if self._connection is None:
                 connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -61,11 +63,10 @@ class DatabaseLease:
         return True
 
     def release(self) -> None:
-        """See FileLease."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
-                # At once: the server notices only some time later that a connection was closed.
+                # The server notices a closed connection only some time later, so unlock at once.
                 connection.execute(text(f"SELECT pg_advisory_unlock({self._lock})"))
             with contextlib.suppress(SQLAlchemyError):
                 connection.invalidate()  # ends the connection, and with it the lock if it is still held

@@ -1,22 +1,16 @@
-"""Keeping events on the Hub: one thread of a process restores them, then commits new ones in batches.
+"""Durability by the Hub: one thread of a process restores the events, then commits new ones in batches.
 
-The service asks `HubSync` whether an event is durable. Its messages are safe for anyone to read.
+The messages here are public.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy.orm import Session
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_not_exception_type,
-    sleep_using_event,
-    stop_when_event_set,
-)
 
 from arb.core.hub import HubError
 from submissions.hub.lease import open_lease
@@ -31,7 +25,7 @@ from submissions.hub.repository import EventFilesDamaged, HeadMoved, seconds_unt
 from submissions.privacy.server_secret import SecretChanged
 from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
-from submissions.resources import Resources
+from submissions.resources import Durability, Resources
 
 logger = logging.getLogger(__name__)
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
@@ -47,54 +41,54 @@ DIVERGED: Final = (
     "the records on the Hub differ from those of this server; several servers with one repository need one "
     "database (DATABASE_URL), and the Space's log has the details"
 )
-ENDS: Final = {
-    Forked: DIVERGED,
-    EventFilesDamaged: DIVERGED,
-    ReplacedByAnotherServer: REPLACED,
-    SecretChanged: OTHER_SECRET,
-}
-"""Why no record is added any more, by what the copy raises; any other error may pass."""
+ENDS: Final[Mapping[type[Exception], str]] = MappingProxyType(
+    {
+        Forked: DIVERGED,
+        EventFilesDamaged: DIVERGED,
+        ReplacedByAnotherServer: REPLACED,
+        SecretChanged: OTHER_SECRET,
+    }
+)
+"""The errors after which no record is added any more, with the reason; any other error may pass."""
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
-"""How soon a record is seen that another process wrote."""
+"""How long it takes at most to see a record that another process wrote."""
 WAIT_WHILE_FAILING_SECONDS: Final = 2.0
-"""Seconds that an answer waits for a Hub that is silent: it would hold up others."""
+"""How long a response waits for a Hub that does not answer."""
 FAILURES_THAT_COUNT: Final = 3
-"""After so many in a row the Hub is said to be silent."""
+"""After this many failures in a row, pages say that the Hub does not answer."""
 
 
-class HubSync:
-    """Durability by commits. Safe for threads; `start` begins, and `close` or the event ``stop`` ends."""
+class HubSync(Durability):
+    """Durability by commits to the Hub. Safe for threads; it ends with `close` or the event ``stop``."""
 
     def __init__(self, app: Resources, records_copy: RecordsCopy, stop: threading.Event) -> None:
         self._engine, self._copy, self._stop = app.engine, records_copy, stop
         self._lease = open_lease(app.engine, app.settings.state_dir, "records")
-        # Nobody has to wait for the Hub's copy if the disk keeps records and files.
+        # Nobody has to wait for the Hub if the disk keeps records and files.
         self._disk_is_durable = app.settings.disk_is_lasting
         with app.snapshot() as session:
             is_empty = number_of_events(session) == 0
         is_local = self._disk_is_durable or bool(app.settings.database_url)
-        # Then the records are whole without the Hub, and may be added to while it is silent.
+        # The local records are then complete without the Hub, and may grow while it does not answer.
         self._is_authority = is_local and not is_empty
         self._changed = threading.Condition()
         self._wake = threading.Event()
         self._is_restored = self._is_failing = self._holds_lease = False
-        self.ended: str | None = None
-        """Why no record will be added any more, whatever the Hub answers; None while that is open."""
         self._through = 0
         self._when_open: Callable[[], object] | None = None
         self._thread = threading.Thread(target=self._run, name="records to the Hub", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> None:
-        """Begin; return once the records are restored, or it is known that this takes longer."""
+        """Start the thread; return when the records are restored or that is known to take longer."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_restored or self._is_failing or self.ended, timeout=timeout_s
+                lambda: self._is_restored or self._is_failing or self.ended is not None, timeout=timeout_s
             )
 
     def when_open(self, call: Callable[[], object]) -> None:
-        """Make a call once records may be added: now, or in the thread as soon as they may."""
+        """Make a call now if records may be added, or else in the thread as soon as they may."""
         with self._changed:
             if self.closed is not None:
                 self._when_open = call
@@ -103,14 +97,12 @@ class HubSync:
 
     @property
     def closed(self) -> str | None:
-        """Why no record may be added now, in words that anyone may read; None if one may."""
         if self.ended or self._is_restored or self._is_authority:
             return self.ended
         return HUB_SILENT if self._is_failing else RESTORING
 
     @property
     def message(self) -> str | None:
-        """A sentence for pages while records wait for the Hub; None if none do."""
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
         some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
@@ -119,16 +111,13 @@ class HubSync:
         return f"{some} to be saved on the Hub."
 
     def waiting(self) -> int:
-        """Return how many records are not on the Hub yet."""
         with snapshot(self._engine) as session:
             return max(0, number_of_events(session) - committed_through(session))
 
     def through(self, session: Session) -> int | None:
-        """See `submissions.durability.Durability`."""
         return None if self._disk_is_durable else committed_through(session)
 
     def wait(self, sequence: int, timeout_s: float) -> bool:
-        """See `submissions.durability.Durability`."""
         if self._disk_is_durable:
             return True
         start = time.monotonic()
@@ -152,7 +141,7 @@ class HubSync:
         return through
 
     def close(self, timeout_s: float = 20.0) -> None:
-        """Commit what waits, as far as the time allows, and end."""
+        """Commit waiting records as far as the time allows, and end the thread."""
         deadline = time.monotonic() + timeout_s
         self._wake.set()
         with self._changed:
@@ -170,29 +159,31 @@ class HubSync:
         return alive and self._holds_lease and self.waiting() > 0
 
     def _run(self) -> None:
-        again = Retrying(
-            retry=retry_if_not_exception_type((*ENDS, Stopping)),
-            wait=seconds_until_retry,
-            sleep=sleep_using_event(self._stop),
-            stop=stop_when_event_set(self._stop),
-            before_sleep=self._note_failure,
-            reraise=True,
-        )
+        failures = 0
         try:
             while not self._stop.is_set():
-                again(self._work)
+                try:
+                    self._work()
+                except Stopping:
+                    break
+                except Exception as problem:
+                    if (reason := ENDS.get(type(problem))) is not None:
+                        self._end(reason, problem)
+                        break
+                    failures += 1
+                    pause = seconds_until_retry(problem, failures)
+                    self._note_failure(problem, failures, pause)
+                    self._stop.wait(pause)
+                    continue
+                failures = 0
                 self._is_failing = False
                 self._wake.wait(SECONDS_BETWEEN_CHECKS)
                 self._wake.clear()
-        except tuple(ENDS) as problem:
-            self._end(ENDS[type(problem)], problem)
-        except Exception as problem:  # it was logged when it happened; only the end of the server leads here
-            logger.info("committing records to the Hub ends (%s)", type(problem).__name__)
         finally:
             self._lease.release()
 
     def _work(self) -> None:
-        """Restore the records if that is left to do, and commit all that wait."""
+        """Restore the records if that was not done yet, and commit all that wait."""
         if self._stop.is_set():
             raise Stopping
         self._holds_lease = self._lease.acquire()
@@ -222,20 +213,15 @@ class HubSync:
             except Exception:
                 logger.exception("what was left to do after restoring has failed")
 
-    def _note_failure(self, state: RetryCallState) -> None:
-        problem = state.outcome.exception()
+    def _note_failure(self, problem: Exception, failures: int, pause: float) -> None:
         if isinstance(problem, HeadMoved):
             return
         is_known = isinstance(problem, HubError)
         message = problem if is_known else "committing records to the Hub has failed"
-        logger.warning(
-            "%s; trying again in %.1f s",
-            message,
-            state.upcoming_sleep,
-            exc_info=None if is_known else problem,
-        )
+        details = None if is_known else problem
+        logger.warning("%s; trying again in %.1f s", message, pause, exc_info=details)
         with self._changed:
-            self._is_failing = state.attempt_number >= FAILURES_THAT_COUNT
+            self._is_failing = failures >= FAILURES_THAT_COUNT
             self._changed.notify_all()
 
     def _end(self, reason: str, problem: Exception) -> None:

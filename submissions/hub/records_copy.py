@@ -1,6 +1,6 @@
-"""The copy of the records on the Hub: restored from when a server starts, then committed to in batches.
+"""The copy of the records on the Hub: a server restores it at the start, then commits new records in batches.
 
-The table of commits says up to which record the Hub holds them all.
+The table of commits tells up to which record the Hub has all of them.
 """
 
 import logging
@@ -46,14 +46,14 @@ MOST_BYTES: Final = 50_000_000
 def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str, bytes]]:
     """Return how many of the records go into one commit, and the content of the commit by path.
 
-    A record and its file are never in two commits.
+    A record and its file are always in the same commit.
     """
     taken: list[Event] = []
     contents: dict[str, bytes] = {}
     size = 0
     for event in events[:MOST_RECORDS]:
-        content = b""
-        if sha256 := event.file_sha256:
+        sha256, content = event.file_sha256, b""
+        if sha256:
             try:
                 content = files.read(sha256)
             except (OSError, ValueError):
@@ -62,7 +62,7 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
         if taken and size > MOST_BYTES:
             break
         taken.append(event)
-        if content:
+        if sha256 and content:
             contents[file_path(sha256)] = content
     if taken:
         contents[EventFile(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
@@ -70,12 +70,12 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
 
 
 def committed_through(session: Session) -> int:
-    """The sequence up to which every record is on the Hub; 0 for none."""
+    """Return the sequence up to which every record is on the Hub, or 0."""
     return session.scalar(select(func.max(Commit.through_sequence))) or 0
 
 
 def note_commit(session: Session, through: int, commit: str, at: datetime) -> None:
-    """Note that the Hub holds the records up to ``through`` and none behind it."""
+    """Record that the Hub has the records up to ``through`` and no later ones."""
     session.execute(delete(Commit).where(Commit.through_sequence > through))
     if through and session.get(Commit, through) is None:
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
@@ -86,25 +86,25 @@ STARTS: Final = "A server starts to write"
 
 
 class Forked(Exception):
-    """The records here and those on the Hub differ at the same sequence."""
+    """Raised when the records here and those on the Hub differ at the same sequence."""
 
 
 class ReplacedByAnotherServer(Exception):
-    """Another server writes to the repository now."""
+    """Raised when another server writes to the repository now."""
 
 
 class Stopping(Exception):
-    """The server is shutting down."""
+    """Raised when the server is shutting down."""
 
 
 class RecordsCopy:
-    """Restores records from the Hub and commits to it those that it does not hold yet. Used by one thread.
+    """The side of the copy on the Hub that restores and commits records. Used by one thread.
 
-    Before the first batch it names itself in ``writer.json``, in a commit of its own: what a server before it
-    has still on the way is refused by the Hub from then on, since the head has moved. Where several processes
-    write the records of one database (``is_shared``) there is no need: all of them write the same. A commit
-    whose answer got lost is looked up: the head tells whether it was made. What was fetched before a stop is
-    not fetched again.
+    Before the first batch it names itself in ``writer.json`` in a separate commit. From then on the Hub
+    refuses what an older server still has on the way, since the head has moved. That is not needed if several
+    processes write the records of one database (``is_shared``), since all of them write the same. If the
+    response to a commit is lost, the head tells whether it was made. Files that were fetched before a stop
+    are not fetched again.
     """
 
     def __init__(
@@ -121,14 +121,14 @@ class RecordsCopy:
         self._is_named = False
         self._logged_at = 0.0
 
-    def connect(self) -> None:
-        """Restore what the Hub holds and become the one that writes there.
+    def connect(self) -> Head:
+        """Restore the Hub's records, become the writer, and return the head.
 
-        Raises HubError, Forked, EventFilesDamaged, SecretChanged, and ReplacedByAnotherServer where another
-        writes by now.
+        Raises HubError, Forked, EventFilesDamaged, SecretChanged, and ReplacedByAnotherServer if another
+        server writes by now.
         """
         if self._head is not None:
-            return
+            return self._head
         head = self._repository.head()
         if self._is_named and head.writer != self._name:
             raise ReplacedByAnotherServer
@@ -137,20 +137,20 @@ class RecordsCopy:
         with snapshot(self._app.engine) as session:
             known = known_secret(session)
         if is_unnamed or (head.secret is None and known is not None and known.check_value):
-            # The first secret of the records stays in the file; the log holds every later one.
+            # The first secret of the records stays in the file; the log has every later one.
             first = head.secret or known
             commit = self._commit(head, {WRITER: writer_file(self._name, first)}, STARTS)
             head = Head(commit, head.files, self._name, first)
         self._head, self._is_named = head, not self.is_shared
+        return head
 
     def disconnect(self) -> None:
-        """Another process may write from now on."""
+        """Let another process write from now on."""
         self._head, self._is_named = None, False
 
     def commit_some(self) -> int:
-        """Commit records that wait, in one commit; return how many. Raises as `connect`."""
-        self.connect()
-        head = self._head
+        """Commit waiting records in one commit and return their number. Raises as `connect`."""
+        head = self.connect()
         with snapshot(self._app.engine) as session:
             events = events_after(session, head.last, most=MOST_RECORDS)
         number, contents = next_batch(events, self._app.files)
@@ -168,30 +168,30 @@ class RecordsCopy:
             logger.info("commits to the Hub go on in %.0f s: the limit of an hour is reached", seconds)
             if self._stop.wait(seconds):
                 raise Stopping
-        self._head = None  # until an answer says otherwise
+        self._head = None  # unknown until the Hub responds
         self._limiter.note()
         return self._repository.commit(head.commit, contents, message)
 
     def pull(self) -> None:
-        """Restore what the Hub holds, without writing there: for a process that does not commit."""
+        """Restore the Hub's records without writing there, for a process that does not commit."""
         self._pull(self._repository.head())
 
     def _pull(self, head: Head) -> None:
-        """Insert the newer records and fetch every file that is not here.
+        """Insert the newer records and fetch every missing file.
 
-        Records that are only here are left for the next commit. Raises Forked, EventFilesDamaged, HubError,
-        and SecretChanged if the Hub's records were made with another secret.
+        Records that are only here stay for the next commit. Raises Forked, EventFilesDamaged, HubError, and
+        SecretChanged if the Hub's records were made with another secret.
         """
         if head.last:  # 7d56a80 did not always write the check value
             self._app.adopt_secret(head.secret or KnownSecret(None, 1))
         with snapshot(self._app.engine) as session:
             ours, own_hash = head_of_log(session)
             common = min(ours, head.last)
-            shared_hash = NO_HASH
+            shared_hash: str | None = NO_HASH
             if common:
                 shared_hash = session.scalar(select(Event.hash).where(Event.sequence == common))
             with_files = events_after(session, kinds=("submitted", "labels_published"))
-            wanted = {event.file_sha256 for event in with_files}
+            wanted = {event.file_sha256 for event in with_files if event.file_sha256}
         newer = self._newer_records(head, common, shared_hash)
         newer = [event for event in newer if event.sequence > ours]
         wanted |= {event.file_sha256 for event in newer if event.file_sha256}
@@ -211,7 +211,7 @@ class RecordsCopy:
         self._repository.clear()
 
     def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
-        """Return our secret if it was accepted in place of the one that the Hub's records were made with."""
+        """Return our secret if an operator accepted it in place of that of the Hub's records."""
         if not head.last:
             return None
         try:
@@ -226,7 +226,7 @@ class RecordsCopy:
         return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
-        """The Hub's records from the last one that should be the same on both sides."""
+        """Return the Hub's records from the last one that both sides should share."""
         files = [file for file in head.files if file.last >= max(common, 1)]
         paths = self._repository.read({file.path: file.size for file in files}, head.commit, self._progress)
         events = [event for file in files for event in read_lines(paths[file.path].read_bytes(), file)]

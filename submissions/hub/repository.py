@@ -1,10 +1,10 @@
-"""The private repository of records on the Hub: its files, its client, and when to call it again.
+"""The private repository of records on the Hub: its files, its client, and its retries.
 
-    records/0000/00000001-00000050.jsonl    the records 1 to 50, a canonical line each (`Event.line`)
-    files/ab/<sha256>                       an uploaded file, as it came
-    writer.json                             which server writes at present
+    records/0000/00000001-00000050.jsonl    the records 1 to 50, one canonical line each (`Event.line`)
+    files/ab/<sha256>                       an uploaded file, byte for byte
+    writer.json                             the server that writes at present
 
-A path follows from what it holds, so that the same batch sent twice is one file.
+A path follows from the content, so that the same batch sent twice is one file.
 """
 
 from __future__ import annotations
@@ -17,30 +17,54 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tenacity import RetryCallState
+from httpx2 import HTTPError
+from huggingface_hub import CommitOperationAdd, HfApi, RepoFile
+from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
 from arb.core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
 from dataset_script.sources.hub import Downloads
 from submissions.privacy.server_secret import KnownSecret
-from submissions.records.event_log import Event, EventLogBroken, parse_event
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+from submissions.records.database import Event
+from submissions.records.event_log import EventLogBroken, parse_event
 
 KIND: Final = "dataset"
 WORKERS: Final = 8
+MINUTE: Final = 60.0
+WRITER: Final = "writer.json"
+RECORDS: Final = "records"
 _MOVED: Final = 412
+_FOLDER_OF: Final = 10_000
+"""Records per folder; the Hub recommends no more files in a folder."""
+_RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.jsonl")
 
 
 class HeadMoved(HubError):
-    """Somebody committed meanwhile: look at the head again."""
+    """Raised when somebody committed meanwhile, so that the head has to be read again."""
+
+
+class EventFilesDamaged(Exception):
+    """Raised when the repository holds no unbroken log of records; the message says where it is broken."""
+
+
+@dataclass(frozen=True, order=True)
+class EventFile:
+    """A file of records from sequence ``first`` to ``last``; ``size`` in bytes."""
+
+    first: int
+    last: int
+    size: int = 0
+
+    @property
+    def path(self) -> str:
+        folder = (self.first - 1) // _FOLDER_OF
+        return f"{RECORDS}/{folder:04d}/{self.first:08d}-{self.last:08d}.jsonl"
 
 
 @dataclass(frozen=True)
 class Head:
-    """What the repository holds at a commit: files of records, and who writes there."""
+    """The repository at a commit: its files of records, who writes there, and the secret of the records."""
 
     commit: str
     files: tuple[EventFile, ...] = ()
@@ -49,14 +73,13 @@ class Head:
 
     @property
     def last(self) -> int:
-        """The sequence of the last record; 0 where there is none."""
         return self.files[-1].last if self.files else 0
 
 
 class RecordsRepository:
-    """A private dataset repository. Every method may take seconds and raises HubError.
+    """A private dataset repository. Its methods can take seconds and raise HubError.
 
-    ``folder`` is for what is fetched: nobody else's, since the Hub's client hands out what lies there to any
+    ``folder`` is for fetched files. Nobody else may use it, since the Hub's client returns its files for any
     token. ``say`` gets a line for each pause.
     """
 
@@ -64,21 +87,21 @@ class RecordsRepository:
         self.hub, self.repo, self._folder, self._say = hub, repo, folder, say
 
     def head(self) -> Head:
-        """What is there now; the repository is made where there is none. A public one is refused."""
-        from huggingface_hub.errors import RepositoryNotFoundError
-
+        """Read the head; the repository is created if it does not exist, and a public one is refused."""
         with _hub_errors(self.repo):
             try:
-                found = self.hub.repo_info(self.repo, repo_type=KIND)
+                found = self.hub.dataset_info(self.repo)
             except RepositoryNotFoundError:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
-                found = self.hub.repo_info(self.repo, repo_type=KIND)
+                found = self.hub.dataset_info(self.repo)
         if not found.private:
             raise HubError(f"{self.repo}: is public; records go into a private repository only")
+        if found.sha is None:
+            raise HubError(f"{self.repo}: the Hub does not name its last commit")
         listed = self.sizes(RECORDS, found.sha)
         writer, secret = None, None
         if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
-            # The client would give the copy on disk when the Hub does not answer.
+            # Without this, the client would return the copy on disk if the Hub does not answer.
             (self._folder / WRITER).unlink(missing_ok=True)
             writer, secret = read_writer(self.read({WRITER: 0}, found.sha)[WRITER].read_bytes())
         files = (event_file_of(path, size) for path, size in listed.items())
@@ -86,9 +109,6 @@ class RecordsRepository:
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
         """Return the files of a folder at a commit with their sizes in bytes."""
-        from huggingface_hub import RepoFile
-        from huggingface_hub.errors import EntryNotFoundError
-
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, folder, repo_type=KIND, revision=commit, recursive=True
@@ -104,9 +124,9 @@ class RecordsRepository:
         commit: str,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> dict[str, Path]:
-        """Files of a commit, fetched into the private folder; what lies there already is not fetched again.
+        """Fetch files of a commit into the private folder, unless they are there, and return their paths.
 
-        ``progress`` gets bytes done and in all; what it raises ends the fetching.
+        ``progress`` gets the bytes done and the total; an exception that it raises ends the fetching.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         fetching = Downloads(self.hub, self.repo, commit, self._folder, progress, self._say)
@@ -116,16 +136,14 @@ class RecordsRepository:
         return {path: self._folder / path for path in sizes}
 
     def clear(self) -> None:
-        """Remove what was fetched."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:
-        """Commit files onto ``parent``; the new commit's name. Raises HeadMoved where it is not the head.
+        """Commit files onto ``parent`` and return the new commit.
 
-        After any other HubError the commit may have been made: look at the head.
+        Raises HeadMoved if ``parent`` is not the head. After any other HubError the commit may have been
+        made; the head tells.
         """
-        from huggingface_hub import CommitOperationAdd
-
         operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
         with _hub_errors(self.repo):
             made = self.hub.create_commit(
@@ -136,9 +154,7 @@ class RecordsRepository:
 
 @contextlib.contextmanager
 def _hub_errors(repo: str) -> Iterator[None]:
-    """Raise what the client raises as HubError."""
-    from huggingface_hub.errors import HTTPError
-
+    """Turn the errors of the client into HubError."""
     try:
         yield
     except HTTPError as error:
@@ -150,56 +166,29 @@ def _hub_errors(repo: str) -> Iterator[None]:
         raise HubError(f"{repo}: {describe_failure(error.__cause__)}") from error
 
 
-MINUTE: Final = 60.0
+def seconds_until_retry(problem: BaseException, attempt: int) -> float:
+    """Return the seconds before the next attempt: those that the Hub asks for, else up to a minute.
 
-
-def seconds_until_retry(state: RetryCallState) -> float:
-    """Seconds until the next attempt: what the Hub asks for, else longer each time, up to a minute.
-
-    A moved head is read again soon.
+    ``attempt`` counts from 1; pauses grow with it. A moved head is read again soon.
     """
-    problem = state.outcome.exception()
     if isinstance(problem, HeadMoved):
         return random.uniform(0.05, 0.5)
     asked = asked_pause(problem.__cause__) if problem.__cause__ is not None else None
-    grown = min(MINUTE, 0.5 * 2 ** min(state.attempt_number, 10))
-    return min(asked, LONGEST_PAUSE) if asked else random.uniform(grown / 2, grown)
-
-
-WRITER: Final = "writer.json"
-RECORDS: Final = "records"
-_FOLDER_OF: Final = 10_000
-"""Records of one folder: the Hub wants no more files in a folder."""
-_RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.jsonl")
-
-
-@dataclass(frozen=True, order=True)
-class EventFile:
-    """The records of one file: the first and the last sequence; ``size`` of the file in bytes."""
-
-    first: int
-    last: int
-    size: int = 0
-
-    @property
-    def path(self) -> str:
-        folder = (self.first - 1) // _FOLDER_OF
-        return f"{RECORDS}/{folder:04d}/{self.first:08d}-{self.last:08d}.jsonl"
-
-
-class EventFilesDamaged(Exception):
-    """The repository holds no unbroken log of records; the message says where."""
+    if asked:
+        return min(asked, LONGEST_PAUSE)
+    grown = min(MINUTE, 0.5 * 2 ** min(attempt, 10))
+    return random.uniform(grown / 2, grown)
 
 
 def event_file_of(path: str, size: int = 0) -> EventFile | None:
-    """The records that a file of this path holds; None for another file."""
+    """Return the file of records with this path, or None if the path is of another kind."""
     found = _RECORDS_PATH.fullmatch(path)
     file = EventFile(int(found[1]), int(found[2]), size) if found else None
     return file if file is not None and file.path == path and file.first <= file.last else None
 
 
 def in_order(files: Iterable[EventFile]) -> tuple[EventFile, ...]:
-    """The files from record 1 on. Raises EventFilesDamaged where records are missing or there twice."""
+    """Sort the files by record. Raises EventFilesDamaged if records are missing or duplicated."""
     last, ordered = 0, tuple(sorted(files))
     for file in ordered:
         if file.first != last + 1:
@@ -215,7 +204,7 @@ def file_path(sha256: str) -> str:
 
 
 def read_lines(content: bytes, file: EventFile) -> list[Event]:
-    """Return the records of a file. Raises EventFilesDamaged if they are not those that its name says."""
+    """Return the records of a file. Raises EventFilesDamaged if its name does not match them."""
     try:
         events = [parse_event(line) for line in content.splitlines()]
     except EventLogBroken as problem:
@@ -226,7 +215,7 @@ def read_lines(content: bytes, file: EventFile) -> list[Event]:
 
 
 def writer_file(writer: str, known: KnownSecret | None = None) -> bytes:
-    """Return the content of ``writer.json``: who writes, and what the records say of their first secret."""
+    """Return the content of ``writer.json``: the writer, and the first secret of the records."""
     secret = {} if known is None else {"secret": known.check_value, "derivation": known.derivation}
     return json.dumps({"writer": writer, **secret}).encode() + b"\n"
 

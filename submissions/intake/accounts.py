@@ -1,6 +1,6 @@
-"""Who submits or moderates; from which day on, and how many test files an account may have scored. Pure.
+"""Actors, and what an account may do: since when, and how many test files per day and per year.
 
-Files are counted by day and by year, over all judges of an account.
+Limits count the files of all judges of an account.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from arb.core.judge_info import DeclarationError, JudgeInfo, declare
 from arb.core.suite import SuiteRules
+from submissions.errors import PermissionDenied, RateLimited
 
 How = Literal["local", "session", "token"]
 
@@ -18,11 +19,11 @@ How = Literal["local", "session", "token"]
 class Actor:
     """Somebody who acts, as the server knows them.
 
-    ``since`` is the day on which the account was made, None where nobody can say. ``how`` they were known:
-    ``local``, a name said on the machine itself; ``session``, signed in with Hugging Face; ``token``, a
-    bearer token that the Hub confirmed. ``subject`` is the Hub's id of the account, which stays when it is
-    renamed; ``name`` is the account's name in the records, and ``hub_name`` the one it has now where that is
-    another (`submissions.records.queries.account_of`).
+    ``name`` is the account's name in the records; ``hub_name`` is its present name on the Hub if that differs
+    (`submissions.records.queries.account_of`). ``subject`` is the Hub's id of the account, which a renaming
+    does not change. ``since`` is the day on which the account was created, or None if unknown. ``how`` says
+    how they identified themselves: by a name given on the machine itself (``local``), by signing in with
+    Hugging Face (``session``), or by a bearer token that the Hub confirmed (``token``).
     """
 
     name: str
@@ -38,17 +39,23 @@ class Actor:
 
 
 def is_same_name(name: str, other: str) -> bool:
-    """Whether two names are of one account: the Hub's names differ by more than their capitals."""
+    """Return whether two names belong to one account; the Hub's names do not differ only in case."""
     return name.casefold() == other.casefold()
 
 
-def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
-    """Check a declaration in the name of an actor, whatever account the form names.
+def require_maintainer(actor: Actor, to_do: str = "do this") -> None:
+    """Raise PermissionDenied for everybody else."""
+    if not actor.is_maintainer:
+        raise PermissionDenied(f"only maintainers may {to_do}")
 
-    Without an actor (on one's own machine) the form's name counts.
+
+def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
+    """Check a declaration and put it in the name of an actor.
+
+    Without an actor (on one's own machine) the account named in the form counts.
 
     Raises:
-        DeclarationError: Lists every problem, also if the form names another account.
+        DeclarationError: Lists every problem, including a form that names another account.
     """
     if actor is None:
         declared = declare(**fields)
@@ -69,10 +76,10 @@ def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
 
 
 def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
-    """Return the first day on which the account may submit, ``today`` if it may already.
+    """Return the first day on which the account may submit; ``today`` if it may already.
 
-    The age does not count if the suite asks for none, for maintainers, for accounts that the suite exempts,
-    and for names given on the machine itself. None if it is not known when the account was made.
+    None if the age of the account is unknown. The age does not matter if the suite has no minimum, for
+    maintainers, for accounts that the suite exempts, and for names given on the machine itself.
     """
     is_exempt = actor.is_maintainer or any(is_same_name(actor.name, name) for name in rules.age_exempt)
     if is_exempt or rules.account_age_days == 0 or actor.how == "local":
@@ -83,7 +90,7 @@ def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
 
 
 def age_problem(actor: Actor, rules: SuiteRules, today: date) -> str | None:
-    """Why the account may not submit yet, from when it may, and what else to do; None where it may."""
+    """Return why the account may not submit yet and what to do, or None if it may."""
     day = qualifies_on(actor, rules, today)
     if day == today:
         return None
@@ -102,10 +109,10 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class AccountQuota:
-    """What is left to an account; ``next_at`` is when the next file may come, None if one may come now.
+    """The files left to an account; ``next_at`` is when the next one may be sent, None if now.
 
-    ``is_suite_full``: what several accounts together may be shown is used up, not the account's own limits.
-    ``is_reserved``: what is left of that is reserved for confirmed accounts, of which this is none.
+    ``is_suite_full`` says that the shared leak budget is used up, rather than the account's own limits.
+    ``is_reserved`` says that the rest of that budget is reserved for confirmed accounts.
     """
 
     left_today: int
@@ -116,9 +123,9 @@ class AccountQuota:
 
 
 def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> AccountQuota:
-    """What rules leave to an account that submitted at these moments (those that count, in any order).
+    """Return what the rules leave to an account that sent files at these moments, in any order.
 
-    A day is the 24 hours before now, a year the 365 days; a file leaves the window at the very moment.
+    A day is the last 24 hours, a year the last 365 days.
     """
     left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
     left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)
@@ -129,33 +136,32 @@ def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: da
 def _left(
     submitted_at: Sequence[datetime], window: timedelta, most: int, now: datetime
 ) -> tuple[int, datetime | None]:
-    """How many files fit into the window still, and when the next one does where none does now."""
+    """Return how many files still fit into a window, and if none does, when the next one will."""
     inside = sorted(moment for moment in submitted_at if moment > now - window)
     left = max(0, most - len(inside))
     if left:
         return left, None
-    if most == 0:  # never: the far end of the calendar says so
+    if most == 0:  # the last moment of the calendar means never
         return 0, datetime.max.replace(tzinfo=now.tzinfo)
     return 0, inside[len(inside) - most] + window
 
 
-def limit_message(found: AccountQuota, rules: SuiteRules) -> str:
-    """Return why no file is taken now, and when the next one will be. ``found.next_at`` is not None."""
-    used = (
-        f"{rules.files_a_year} in a year" if not found.left_this_year else f"{rules.files_a_day} in 24 hours"
-    )
-    when = (
-        "this suite takes none"
-        if found.next_at.year >= 9999
-        else f"the next one can be sent from {found.next_at:%Y-%m-%d %H:%M} UTC"
-    )
+def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
+    """Raise RateLimited if no file is left to an account now; the message says when the next one is."""
+    if found.next_at is None:
+        return
+    when = "this suite takes none"
+    if found.next_at.year < 9999:
+        when = f"the next one can be sent from {found.next_at:%Y-%m-%d %H:%M} UTC"
     if found.is_suite_full:
-        return f"{suite_full_message(found.is_reserved)}; {when}"
-    return f"the limit of scored test files is reached ({used}, over all judges of an account); {when}"
+        raise RateLimited(f"{suite_full_message(found.is_reserved)}; {when}", found.next_at)
+    used = f"{rules.files_a_day} in 24 hours" if found.left_this_year else f"{rules.files_a_year} in a year"
+    reached = f"the limit of scored test files is reached ({used}, over all judges of an account)"
+    raise RateLimited(f"{reached}; {when}", found.next_at)
 
 
 def suite_full_message(is_reserved: bool) -> str:
-    """Return why nothing of a suite's labels can be shown now, whatever the account's own limits say."""
+    """Return why the shared leak budget of a suite shows nothing more to an account now."""
     if is_reserved:
         return (
             "what accounts without a confirmation may be shown of this suite's labels in a year is used up; "

@@ -1,7 +1,7 @@
-"""What a submitter gets: a signed receipt, and the submission as it may be seen.
+"""Signed receipts, and submissions as their owners and maintainers see them.
 
-A receipt's signature is Ed25519 (RFC 8032) over its facts as canonical JSON, so that anyone can check one
-without asking the server. The private key is made from the server's secret; the public key is on the About
+A receipt is signed with Ed25519 (RFC 8032) over its facts as canonical JSON, so that anyone can check it
+without asking the server. The private key is derived from the server's secret; the public key is on the About
 page.
 """
 
@@ -10,19 +10,22 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
 from submissions.privacy.server_secret import ServerSecret
-from submissions.records.event_log import Event, canonical
+from submissions.records.database import Event, canonical
 from submissions.records.statuses import SubmissionStatus
 
 SIGNED: Final = (
     "submission_id", "suite", "split", "account", "judge", "file_sha256", "submitted_at", "label_version",
     "record", "record_hash",
 )  # fmt: skip
-"""The facts that are signed: they never change."""
+"""The facts that are signed; they never change."""
 
 Status = Literal["accepted", "waiting", "held"]
-"""``accepted``: the record is durable. ``waiting``: it is written here, and not durable yet.
-``held``: it is durable, and a maintainer looks at the file before it is scored."""
+"""``accepted``: the record is durable. ``waiting``: the record is written but not durable yet.
+``held``: the record is durable, and a maintainer reviews the file before it is scored."""
 WAITING: Final = (
     "It is recorded here and waits to be stored permanently; its page says when it is accepted, and shows its"
     " metrics then."
@@ -30,7 +33,7 @@ WAITING: Final = (
 
 
 def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
-    """What the status of a receipt means; ``reasons`` are those for holding it."""
+    """Return a sentence about the status of a receipt; ``reasons`` are those for holding the file."""
     match status:
         case "accepted":
             return "It is accepted and stored permanently."
@@ -43,7 +46,7 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a submitter gets. ``record`` and ``record_hash`` are its place in the event log."""
+    """A submitter's receipt; ``record`` and ``record_hash`` locate the submission in the event log."""
 
     submission_id: str
     suite: str
@@ -60,12 +63,11 @@ class Receipt:
     signature: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """Return what is signed, as JSON."""
         facts = {name: getattr(self, name) for name in SIGNED}
         return {**facts, "submitted_at": self.submitted_at.isoformat(timespec="microseconds")}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the receipt as JSON: what is signed, the signature, and the status at the moment."""
+        """Return the receipt as JSON: the signed facts, the signature and the present status."""
         now = {"signature": self.signature, "is_new": self.is_new, "status": self.status}
         return {**self.facts(), **now}
 
@@ -74,7 +76,10 @@ class Receipt:
 class SubmissionView:
     """A submission as its owner or a maintainer sees it.
 
-    ``report`` is None while there is no score, the file is held, or its record is not durable yet.
+    ``report`` is None while the file has no score or is held, or its record is not durable yet.
+    ``appears_at`` is when a public row of a suite with private labels appears on the board.
+    ``are_figures_withdrawn`` says that the figures of its score are withdrawn, because the server's secret
+    was replaced.
     """
 
     receipt: Receipt
@@ -82,12 +87,10 @@ class SubmissionView:
     status: SubmissionStatus
     report: Mapping[str, Any] | None
     appears_at: datetime | None
-    """When a row made public appears on the board, in a suite with private labels."""
     are_figures_withdrawn: bool = False
-    """Whether it has a score whose figures are withdrawn, because the server's secret was replaced."""
 
     def to_json(self) -> dict[str, Any]:
-        """The submission as REST, MCP and Gradio's clients get it: receipt, status, metrics, a sentence."""
+        """Return the submission for clients of REST, MCP and Gradio, with a sentence about its status."""
         message = status_sentence(self.receipt.status, self.status.reasons)
         status = asdict(self.status)
         if self.status.published_at is not None:
@@ -104,25 +107,22 @@ class SubmissionView:
 
 
 class Signer:
-    """Signs receipts with a key of the server's secret."""
+    """A signer of receipts, with a key derived from the server's secret."""
 
     def __init__(self, secret: ServerSecret) -> None:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
         self._key = Ed25519PrivateKey.from_private_bytes(secret.key("receipts"))
 
     @property
     def public_key(self) -> str:
-        """What receipts are checked with: 64 hexadecimal digits."""
+        """The key to check receipts with, as 64 hexadecimal digits."""
         return self._key.public_key().public_bytes_raw().hex()
 
     def signature(self, receipt: Receipt) -> str:
-        """The signature of a receipt's facts, hexadecimal."""
         return self._key.sign(canonical(receipt.facts())).hex()
 
 
 def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
-    """The receipt of a submission, from the event by which it came."""
+    """Return the receipt of a submission from its ``submitted`` event."""
     body = submitted.body
     facts = {name: body[name] for name in SIGNED if name in body}
     receipt = Receipt(
@@ -133,10 +133,7 @@ def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -
 
 
 def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
-    """What is wrong with a receipt in JSON, in a sentence; None where its signature holds."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
+    """Return what is wrong with a receipt in JSON, or None if its signature is valid."""
     absent = [name for name in (*SIGNED, "signature") if name not in receipt]
     if absent:
         return f"the receipt has no {', '.join(absent)}"

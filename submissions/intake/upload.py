@@ -1,19 +1,22 @@
-"""An uploaded prediction file: read within limits, hashed and checked. Reads no label."""
+"""An uploaded prediction file: read within limits, hashed, checked, and reviewed without any label."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import numpy as np
+
+from arb.core.ids import Trajectory
 from arb.core.predictions import ParserPool, read_predictions
 from arb.core.predictions.check import CheckResult, check
 from arb.core.predictions.raw import ReadingLimits, too_large
-from arb.core.suite import Suite
-
-if TYPE_CHECKING:
-    from arb.core.settings import Settings
+from arb.core.predictions.table import Predictions
+from arb.core.settings import Settings
+from arb.core.suite import Suite, SuiteRules
 
 _LONGEST_NAME: Final = 120
 _UNNAMED: Final = "predictions"
@@ -21,15 +24,15 @@ _UNNAMED: Final = "predictions"
 
 @dataclass(frozen=True, eq=False)
 class Upload:
-    """A file as it came and what the check says of it.
+    """A file and the result of its check.
 
-    `content` and `sha256` (hex, of the bytes as they came) are None only for a file on disk that is over the
-    size limit: it is not read, and not acceptable. `file_name` is safe to print and to keep.
+    ``sha256`` is the hexadecimal hash of ``content``. Both are empty if a file on disk is over the size
+    limit, since it is not read. Such a file is not acceptable. ``file_name`` is safe to print and to store.
     """
 
     file_name: str
-    content: bytes | None
-    sha256: str | None
+    content: bytes
+    sha256: str
     check: CheckResult
 
 
@@ -43,32 +46,30 @@ def read_upload(
     parsers: ParserPool | None = None,
     apart: bool = False,
 ) -> Upload:
-    """Read and check a file against a suite's split; `file_name` defaults to the path's own. A server names
-    its `parsers`; see `read_predictions`.
+    """Read a file, given by its content or path, and check it against a split of a suite.
 
-    Raises OSError when the path cannot be read, SuiteError for a split that does not exist; what is wrong
-    with the file itself is in the check's findings.
+    Problems of the file itself are findings of the check. A server passes its ``parsers``; with ``apart`` one
+    of them reads the file even if it is small. Raises OSError if the path cannot be read, and SuiteError if
+    the split does not exist.
     """
     limits = ReadingLimits(max_bytes=settings.max_upload_bytes)
-    if file_name is None and isinstance(source, Path):
-        file_name = source.name
+    if isinstance(source, bytes):
+        content = source
+    else:
+        file_name = file_name or source.name
+        with source.open("rb") as file:
+            content = file.read(limits.max_bytes + 1)
     name = safe_file_name(file_name or "")
-    content = source if isinstance(source, bytes) else _read_bounded(source, limits.max_bytes)
-    if content is None:
-        size = Path(source).stat().st_size
-        refused = too_large(size, limits.max_bytes)
-        return Upload(name, None, None, check(None, [refused], suite, split, name))
+    if isinstance(source, Path) and len(content) > limits.max_bytes:
+        refused = too_large(source.stat().st_size, limits.max_bytes)
+        return Upload(name, b"", "", check(None, [refused], suite, split, name))
     table, findings = read_predictions(content, limits, parsers, apart)
-    return Upload(
-        file_name=name,
-        content=content,
-        sha256=hashlib.sha256(content).hexdigest(),
-        check=check(table, findings, suite, split, name),
-    )
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Upload(name, content, sha256, check(table, findings, suite, split, name))
 
 
 def safe_file_name(name: str) -> str:
-    """The last part of a name a stranger gave, printable, at most 120 characters, its ending kept."""
+    """Return the last part of a stranger's file name, printable, with its suffix, in 120 characters."""
     base = PurePosixPath(name.replace("\\", "/")).name
     printable = "".join(character for character in base if character.isprintable()).strip()
     if printable.strip(".") == "":
@@ -79,8 +80,34 @@ def safe_file_name(name: str) -> str:
     return printable[: _LONGEST_NAME - len(ending)] + ending
 
 
-def _read_bounded(path: Path, max_bytes: int) -> bytes | None:
-    """The file's bytes; None when there are more than the limit, without reading them all."""
-    with Path(path).open("rb") as file:
-        content = file.read(max_bytes + 1)
-    return content if len(content) <= max_bytes else None
+def reasons_to_hold(
+    verdicts: Predictions, trajectories: Sequence[Trajectory], rules: SuiteRules
+) -> tuple[str, ...]:
+    """Return why a maintainer has to review a file, each reason a sentence. Most files have no reasons.
+
+    ``trajectories`` are those of the split in the order of the verdicts. Only ``success`` counts. Side
+    effects are rare, and an honest judge may see few of them or see them on one benchmark, so there the noise
+    has to suffice. A large block of likely negatives that is spread over benchmarks passes: without labels it
+    looks like a careful judge.
+    """
+    called = np.asarray(verdicts.success) == 1
+    count = int(called.sum())
+    if not count:
+        return ("It calls no trajectory successful, so it says the same of every one.",)
+    if count == len(called):
+        return ("It calls every trajectory successful, so it says the same of every one.",)
+    reasons = []
+    if count < rules.fewest_positives:
+        reasons.append(
+            f"It calls {count} of {len(called)} trajectories successful; with fewer than "
+            f"{rules.fewest_positives} a figure would speak of single trajectories."
+        )
+    where = {
+        trajectory.benchmark for trajectory, is_called in zip(trajectories, called, strict=True) if is_called
+    }
+    if len(where) == 1 and len({trajectory.benchmark for trajectory in trajectories}) > 1:
+        reasons.append(
+            f"All that it calls successful is in one benchmark, {where.pop()}; a judge of the suite answers "
+            "for all of them."
+        )
+    return tuple(reasons)

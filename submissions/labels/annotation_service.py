@@ -1,10 +1,10 @@
-"""Annotation of a suite for pages and commands: its state, what people do, agreement, publishing labels.
+"""Annotation of a suite for pages and commands: state, actions, agreement, and publishing labels.
 
-Everything that somebody does is an event: the newest counts, none is overwritten. Answers are checked before
-they become an event, partial ones too. Messages name questions and fields, never what was answered.
+Every action is an event. The newest one counts, and none is overwritten. Answers are checked before they
+become an event, even partial ones. Messages name questions and fields, never answers.
 
-A label set holds the annotations of this suite; trajectories that nobody has annotated here keep what the
-label set before says of them.
+A label set holds the annotations of this suite. Trajectories that nobody has annotated here keep their
+annotations of the previous label set.
 """
 
 import threading
@@ -24,7 +24,7 @@ from leaderboard.labels.labels import LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
-from submissions.intake.accounts import Actor
+from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.annotation_state import (
     AnnotationState,
     Draft,
@@ -32,16 +32,15 @@ from submissions.labels.annotation_state import (
     fold_annotations,
     open_questions,
 )
-from submissions.labels.assignment import chosen, known_answers, new_assignments, with_gold
+from submissions.labels.assignment import Assignment, chosen, known_answers, new_assignments, with_gold
 from submissions.labels.corrections import waiting_corrections
 from submissions.labels.decisions import newest_decisions, with_decisions
 from submissions.labels.versions import LabelVersion, published_versions, serves_records
-from submissions.moderation.actions import checked_line, require_maintainer
+from submissions.moderation.actions import checked_line
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import snapshot, transaction
+from submissions.records.database import Event, snapshot, transaction
 from submissions.records.event_log import (
     ANNOTATION_KINDS,
-    Event,
     Kind,
     add_event,
     events_after,
@@ -51,17 +50,17 @@ from submissions.records.event_log import (
 from submissions.scoring.rescore import publish
 
 EARLIER: Final = "earlier-"
-"""Before the id of an annotator of an earlier label set: they are other people than those invited here."""
+"""The prefix of annotator ids of an earlier label set, who are not the people invited here."""
 REASON_LENGTH: Final = 1_000
 NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
 SAVED_ELSEWHERE: Final = "this annotation was changed in another window or on another device; load it again"
 
 
 def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
-    """Return the answers of a label set: first ones by trajectory, then the second ones.
+    """Return the annotations of a label set: the first ones by trajectory, then all others.
 
-    ``before`` are the annotations of the label set before, for trajectories without a finished annotation
-    here. A question of the paper that nobody was asked, since it came later, is Unsure.
+    ``before`` are the annotations of the previous label set, used for trajectories without a finished
+    annotation here. Questions of the paper that nobody was asked yet are Unsure.
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
@@ -77,9 +76,9 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
 
 
 def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
-    """The annotations of the newest published label set; of what is served where ARB_LABELS names a file.
+    """Return the annotations of the newest published label set, or of the served one if ARB_LABELS is a file.
 
-    Empty where there are none yet. Raises SubmissionError where there should be some that cannot be read.
+    The result is empty before the first set. Raises SubmissionError if annotations cannot be read.
     """
     known = published_versions(service.engine, service.suite.name)
     is_of_records = serves_records(service.settings) or service.settings.labels == "none"
@@ -99,7 +98,7 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """An annotator for maintainers: account, how far they are, seconds that a trajectory takes (median)."""
+    """The progress of an annotator, for maintainers; ``seconds`` is the median time per trajectory."""
 
     annotator: str
     account: str
@@ -110,12 +109,12 @@ class AnnotatorProgress:
 
 
 def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
-    """Everybody who was ever invited, in the order of their ids."""
+    """Return the progress of everybody who was ever invited, in the order of their ids."""
     found = []
     for annotator, account in state.accounts.items():
         tasks = state.queue(annotator)
         done = [task.saved for task in tasks if task.saved and task.is_done]
-        took = [saved.seconds for saved in done if saved.seconds]  # 0 where answers came from a file
+        took = [saved.seconds for saved in done if saved.seconds]  # 0 if answers came from a file
         found.append(
             AnnotatorProgress(
                 annotator, account, annotator in state.active, len(done), len(tasks),
@@ -126,10 +125,10 @@ def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
 
 
 class AnnotationService:
-    """Annotation of the suite of a service. One instance per process; safe for threads.
+    """Annotation of a suite. One instance per process; safe for threads.
 
-    Every action raises PermissionDenied for an actor who may not do it, SubmissionError if the state does not
-    allow it. No message holds an answer.
+    Every action raises PermissionDenied for an actor who may not do it, and SubmissionError if the state does
+    not allow it. No message contains an answer.
     """
 
     def __init__(self, service: SubmissionsApp) -> None:
@@ -140,12 +139,12 @@ class AnnotationService:
         self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
     def now(self) -> AnnotationState:
-        """Return the state of now, with the events of other processes too."""
+        """Return the present state, including events of other processes."""
         with snapshot(self.engine) as session:
             return self._state_at(session)
 
     def _state_at(self, session: Session) -> AnnotationState:
-        """Return the state at the session's moment, or a later one; only new events are folded."""
+        """Return the state at the session's moment or later; only new events are folded."""
         last = number_of_events(session)
         with self._lock:
             sequence, state = self._known
@@ -159,7 +158,7 @@ class AnnotationService:
         return self.now().annotator_of(account) is not None
 
     def invite(self, account: str, actor: Actor) -> str:
-        """Let an account annotate; gives its opaque id, the one it had before where it was invited once."""
+        """Let an account annotate and return its opaque id, which it keeps if it is invited again."""
         require_maintainer(actor)
         name = account.strip()
         if not name or len(name) > NAME_LENGTH or not name.isprintable():
@@ -173,7 +172,7 @@ class AnnotationService:
             return annotator
 
     def uninvite(self, account: str, actor: Actor) -> Event:
-        """End it; what the account finished stays, what it did not can be assigned to others."""
+        """End an invitation; finished annotations stay, and the rest can be assigned to others."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())
@@ -192,10 +191,10 @@ class AnnotationService:
         actor: Actor,
         gold_share: float = 0.0,
     ) -> int:
-        """Assign trajectories of a split ("both": of each) to the invited; return how many were added.
+        """Assign trajectories of a split, or of "both", and return the number of new assignments.
 
-        ``most`` bounds how many new ones, evenly over the benchmarks; None for all. ``available`` are those
-        that can be looked at. See `assign_trajectories`.
+        ``most`` limits the number of new trajectories, evenly over the benchmarks. ``available`` are the
+        trajectories that annotators can look at. See `assign_trajectories` for the other arguments.
         """
         assigned = self.now().assigned
         splits = SPLITS if split == "both" else (split,)
@@ -211,10 +210,10 @@ class AnnotationService:
     def assign_trajectories(
         self, trajectories: Iterable[str], share: float, seed: int, actor: Actor, gold_share: float = 0.0
     ) -> int:
-        """Assign trajectories to the invited; return how many assignments were added.
+        """Assign trajectories to the annotators and return the number of new assignments.
 
-        ``share`` (0 to 1) is that of second annotations, ``gold_share`` that of gold items on top. See
-        `assignment`.
+        ``share`` (0 to 1) is the share of second annotations, ``gold_share`` that of additional gold items;
+        see `assignment`.
         """
         require_maintainer(actor)
         for what, value in (("second annotations", share), ("gold items", gold_share)):
@@ -236,11 +235,11 @@ class AnnotationService:
             return len(assignments)
 
     def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
-        """Keep somebody's answers on a trajectory of theirs; gives the sequence of the event that stands.
+        """Save an annotator's answers on one of their trajectories and return the sequence of the event.
 
-        ``seen`` is the sequence of the answers that the draft was made from, 0 where there were none. Refused
-        if others came between, unless the same client sent them: it did not get our answer.
-        Saving what stands already adds nothing; skipping it once more puts it at the end again.
+        ``seen`` is the sequence of the answers that the draft was made from, or 0. The draft is refused if
+        other answers were saved since, unless by the same client, which then did not receive our response.
+        Saving the same answers again adds no event, but skipping again moves the trajectory to the end.
         """
         body = draft.body(self.suite.questions)
         with transaction(self.engine) as session:
@@ -262,7 +261,7 @@ class AnnotationService:
             return self._add(session, "annotated", actor, whole).sequence
 
     def mark_gold(self, trajectory_id: str, actor: Actor, is_gold: bool = True) -> Event:
-        """Make a finished trajectory a gold item with the answers that count now, or end that."""
+        """Make a finished trajectory a gold item with the answers that count now, or undo that."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             state = self._state(session)
@@ -275,11 +274,11 @@ class AnnotationService:
             return self._add(session, "gold_marked", actor, body)
 
     def import_answers(self, annotations: Sequence[Annotation], actor: Actor) -> int:
-        """Record finished annotations from elsewhere as their annotators' own; return how many were new.
+        """Record finished annotations from elsewhere as the annotators' own; return how many were new.
 
-        ``annotator`` is the account of somebody invited, or their opaque id. What is not assigned to them is
-        assigned first; what they answered the same way already adds nothing. All or none: raises
-        SubmissionError with every problem, also if somebody has given another finished answer here.
+        The ``annotator`` of each is an invited account or its opaque id. Trajectories that are not assigned
+        to them are assigned first. Answers that they gave here already add nothing. All or none are recorded:
+        SubmissionError lists every problem, including other finished answers here.
         """
         require_maintainer(actor)
         with transaction(self.engine) as session:
@@ -291,7 +290,7 @@ class AnnotationService:
                 for person, annotator in annotators.items()
                 if annotator is None
             ]
-            assignments: list[list[str | int]] = []
+            assignments: list[Assignment] = []
             bodies = []
             for each in annotations:
                 name, annotator = each.trajectory_id, annotators[each.person or ""] or ""
@@ -312,7 +311,7 @@ class AnnotationService:
                 if not state.is_assigned(name, annotator):
                     taken = [place for where, _, place in assignments if where == name]
                     place = max([*state.assigned.get(name, {}), *taken], default=0) + 1
-                    assignments.append([name, annotator, place])
+                    assignments.append((name, annotator, place))
             if problems:
                 raise SubmissionError("\n".join(problems))
             if assignments:
@@ -328,16 +327,18 @@ class AnnotationService:
     def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
         """Decide a question of a trajectory; an earlier decision stays in the log.
 
-        For those who may see the answers; annotators decide what is open, maintainers whatever was annotated.
+        The actor has to be allowed to see the answers. Annotators decide open questions, maintainers any
+        question of an annotated trajectory.
         """
         with transaction(self.engine) as session:
             body = self._decision(self._state(session), (trajectory_id, question, answer, reason), actor)
             return self._add(session, "resolved", actor, body)
 
     def resolve_all(self, decisions: Iterable[Sequence[str]], actor: Actor) -> int:
-        """Decide many questions, each a trajectory (in any spelling), question, answer and reason; how many.
+        """Decide many questions and return their number.
 
-        All or none: raises SubmissionError with the problem of every one, by its place from 1.
+        Each decision is a trajectory (in any spelling), question, answer and reason. All or none are
+        recorded: SubmissionError lists the problem of every decision by its number, from 1.
         """
         problems, bodies = [], []
         with transaction(self.engine) as session:
@@ -357,7 +358,7 @@ class AnnotationService:
         return len(bodies)
 
     def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
-        """The event's body. Raises SubmissionError, PermissionDenied."""
+        """Check a decision and return the event's body. Raises SubmissionError, PermissionDenied."""
         trajectory_id, question, answer, reason = decision
         asked = self.suite.question(question)
         if asked is None or not answer or not asked.accepts(answer):
@@ -373,20 +374,20 @@ class AnnotationService:
         return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
-        """How far annotators agree, by the answers they gave and not by what was decided later."""
+        """Return how far annotators agree in their own answers, without later decisions."""
         state, known = self.now(), self._agreement
-        if known is None or known[0] is not state:  # it takes a second where there are many annotators
-            known = self._agreement = (
-                state, agreement_report(finished_annotations(state), state.questions)
-            )  # fmt: skip
+        if known is None or known[0] is not state:  # it takes a second with many annotators
+            known = (state, agreement_report(finished_annotations(state), state.questions))
+            self._agreement = known
         return known[1]
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
-        """Publish the label set as it stands as a new version, with the corrections of disputes that nobody
-        decided anew in the discussion since. Raises PermissionDenied, SubmissionError.
+        """Publish the label set as a new version, with the corrections of disputes that wait.
+
+        A decision of the discussion that is newer than a correction takes precedence. Raises
+        PermissionDenied, SubmissionError.
         """
-        if not actor.is_maintainer:
-            raise PermissionDenied("only maintainers may publish labels")
+        require_maintainer(actor, "publish labels")
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
@@ -403,6 +404,6 @@ class AnnotationService:
         return add_event(session, kind, actor.name, self.clock(), body)
 
     def _state(self, session: Session) -> AnnotationState:
-        """Return the state, which nobody else changes until the transaction ends."""
+        """Lock the log until the transaction ends and return the state."""
         lock_event_log(session)
         return self._state_at(session)

@@ -1,6 +1,6 @@
-"""The state of annotation: annotators, assignments, answers, decisions, open questions. A fold over events.
+"""The state of annotation: annotators, assignments, answers, decisions and open questions.
 
-Answers are in it, so that no repr of its parts shows one.
+It is a fold over events. It contains answers, which no repr of its parts shows.
 """
 
 import math
@@ -12,19 +12,20 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from arb.core.annotation import Annotation
 from arb.core.suites.questions import UNSURE, Question, default_questions
 from leaderboard.labels.agreement import OpenItem, open_items
-from leaderboard.labels.annotations import COMMENT_LENGTH, Annotation
+from leaderboard.labels.annotations import COMMENT_LENGTH
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import is_same_name
 from submissions.labels.decisions import Decision, discussion_decision
 from submissions.moderation.actions import is_utf8
-from submissions.records.event_log import Event
+from submissions.records.database import Event
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 FIRST, SECOND, GOLD = 1, 2, 0
-"""The places of an assignment: whose annotation is the primary one, whose measures agreement, and whose is
-compared with known answers (see `gold`)."""
+"""The places of an assignment: the primary annotation, the second one, which measures agreement, and an
+annotation that is compared with known answers (see `assignment`)."""
 FLAG_LENGTH: Final = 1_000
 HIGHEST_STEP: Final = 100_000
 CLIENT_LENGTH: Final = 64
@@ -60,14 +61,14 @@ class Draft:
         return f"{type(self).__name__}()"  # without its answers: it may stand in a log
 
     def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
-        """Return what an event holds of it; ``questions`` are the suite's, without any the paper's.
+        """Return the body of an event; ``questions`` are the suite's, by default those of the paper.
 
         Raises SubmissionError with every problem.
         """
         questions = questions or default_questions()
         if problems := self._problems(questions):
             raise SubmissionError("; ".join(problems))
-        # Fields that not every event has: they are left out if they say nothing.
+        # Optional fields of the event are left out if they are empty.
         more = {
             "step": self.step,
             "flag": self.flag.strip(),
@@ -114,17 +115,17 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SavedAnswers(Draft):
-    """The answers of one annotator on one trajectory, as saved last; those without an answer are left out.
+    """The answers of one annotator on one trajectory, as saved last, without empty ones.
 
-    ``seconds`` is how long it took in all, ``sequence`` the number of the event: whoever saves names the one
-    that they saw last.
+    ``seconds`` is the total time. ``sequence`` is the number of the event, which the next save has to name.
     """
 
+    answers: Mapping[str, str] = field(default_factory=dict)
     at: datetime
     sequence: int
 
     def is_same(self, draft: Draft) -> bool:
-        """Whether saving the draft would say nothing new; the seconds alone are not worth an event."""
+        """Return whether saving the draft would change nothing but the seconds, which need no event."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
         texts = (draft.comment.strip(), draft.flag.strip())
         same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)
@@ -146,21 +147,20 @@ class AssignedTask:
 
     @property
     def order(self) -> int:
-        """Where it stands in a queue: 0, or behind all others, as it was skipped."""
+        """The sort key in a queue: 0, or larger if it was skipped and moves to the end."""
         return self.saved.sequence if self.saved is not None and self.saved.is_skipped else 0
 
 
 @dataclass(frozen=True, repr=False)
 class AnnotationState:
-    """Everything at one moment.
+    """The state at one moment.
 
-    ``accounts`` maps every annotator's opaque id to the account, ``active`` has the ids of those invited now.
+    ``accounts`` maps every annotator's opaque id to the account; ``active`` has the ids that are invited now.
     ``assigned`` maps a trajectory to the annotator at each place, ``saved`` a trajectory and annotator to the
-    answers, ``decisions`` a trajectory and question to all that was decided of it, the newest last.
-    ``queues`` has what was ever assigned to an annotator, in that order; ``gold`` the known answers of gold
-    items, ``gold_tasks`` who got which of them. ``last_done`` is what an annotator finished last, as long as
-    something else of theirs is open: until the next one is done it can be undone, and stays blind.
-    ``questions`` are the suite's.
+    answers, and ``decisions`` a trajectory and question to all decisions, the newest last. ``queues`` has
+    everything that was ever assigned to an annotator, in order. ``gold`` has the known answers of gold items,
+    ``gold_tasks`` the pairs of gold item and annotator. ``last_done`` is what an annotator finished last
+    while something else of theirs is open: it can be undone, and stays blind, until they finish the next one.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
@@ -178,16 +178,16 @@ class AnnotationState:
         return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
 
     def id_of(self, account: str) -> str | None:
-        """The opaque id that an account has or had; None where it was never invited."""
+        """Return the opaque id of an account, or None if it was never invited."""
         return next((who for who, name in self.accounts.items() if is_same_name(name, account)), None)
 
     def annotator_of(self, account: str) -> str | None:
-        """The same where the account is invited now, else None."""
+        """Return the opaque id of an account that is invited now, else None."""
         found = self.id_of(account)
         return found if found in self.active else None
 
     def place_of(self, trajectory_id: str, annotator: str) -> int | None:
-        """Somebody's place in the assignment of a trajectory; None where it is not in their queue."""
+        """Return an annotator's place for a trajectory, or None if it is not in their queue."""
         places = self.assigned.get(trajectory_id, {})
         found = next((place for place, who in places.items() if who == annotator), None)
         return GOLD if found is None and (trajectory_id, annotator) in self.gold_tasks else found
@@ -199,7 +199,7 @@ class AnnotationState:
         return self.place_of(trajectory_id, annotator) == GOLD
 
     def has_met(self, trajectory_id: str, annotator: str) -> bool:
-        """Whether somebody has a trajectory in their queue, or has answered it before."""
+        """Return whether an annotator has a trajectory in their queue or has answered it before."""
         return self.is_assigned(trajectory_id, annotator) or (trajectory_id, annotator) in self.saved
 
     def is_done(self, trajectory_id: str, annotator: str) -> bool:
@@ -207,7 +207,7 @@ class AnnotationState:
         return found is not None and found.is_done
 
     def is_closed(self, trajectory_id: str, annotator: str) -> bool:
-        """Whether an annotation may change no more: it is done, and others' answers can be seen now."""
+        """Return whether an annotation is final: it is done, and others' answers can be seen now."""
         if self.can_undo(trajectory_id, annotator):
             return False
         others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
@@ -215,11 +215,11 @@ class AnnotationState:
         return self.is_done(trajectory_id, annotator) and is_seen
 
     def can_undo(self, trajectory_id: str, annotator: str) -> bool:
-        """Whether it is what somebody has just finished, so that they may yet change it unseen."""
+        """Return whether an annotator finished it just now, so that they may still change it unseen."""
         return self.last_done.get(annotator) == trajectory_id
 
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
-        """What is assigned to somebody, in the order of assigning; what they skipped comes last."""
+        """Return an annotator's tasks in the order of assignment, skipped ones last."""
         tasks = [
             AssignedTask(trajectory_id, place, self.saved.get((trajectory_id, annotator)))
             for trajectory_id in self.queues.get(annotator, ())
@@ -228,14 +228,14 @@ class AnnotationState:
         return tuple(sorted(tasks, key=lambda task: task.order))
 
     def has_open(self, annotator: str) -> bool:
-        """Whether somebody has anything left to finish; from the end, where it is most likely."""
+        """Return whether an annotator has anything left to finish."""
         return any(
             self.is_assigned(name, annotator) and not self.is_done(name, annotator)
             for name in reversed(self.queues.get(annotator, ()))
         )
 
     def blind_items(self, annotator: str) -> frozenset[str]:
-        """What somebody has yet to answer, or may yet undo: nobody's opinion on it is for them."""
+        """Return the trajectories that an annotator has yet to answer, or may undo, and must see blind."""
         return frozenset(
             task.trajectory_id
             for task in self.queue(annotator)
@@ -243,7 +243,7 @@ class AnnotationState:
         )
 
     def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
-        """The finished annotations of a trajectory: the first place, the second, then any earlier ones."""
+        """Return the finished annotations of a trajectory: first place, second place, then older ones."""
         places = self.assigned.get(trajectory_id, {})
         annotators = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
         return tuple(
@@ -253,14 +253,14 @@ class AnnotationState:
         )
 
     def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
-        """The decision that stands for each question of a trajectory that has one."""
+        """Return the newest decision on each question of a trajectory that has one."""
         found = ((q.name, self.decisions.get((trajectory_id, q.name))) for q in self.questions)
         return {question: decisions[-1] for question, decisions in found if decisions}
 
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
-        """Whether somebody may see what others answered: never before they have answered themselves.
+        """Return whether somebody may see others' answers, which annotators may not before their own.
 
-        An annotator does not learn by the discussion which of their items were gold.
+        Annotators must not learn from the discussion which of their items were gold.
         """
         if annotator is not None and self.is_assigned(trajectory_id, annotator):
             if not self.is_done(trajectory_id, annotator) or self.can_undo(trajectory_id, annotator):
@@ -275,9 +275,9 @@ def fold_annotations(
     events: Iterable[Event],
     knows: Callable[[str], bool] = lambda trajectory_id: True,
 ) -> AnnotationState:
-    """What follows from a state and the events behind it, in their order; other kinds are passed by.
+    """Apply the next events to a state; events of other kinds are ignored.
 
-    ``knows`` says whether a trajectory is one of the suite's: the rest belongs to another suite.
+    ``knows`` says whether a trajectory belongs to the suite, since the events of all suites share one log.
     """
     accounts, active = dict(before.accounts), set(before.active)
     assigned, saved, decisions = dict(before.assigned), dict(before.saved), dict(before.decisions)
@@ -339,10 +339,10 @@ def _saved_answers(event: Event) -> SavedAnswers:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DiscussionItem:
-    """A trajectory in the discussion. ``open`` are the questions that wait for a decision.
+    """A trajectory in the discussion.
 
-    ``decisions`` maps a question to all that was decided of it, the newest last; ``comments`` are the
-    annotators', in the order of ``item.annotators``.
+    ``open`` are the questions that wait for a decision. ``comments`` are in the order of
+    ``item.annotators``. ``decisions`` maps a question to its decisions, the newest last.
     """
 
     item: OpenItem
@@ -355,9 +355,9 @@ class DiscussionItem:
 
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
-    """The finished annotations as they were given, first ones before second ones of each trajectory.
+    """Return the finished annotations by trajectory, first ones before second ones.
 
-    Answers to what the suite no longer asks, or no longer offers, are left out.
+    Answers to questions, or with values, that the suite no longer has are left out.
     """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
@@ -370,15 +370,15 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
     )  # fmt: skip
 
 
-def _still_asked(questions: Iterable[Question], answers: Mapping[str, str | None]) -> dict[str, str]:
-    found = {q.name: answers.get(q.name) for q in questions if q.accepts(answers.get(q.name))}
-    return {name: answer for name, answer in found.items() if answer}
+def _still_asked(questions: Iterable[Question], answers: Mapping[str, str]) -> dict[str, str]:
+    asked = {question.name: question for question in questions}
+    return {name: answers[name] for name in asked if name in answers and asked[name].accepts(answers[name])}
 
 
 def discussion_items(
     state: AnnotationState, annotator: str | None, is_maintainer: bool
 ) -> tuple[DiscussionItem, ...]:
-    """The discussion as far as somebody may see it: never answers on what they have yet to answer."""
+    """Return the discussion without the trajectories that the reader has yet to answer."""
     return tuple(
         _discussion_item(state, item)
         for item in open_items(finished_annotations(state), state.questions)
@@ -387,7 +387,6 @@ def discussion_items(
 
 
 def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
-    """The questions of a trajectory that wait for a decision."""
     items = open_items(finished_annotations(state, trajectory_id), state.questions)
     return _open(state, items[0]) if items else ()
 

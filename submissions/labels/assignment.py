@@ -1,11 +1,12 @@
-"""Who annotates what: dealt out evenly over benchmarks and annotators, some of it twice. Pure, seeded.
+"""The assignment of trajectories to annotators, even over benchmarks and people. Pure functions with a seed.
 
-What is assigned to somebody who is still invited, or who has finished it, stays theirs.
+Some trajectories are assigned twice. An assignment stays as long as the annotator is invited or has finished
+it.
 
-Gold items are finished trajectories with known answers, mixed into queues to see how annotators do. The known
-answers are those that count when a maintainer marks the trajectory: the first annotation's with decisions
-applied. Whoever gets one sees an item like any other; what they answer is no second annotation, enters no
-label set, and its agreement with the known answers is for maintainers.
+Gold items are finished trajectories with known answers, mixed into queues to see how well annotators do. The
+known answers are those of the first annotation with decisions applied, at the time when a maintainer marks
+the trajectory. Annotators cannot tell gold items from others. Their answers to them do not count as second
+annotations and are in no label set; their agreement with the known answers is for maintainers.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ from submissions.labels.annotation_state import (
 )
 
 Assignment = tuple[str, str, int]
-"""A trajectory, an annotator, and the place: 1 for the first annotation, 2 for the second."""
+"""A trajectory, an annotator, and the place: FIRST, SECOND or GOLD."""
 
 
 def new_assignments(
@@ -42,40 +43,39 @@ def new_assignments(
     share: float,
     seed: int,
 ) -> list[Assignment]:
-    """The assignments that are missing, in the order in which people shall meet them.
+    """Return the missing assignments in the order in which annotators should get them.
 
-    First annotations go round within each benchmark, to whoever has fewest of them open. Of all trajectories
-    ``share`` (0 to 1, rounded half up, spread over the benchmarks) get a second one, by another person.
-    ``current`` maps a trajectory to the annotator at each place, ``finished`` has (trajectory, annotator).
+    The first annotation of a trajectory goes to the annotator who has the fewest of them open in its
+    benchmark. A share of all trajectories (0 to 1, rounded half up, spread over the benchmarks) gets a second
+    annotation by another annotator. ``current`` maps a trajectory to the annotator at each place;
+    ``finished`` has pairs of trajectory and annotator.
     """
     if not annotators:
         return []
     dealer = _Dealer(annotators, finished, seed)
-    kept = {
-        trajectory_id: {
-            p: who for p, who in places.items() if who in annotators or (trajectory_id, who) in finished
-        }
-        for trajectory_id, places in current.items()
-    }
-    for trajectory_id, places in kept.items():
+    kept: dict[str, dict[int, str]] = {}
+    for trajectory_id, places in current.items():
+        kept[trajectory_id] = {}
         for place, who in places.items():
-            dealer.count(trajectory_id, who, place)
+            if who in annotators or (trajectory_id, who) in finished:
+                kept[trajectory_id][place] = who
+                dealer.count(trajectory_id, who, place)
     every = sorted({*kept, *trajectories}, key=dealer.draw)
-    found = []
+    found: list[Assignment] = []
     for _, ids in _by_benchmark(every):
         for trajectory_id in ids:
-            places = kept.setdefault(trajectory_id, {})
-            if FIRST not in places:
-                who = dealer.first(trajectory_id, places.values())
-                if who is not None:
-                    places[FIRST] = who
-                    found.append((trajectory_id, who, FIRST))
+            taken = kept.setdefault(trajectory_id, {})
+            if FIRST not in taken:
+                first = dealer.first(trajectory_id, taken.values())
+                if first is not None:
+                    taken[FIRST] = first
+                    found.append((trajectory_id, first, FIRST))
     found += _seconds(kept, every, share, dealer)
     return sorted(found, key=lambda each: dealer.draw(f"{each[2]} {each[0]}"))
 
 
 def chosen(trajectories: Iterable[str], most: int, seed: int) -> list[str]:
-    """At most ``most`` trajectories, as evenly over the benchmarks as their numbers allow."""
+    """Return at most ``most`` trajectories, as evenly over the benchmarks as their numbers allow."""
     ids = sorted(trajectories, key=lambda trajectory_id: _draw(seed, trajectory_id))
     quotas = _quotas({name: len(found) for name, found in _by_benchmark(ids)}, min(most, len(ids)))
     return [trajectory_id for name, found in _by_benchmark(ids) for trajectory_id in found[: quotas[name]]]
@@ -91,12 +91,12 @@ def _seconds(
         open_ids = [trajectory_id for trajectory_id in ids if SECOND not in kept[trajectory_id]]
         missing = quotas[name] - (len(ids) - len(open_ids))
         for _ in range(missing):
-            # The trajectory whose second annotator has least to do; people stay even this way.
-            offers = [
-                (dealer.load(who, trajectory_id), place, trajectory_id, who)
-                for place, trajectory_id in enumerate(open_ids)
-                if (who := dealer.second(trajectory_id, kept[trajectory_id].values())) is not None
-            ]
+            # Choosing the trajectory whose second annotator has the least to do keeps people even.
+            offers = []
+            for place, trajectory_id in enumerate(open_ids):
+                second = dealer.second(trajectory_id, kept[trajectory_id].values())
+                if second is not None:
+                    offers.append((dealer.load(second, trajectory_id), place, trajectory_id, second))
             if not offers:
                 break
             *_, trajectory_id, who = min(offers)
@@ -108,7 +108,7 @@ def _seconds(
 
 
 class _Dealer:
-    """Counts what people have before them, and names whose turn it is."""
+    """A count of the open assignments of annotators, which tells whose turn it is."""
 
     def __init__(self, annotators: Sequence[str], finished: Collection[tuple[str, str]], seed: int) -> None:
         self._seed, self._finished = seed, frozenset(finished)
@@ -117,7 +117,7 @@ class _Dealer:
         self._open_in: Counter[tuple[str, str, int]] = Counter()
 
     def draw(self, text: str) -> str:
-        """A key that puts things in an order of chance, the same one for the same seed."""
+        """Return a sort key for a random order that depends only on the seed."""
         return _draw(self._seed, text)
 
     def count(self, trajectory_id: str, who: str, place: int) -> None:
@@ -152,7 +152,7 @@ def _by_benchmark(ids: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def _quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """``total`` split in proportion to the sizes; what is left over goes to the largest remainders."""
+    """Split ``total`` in proportion to the sizes; the rest goes to the largest remainders."""
     whole = sum(sizes.values())
     if not whole:
         return dict.fromkeys(sizes, 0)
@@ -172,18 +172,21 @@ def _draw(seed: int, text: str) -> str:
 
 
 def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
-    """The answers that count now. Raises SubmissionError where there are none yet, or a question is open."""
+    """Return the answers that count now. Raises SubmissionError without any, or if a question is open."""
     finished = state.finished(trajectory_id)
     if not finished:
         raise SubmissionError("nobody has finished this trajectory, so that no answers are known")
     if open_questions(state, trajectory_id):
         raise SubmissionError("a question of this trajectory is open: decide it first")
-    decided = {question: found.value for question, found in state.decided(trajectory_id).items()}
-    return {**finished[0][1].answers, **decided}
+    answers = dict(finished[0][1].answers)
+    for question, decision in state.decided(trajectory_id).items():
+        if decision.value is not None:
+            answers[question] = decision.value
+    return answers
 
 
 def gold_candidates(state: AnnotationState) -> list[str]:
-    """The trajectories that can be marked, by id: finished, with no open question, and not gold yet."""
+    """Return the ids of trajectories that can be marked: finished, without open questions, not gold yet."""
     items = discussion_items(state, None, is_maintainer=True)
     open_ids = {each.item.trajectory_id for each in items if each.open}
     names = {name for name, who in state.saved if state.is_done(name, who) and not state.is_gold(name, who)}
@@ -193,10 +196,10 @@ def gold_candidates(state: AnnotationState) -> list[str]:
 def with_gold(
     state: AnnotationState, assignments: Sequence[Assignment], share: float, seed: int
 ) -> list[Assignment]:
-    """New assignments with gold items among them, in an order of chance.
+    """Mix gold items into new assignments, in random order.
 
-    Each annotator gets ``share`` (0 to 1, rounded half up) of their new assignments on top, of gold items
-    that they have not met; fewer where there are no more.
+    Each annotator gets additional gold items, ``share`` (0 to 1, rounded half up) of the number of their new
+    assignments, or fewer if they have met all others before.
     """
     found = list(assignments)
     for who in sorted({each[1] for each in assignments}):
@@ -210,12 +213,12 @@ def with_gold(
 
 @dataclass(frozen=True)
 class GoldAgreement:
-    """How an annotator answered gold items: how many are done, and how many answers to each question are as
-    known (an Unsure is not, unless it is the known answer).
+    """How an annotator answered gold items.
 
-    ``needs_training`` names the questions on which the share of these is credibly below that of all others:
-    both have at least ``FEWEST_DOUBLES`` items, and the interval of the difference lies below 0, all such
-    intervals together at 95 %.
+    ``done`` counts the items, ``equal`` the answers to each question that equal the known one (an Unsure does
+    only if that is the known answer). ``needs_training`` names the questions on which the share of equal
+    answers is credibly below that of all other annotators: both have at least ``FEWEST_DOUBLES`` items, and
+    the interval of the difference is below 0, at a confidence of 95 % for all intervals together.
     """
 
     annotator: str
@@ -226,7 +229,7 @@ class GoldAgreement:
 
 
 def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
-    """Of everybody who has finished a gold item, by id; for maintainers only."""
+    """Return the agreement of everybody who has finished a gold item, by id; only for maintainers."""
     done = [
         (who, name)
         for who in state.accounts

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from arb.core.annotation import Annotation, answered
 from arb.core.cli import JsonOption, flags, new_command, next_step, plain_console, print_json, stop
 from arb.core.console import text_table
-from submissions.cli import open_records, print_rescoring, print_version, records_to_write
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import SPLITS
+from submissions.cli import (
+    COMMAND_LINE,
+    MaintainerOption,
+    as_maintainer,
+    ends_on,
+    open_records,
+    print_rescoring,
+    print_version,
+    records_to_write,
+)
+from submissions.errors import RecordsUnavailable, SubmissionError
+
+with lazy_imports():
+    from arb.core import suite as core_suite
+    from arb.core.suites import questions
+    from dataset_script import sample
+    from dataset_script.sources import base, published
+    from leaderboard.labels import annotations as released
+    from leaderboard.labels import labels, source
+    from submissions.labels import annotation_service, annotation_state, exchange
+    from submissions.scoring import rescore
 
 if TYPE_CHECKING:
-    from arb.core.annotation import Annotation
     from submissions.app import SubmissionsApp
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
@@ -24,10 +46,8 @@ if TYPE_CHECKING:
 
 app = new_command()
 AccountsArgument = Annotated[list[str], typer.Argument(help="Names with which the accounts sign in.")]
-MaintainerOption = Annotated[str, typer.Option(help="Who does it; kept with the record.")]
 WhyOption = Annotated[str, typer.Option(help="What changed and why; kept with the version, and shown.")]
 Split = Annotated[Literal["test", "dev", "both"], typer.Option(help="Of which split.")]
-COMMAND_LINE = "the command line"
 DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
 
 
@@ -35,7 +55,7 @@ DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
 def annotate() -> None:
     """Annotation: invite, assign, decide, publish.
 
-    The same as on the page /discuss; a Space that is open on the same records sees it at once.
+    It is the same as on the page /discuss. A Space with the same records sees every change at once.
     """
 
 
@@ -45,7 +65,7 @@ def invite(
 ) -> None:
     """Let accounts annotate.
 
-    Each gets an opaque id, the one it had before where it was invited once.
+    Each account gets an opaque id, which it keeps if it is invited again.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.invite(name, actor))
@@ -60,7 +80,7 @@ def uninvite(
 ) -> None:
     """End invitations.
 
-    What is finished stays, the next assignment gives the rest to others.
+    Finished annotations stay. The next assignment gives the rest to others.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.uninvite(name, actor))
@@ -83,9 +103,9 @@ def assign(
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Assign trajectories to those who are invited.
+    """Assign trajectories of the built dataset to annotators.
 
-    Evenly over benchmarks and people, of what the built dataset has; earlier assignments stay.
+    They are spread evenly over benchmarks and people. Earlier assignments stay.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         available = _ids_in_dataset(annotations.service)
@@ -100,17 +120,14 @@ def assign(
 
 @app.command()
 def status(as_json: JsonOption = False) -> None:
-    """Say who has done how much, and what is open.
+    """Show the progress of annotators and the open questions.
 
-    Open questions come with the answers, which are labels: keep what it prints as private.
+    Open questions are printed with the answers, which are labels, so keep the output private.
     """
-    from submissions.labels.annotation_service import AnnotationService, progress_of_annotators
-    from submissions.labels.annotation_state import discussion_items
-
     service = open_records()
-    state = AnnotationService(service).now()
-    annotators = progress_of_annotators(state)
-    items = [item for item in discussion_items(state, None, is_maintainer=True) if item.open]
+    state = annotation_service.AnnotationService(service).now()
+    annotators = annotation_service.progress_of_annotators(state)
+    items = [item for item in annotation_state.discussion_items(state, None, is_maintainer=True) if item.open]
     finished = {trajectory_id for trajectory_id, who in state.saved if state.is_done(trajectory_id, who)}
     if as_json:
         counts = {"suite": service.suite.name, "assigned": len(state.assigned), "finished": len(finished)}
@@ -130,8 +147,9 @@ def status(as_json: JsonOption = False) -> None:
         console.print(table)
     if items:
         table = text_table("trajectory", "question", "answers")
-        for each in _open_json(items):
-            table.add_row(each["trajectory_id"], each["question"], " / ".join(each["answers"].values()))
+        for opened in _open_json(items):
+            answers = " / ".join(opened["answers"].values())
+            table.add_row(opened["trajectory_id"], opened["question"], answers)
         console.print(table)
         first = items[0]
         chosen = (first.item.trajectory_id, first.open[0], "ANSWER", *flags(reason="WHY"))
@@ -141,7 +159,7 @@ def status(as_json: JsonOption = False) -> None:
 
 
 def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
-    """Every open question with the answers by annotator, a dash where one gave none."""
+    """Return every open question with the answers by annotator, a dash for a missing one."""
     return [
         {
             "trajectory_id": each.item.trajectory_id,
@@ -171,11 +189,15 @@ def resolve(
 ) -> None:
     """Decide what annotators answered differently.
 
-    The newest decision counts, the answers stay. Of a file nothing is decided while a row has a problem.
+    The newest decision counts, and the answers stay. If any row of a file has a problem, nothing is decided.
     """
-    if (decisions is None) != (None not in (trajectory_id, question, answer)):
+    rows: list[Sequence[str]] = []
+    if trajectory_id is not None and question is not None and answer is not None:
+        rows.append((trajectory_id, question, answer, reason))
+    if (decisions is None) == (not rows):
         stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
-    rows = _decisions(decisions) if decisions else [(trajectory_id, question, answer, reason)]
+    if decisions is not None:
+        rows = _decisions(decisions)
     with _annotation_as(maintainer) as (annotations, actor):
         found = annotations.resolve_all(rows, actor)
     if as_json:
@@ -186,12 +208,10 @@ def resolve(
 
 
 def _decisions(path: Path) -> list[Sequence[str]]:
-    """The rows of a file of decisions; a file that is none ends the command."""
-    from arb.core.suite import SuiteError, read_rows
-
+    """Read a file of decisions; an invalid file ends the command."""
     try:
-        rows = read_rows(path, DECISION_COLUMNS)
-    except (SuiteError, OSError) as problem:
+        rows = core_suite.read_rows(path, DECISION_COLUMNS)
+    except (core_suite.SuiteError, OSError) as problem:
         stop(str(problem), code=1)
     return [tuple((row[name] or "").strip() for name in DECISION_COLUMNS) for row in rows]
 
@@ -200,14 +220,12 @@ def _decisions(path: Path) -> list[Sequence[str]]:
 def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False) -> None:
     """Publish the label set as a new version.
 
-    Where it is served, everything is scored under it.
+    If the new version is served, everything is scored under it.
     """
-    from submissions.scoring.rescore import rescore
-
     with _annotation_as(maintainer) as (annotations, actor):
         version = annotations.publish(actor, why)
         is_served = annotations.service.label_version == version.version
-        rescored = rescore(annotations.service, actor) if is_served else None
+        rescored = rescore.rescore(annotations.service, actor) if is_served else None
     if as_json:
         found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
         print_json({**found, "rescored": rescored and rescored.to_json()})
@@ -235,13 +253,10 @@ def export_items(
 ) -> None:
     """Write the items to annotate for Label Studio or Argilla.
 
-    The suite's questions go with them. Blind: opaque items, no agent, no label, no verdict, no reward.
-    Label Studio: make a project with config.xml and import tasks.json; it shows images/ of a folder in its
+    The suite's questions are included. Items are blind: they have no agent, label, verdict or reward.
+    Label Studio: create a project with config.xml and import tasks.json; it shows images/ of a folder in its
     LOCAL_FILES_DOCUMENT_ROOT. Argilla: argilla.Dataset.from_disk(OUT).
     """
-    from arb.core.vocabulary import SPLITS
-    from submissions.labels.exchange import read_items, write_argilla, write_label_studio
-
     service = open_records()
     if file_format == "argilla" and images is None:
         stop("Argilla shows pictures by their address: say with --images where the folder images/ will be")
@@ -251,12 +266,14 @@ def export_items(
     if dataset is None:
         stop(f"there is no dataset of {suite.name} in ARB_DATA_DIR: make it by `build`", code=1)
     there = dataset.table("trajectories", columns=["trajectory_id"])[0].to_pylist()
-    items = read_items(dataset, ids & set(there), _secret(service).key("annotation-item"))
+    items = exchange.read_items(dataset, ids & set(there), _secret(service).key("annotation-item"))
     try:
         if file_format == "argilla":
-            found = write_argilla(out, suite.name, items, suite.questions, suite.guidelines, images or "")
+            found = exchange.write_argilla(
+                out, suite.name, items, suite.questions, suite.guidelines, images or ""
+            )
         else:
-            found = write_label_studio(out, items, suite.questions, suite.guidelines, images)
+            found = exchange.write_label_studio(out, items, suite.questions, suite.guidelines, images)
     except OSError as problem:
         stop(str(problem), code=1)
     missing = len(ids - set(there))
@@ -285,40 +302,27 @@ def import_answers(
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Take answers from elsewhere as the annotators' own.
+    """Import answers that annotators gave elsewhere.
 
-    They are recorded for accounts that are invited, or go to --out, where annotators have opaque ids. What
-    was skipped or not finished is left out and named. All or none: every problem is named.
+    They are recorded for invited accounts, or written to --out, where annotators have opaque ids. Skipped and
+    unfinished items are left out and listed. If there is any problem, nothing is imported and all problems
+    are listed.
     """
-    from leaderboard.labels.annotations import AnnotationsInvalid, with_opaque_annotators
-    from leaderboard.labels.labels import LabelsInvalid, write_annotations
-    from leaderboard.labels.source import LabelsUnavailable
-    from submissions.errors import SubmissionError
-    from submissions.labels.annotation_service import AnnotationService
-
     names = dict(each.partition("=")[::2] for each in person or [])
     if not all(names.values()):
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
         stop(f"{out} is there already and is not written over; name a new file")
-    opened = (
-        _annotation_as(maintainer) if out is None else nullcontext((AnnotationService(open_records()), None))
-    )
-    with opened as (annotations, actor):
-        service = annotations.service
-        try:
-            found, left_out = _read_answers(service, file, file_format)
-            found = [replace(each, annotator=names.get(each.person or "", each.person)) for each in found]
-            if out is None:
-                added = annotations.import_answers(found, actor)
-            else:
-                write_annotations(with_opaque_annotators(found), out, service.suite.questions)
-                added = len(found)
-        except (AnnotationsInvalid, LabelsInvalid, LabelsUnavailable, SubmissionError) as problem:
-            lines = problem.problems if isinstance(problem, AnnotationsInvalid) else [str(problem)]
-            stop("\n".join([f"{file.name}: nothing was taken:", *lines]), code=1)
-        except OSError as problem:
-            stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}")
+    if out is None:
+        with _annotation_as(maintainer) as (annotations, actor), _ends_if_refused(file):
+            found, left_out = _read_answers(annotations.service, file, file_format, names)
+            added = annotations.import_answers(found, actor)
+    else:
+        service = open_records()
+        with _ends_if_refused(file):
+            found, left_out = _read_answers(service, file, file_format, names)
+            labels.write_annotations(released.with_opaque_annotators(found), out, service.suite.questions)
+        added = len(found)
     if as_json:
         print_json({"annotations": len(found), "new": added, "left_out": left_out})
         return
@@ -333,19 +337,27 @@ def import_answers(
 
 
 @contextmanager
+def _ends_if_refused(file: Path) -> Iterator[None]:
+    """End the command with every problem of a file of answers."""
+    errors = (released.AnnotationsInvalid, labels.LabelsInvalid, source.LabelsUnavailable, SubmissionError)
+    try:
+        yield
+    except errors as problem:
+        lines = problem.problems if isinstance(problem, released.AnnotationsInvalid) else [str(problem)]
+        stop("\n".join([f"{file.name}: nothing was taken:", *lines]), code=1)
+    except OSError as problem:
+        stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}")
+
+
+@contextmanager
 def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
     """Open annotation for a command in a maintainer's name; a refusal ends the command with its message."""
-    from submissions.intake.accounts import Actor
-    from submissions.labels.annotation_service import AnnotationService
-
     with records_to_write() as service:
-        yield AnnotationService(service), Actor(maintainer, is_maintainer=True)
+        yield annotation_service.AnnotationService(service), as_maintainer(maintainer)
 
 
 def _of_each(names: Iterable[str], act: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return what an action gave for each name, and the problems of those for whom it was refused."""
-    from submissions.errors import SubmissionError
-
+    """Call an action for each name; return the results, and the problems of refused names."""
     found, problems = {}, []
     for name in dict.fromkeys(names):
         try:
@@ -356,7 +368,6 @@ def _of_each(names: Iterable[str], act: Callable[[str], Any]) -> tuple[dict[str,
 
 
 def _report(annotators: Mapping[str, str | None], problems: Sequence[str], as_json: bool) -> None:
-    """Print the annotator of each account, None for one that is no longer invited."""
     if as_json:
         accounts = [{"account": account, "annotator": who} for account, who in annotators.items()]
         print_json({"accounts": accounts, "problems": problems})
@@ -368,7 +379,7 @@ def _report(annotators: Mapping[str, str | None], problems: Sequence[str], as_js
 
 
 def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
-    """What the built dataset and the sample hold; ends the command where they hold nothing of the suite."""
+    """Return the ids in the built dataset and the sample; end the command if none belongs to the suite."""
     ids = {
         trajectory_id
         for dataset in _datasets(service)
@@ -384,44 +395,47 @@ def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
 
 
 def _datasets(service: SubmissionsApp) -> list[Any]:
-    from dataset_script import sample
-    from dataset_script.sources.base import SourceError
-    from dataset_script.sources.published import MANIFEST, PublishedDataset
 
     own, shipped = service.settings.data_dir, Path(sample.__file__).parent / "data"
     try:
-        return [PublishedDataset(folder) for folder in (own, shipped) if (folder / MANIFEST).is_file()]
-    except SourceError as problem:
+        return [
+            published.PublishedDataset(folder)
+            for folder in (own, shipped)
+            if (folder / published.MANIFEST).is_file()
+        ]
+    except base.SourceError as problem:
         stop(str(problem), code=1)
 
 
 def _secret(service: SubmissionsApp) -> ServerSecret:
-    from submissions.privacy.server_secret import SecretRefused, SecretUnavailable
-
-    try:
+    with ends_on(RecordsUnavailable):
         return service.secret
-    except (SecretRefused, SecretUnavailable) as problem:
-        stop(str(problem), code=1)
 
 
 def _read_answers(
-    service: SubmissionsApp, file: Path, file_format: str
+    service: SubmissionsApp, file: Path, file_format: str, names: Mapping[str, str]
 ) -> tuple[list[Annotation], list[str]]:
-    """What a file has, and what of it is left out. Raises AnnotationsInvalid, LabelsInvalid, OSError."""
-    from arb.core.annotation import answered
-    from arb.core.suites.questions import RELEASED_ANSWERS
-    from leaderboard.labels.labels import load_annotations
-    from submissions.labels.exchange import AnswersReader, item_token, read_export
+    """Read a file of answers; return its annotations, and what was left out.
 
+    ``names`` maps names in the file to accounts. Raises AnnotationsInvalid, LabelsInvalid, OSError.
+    """
     suite = service.suite
+    left_out: list[str] = []
     if file_format == "csv":
-        found = load_annotations(suite, service.settings, file=file)
         asked = {question.name for question in suite.questions}
-        unasked = dict.fromkeys(set(RELEASED_ANSWERS) - asked)
-        return [each.with_answers(unasked) for each in answered(found)], []
-    # Items that were exported by 7d56a80 have the names of the older key.
-    keys = [_secret(service).old_key("annotation-item"), _secret(service).key("annotation-item")]
-    ids = {item_token(key, t.trajectory_id): t.trajectory_id for key in keys for t in suite.trajectories}
-    reader = AnswersReader(suite.questions, ids)
-    read = reader.argilla if file_format == "argilla" else reader.label_studio
-    return read(read_export(file)), reader.left_out
+        unasked = dict.fromkeys(set(questions.RELEASED_ANSWERS) - asked)
+        annotations = answered(labels.load_annotations(suite, service.settings, file=file))
+        found = [each.with_answers(unasked) for each in annotations]
+    else:
+        # Items that were exported by 7d56a80 have the names of the older key.
+        secret = _secret(service)
+        keys = [secret.old_key("annotation-item"), secret.key("annotation-item")]
+        ids = {
+            exchange.item_token(key, each.trajectory_id): each.trajectory_id
+            for key in keys
+            for each in suite.trajectories
+        }
+        reader = exchange.AnswersReader(suite.questions, ids, left_out)
+        content = exchange.read_export(file)
+        found = reader.argilla(content) if file_format == "argilla" else reader.label_studio(content)
+    return [replace(each, annotator=names.get(each.person or "", each.person)) for each in found], left_out

@@ -1,8 +1,8 @@
-"""Accepted corrections of labels: the next label version, made of those served now and what they lack.
+"""Accepted corrections of labels, and the next label version that contains them.
 
-A dispute that was decided as ``corrected`` names the right answer. It waits until a label version holds it.
-Whether it waits is read off the labels that are served, not off a list: so a correction that a new label file
-lacks waits again, one that the file has already does not, and doing anything twice changes nothing.
+A dispute that was decided as ``corrected`` names the right answer, which waits for a label version. The
+labels that are served decide whether a correction still waits, not a list. So a correction waits again if a
+new label file lacks it, does not wait if the file has it already, and publishing twice changes nothing.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from leaderboard.labels.labels import (
 )
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.app import SubmissionsApp
-from submissions.errors import PermissionDenied, SubmissionError
-from submissions.intake.accounts import Actor
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.decisions import (
     DecidedAnnotations,
     Decision,
@@ -32,7 +32,7 @@ from submissions.labels.decisions import (
     newest_decisions,
     with_decisions,
 )
-from submissions.labels.versions import LabelVersion, serves_records, versions_in
+from submissions.labels.versions import LabelVersion, serves_records, versions_at
 from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.database import snapshot
 from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
@@ -40,10 +40,10 @@ from submissions.scoring.rescore import publish
 
 
 def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
-    """Return the corrections that count, oldest first: of one answer the newest one.
+    """Return the newest correction of each answer, oldest first.
 
-    One that the discussion decided again since is left out, and one of a question that the suite no longer
-    asks, which is in no later label set.
+    A correction is left out if the discussion decided again since, or if the suite no longer asks the
+    question.
     """
     events = events_after(session, kinds=DISPUTE_KINDS | {"resolved"})
     disputed = corrections_of(disputes_in(events, suite.name).values())
@@ -55,33 +55,32 @@ def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
     ]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class NextLabels(DecidedAnnotations):
-    """What the next label version would be.
+    """The next label version as it would be published now.
 
-    ``digest`` names its content: who publishes says which one they saw. ``served`` and ``test`` are the test
-    labels before and after. ``sequence`` is the last event that was looked at.
+    ``digest`` identifies its content, so that publishing can name the version that somebody saw. ``served``
+    and ``test`` are the test labels before and after. ``sequence`` is the last event that was read.
     """
 
-    digest: str = ""
-    served: LabelSet | None = None
-    test: LabelSet | None = None
-    base: str | None = None
-    sequence: int = 0
+    digest: str
+    served: LabelSet
+    test: LabelSet
+    base: str | None
+    sequence: int
 
     @property
     def why(self) -> str:
-        """The reason that is recorded where nobody gives another one."""
         what = "Corrections of the disputes" if len(self.applied) > 1 else "Correction of dispute"
         return f"{what} {', '.join(each.dispute_id for each in self.applied)}"
 
 
 def next_labels(service: SubmissionsApp) -> NextLabels:
-    """The labels that are served with all accepted corrections; SubmissionError where there are none."""
+    """Return the served labels with all accepted corrections. Raises SubmissionError without labels."""
     with snapshot(service.engine) as session:
         sequence = number_of_events(session)
         corrections = waiting_corrections(session, service.suite)
-        versions = versions_in(events_after(session, kinds=["labels_published"]), service.suite.name)
+        versions = versions_at(session, service.suite.name)
     store = service.labels
     if store.test is None:
         raise SubmissionError(f"there are no labels to correct: {store.why_none('test')}")
@@ -96,21 +95,20 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
         ) from None
     digest = version_of(service.suite, found.annotations, key)
     return NextLabels(
-        found.annotations, found.applied, found.conflicts, found.missing,
-        digest, store.test, test, base, sequence,
+        annotations=found.annotations, applied=found.applied, conflicts=found.conflicts,
+        missing=found.missing, digest=digest, served=store.test, test=test, base=base, sequence=sequence,
     )  # fmt: skip
 
 
 def publish_corrections(
     service: SubmissionsApp, actor: Actor, why: str = "", expected: str | None = None
 ) -> LabelVersion:
-    """Publish the next label version, of the labels served now and the corrections that wait.
+    """Publish the next label version: the served labels with the corrections that wait.
 
-    It is served from then on; `rescore` scores everything under it. ``expected`` is the digest of the one
-    that was looked at: where it has changed, nothing is published. Raises PermissionDenied, SubmissionError.
+    It is served from then on; `rescore` scores everything under it. Nothing is published if the digest is no
+    longer the ``expected`` one. Raises PermissionDenied, SubmissionError.
     """
-    if not actor.is_maintainer:
-        raise PermissionDenied("only maintainers may publish labels")
+    require_maintainer(actor, "publish labels")
     if serves_records(service.settings) and ":" in service.settings.labels:
         raise SubmissionError(
             f"ARB_LABELS is {service.settings.labels}, which serves that version whatever is published: set "
@@ -136,9 +134,9 @@ def publish_corrections(
 
 
 def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
-    """Accepted corrections of dev labels that the suite's published dev labels lack.
+    """Return the accepted corrections that the suite's published dev labels lack.
 
-    Judges are tuned on that file, which comes with the suite: no label version changes it.
+    Judges are tuned on that file, which belongs to the suite and which no label version changes.
     """
     suite = service.suite
     if not suite.dev_labels_path.is_file():
@@ -156,5 +154,5 @@ def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
     return [
         each
         for each in corrections
-        if (row := first.get(each.trajectory_id)) is not None and row.answers.get(each.target) != each.value
+        if each.trajectory_id in first and first[each.trajectory_id].answers.get(each.target) != each.value
     ]

@@ -1,8 +1,8 @@
-"""Decisions about labels: what the discussion of annotators or a dispute decided about a target of an item.
+"""Decisions about labels, made in the annotators' discussion or on disputes.
 
-A label version is made of annotators' answers and these decisions (`with_decisions`). Of several decisions
-about the same target of an item the newest one counts, wherever it was made. A decision never changes an
-answer: it is a row of its own in front of the answers (`leaderboard.labels.annotations.DECISION`).
+A label version consists of annotators' answers and these decisions (`with_decisions`). If there are several
+decisions about the same target of an item, the newest one counts. A decision never
+changes an answer: it is a row of its own in front of the answers (`leaderboard.labels.annotations.DECISION`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from arb.core.annotation import Annotation, decided_row
-from submissions.records.event_log import Event
+from submissions.records.database import Event
 
 Outcome = Literal["corrected", "kept", "declined"]
 OUTCOMES: Final = get_args(Outcome)
@@ -19,10 +19,10 @@ OUTCOMES: Final = get_args(Outcome)
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Decision:
-    """What was decided about a target (a question) of an item (a trajectory).
+    """A decision about a target (a question) of an item (a trajectory).
 
     ``value`` is the right answer; None if a dispute was kept or declined. ``sequence`` is the number of the
-    event. ``before`` is the answer in the label set that the decision was applied to, None until then.
+    event. ``before`` is the answer in the label set to which the decision was applied, None until then.
     """
 
     trajectory_id: str
@@ -42,7 +42,7 @@ class Decision:
         return f"Decision({self.origin} {self.sequence})"  # without the value: it may stand in a log
 
     def to_event(self) -> dict[str, Any]:
-        """Return what the event of a label version records of a correction."""
+        """Return a correction as the event of a label version records it."""
         return {
             "dispute_id": self.dispute_id,
             "decision": self.sequence,
@@ -56,14 +56,14 @@ class Decision:
         }
 
     def to_json(self, labels_are_public: bool) -> dict[str, Any]:
-        """Return the correction without its sequence; of a hidden label only the number of the dispute."""
+        """Return the correction without its sequence; for a hidden label only the id of the dispute."""
         if self.split == "test" and not labels_are_public:
             return {"dispute_id": self.dispute_id}
         return {name: value for name, value in self.to_event().items() if name != "decision"}
 
 
 def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
-    """Return a correction as the event of a label version records it (`Decision.to_event`)."""
+    """Return a correction from the event of a label version (`Decision.to_event`)."""
     return Decision(
         trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"], origin="dispute",
         reason=body["reason"], by=body["by"], at=at, sequence=body["decision"], split=body["split"],
@@ -72,7 +72,6 @@ def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
 
 
 def discussion_decision(event: Event) -> Decision:
-    """Return the decision of an event of kind ``resolved``."""
     body = event.body
     return Decision(
         trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"],
@@ -103,7 +102,7 @@ class Dispute:
 
 
 def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
-    """Return the disputes of a suite by their ids, in the order in which they were filed."""
+    """Return the disputes of a suite by their ids, in the order of filing."""
     found: dict[str, Dispute] = {}
     for event in events:
         body = event.body
@@ -127,14 +126,14 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
 def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> dict[str, Any]:
     """Return what a reader may see of a dispute; maintainers see everything.
 
-    ``text`` and ``reason`` are None if they are hidden, ``answer`` is None for everybody if the label is
-    hidden. Only maintainers see the text of a declined dispute. ``n_decisions``, for maintainers, lets them
-    decide again without overruling a decision that they have not seen.
+    ``text`` and ``reason`` are None if they are hidden. If the label is hidden, nobody sees the ``answer``.
+    Only maintainers see the text of a declined dispute. With ``n_decisions`` maintainers can decide again
+    without overruling a decision that they have not seen.
     """
     decided = dispute.decided
     hides_labels = dispute.split == "test" and not labels_are_public
     is_declined = decided is not None and decided.outcome == "declined"
-    outcome = decided.outcome if decided else "open"
+    outcome: str = decided.outcome if decided else "open"
     if hides_labels and outcome in ("corrected", "kept") and not is_maintainer:
         outcome = "decided"
     return {
@@ -163,17 +162,16 @@ def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def corrections_of(disputes: Iterable[Dispute]) -> list[Decision]:
-    """Return the decisions of disputes that name the right answer."""
     found = [dispute.decided for dispute in disputes]
     return [each for each in found if each and each.outcome == "corrected" and each.value is not None]
 
 
 @dataclass(frozen=True, repr=False)
 class DecidedAnnotations:
-    """Annotations with decisions, each a row of its own in front of a trajectory's answers.
+    """Annotations with decisions, which are rows in front of a trajectory's answers.
 
     ``applied`` are the decisions that changed a label, with the value before. ``conflicts`` were published
-    once, and the labels have a third value since: they are left out until somebody decides again.
+    once, but the labels have a third value since; they are left out until somebody decides again.
     ``missing`` are about trajectories that nobody has annotated.
     """
 

@@ -1,11 +1,11 @@
-"""Items to annotate elsewhere, and the answers back: the files of Label Studio and Argilla.
+"""The files that exchange items and answers with Label Studio and Argilla.
 
-An export is blind: an item has an opaque token, what the agent was asked, saw and did, and pictures; no
+An export is blind: an item has an opaque token, the goal, the steps of the agent, and pictures, but no
 agent, label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/task_format) and a labelling
-configuration (labelstud.io/tags), and gives tasks with annotations back; Argilla reads and writes the folder
-of ``Dataset.to_disk`` (docs.argilla.io). Tried with label-studio-sdk 2.0.5 and argilla 2.8.0.
+configuration (labelstud.io/tags), and returns tasks with annotations. Argilla reads and writes the folder of
+``Dataset.to_disk`` (docs.argilla.io). Tested with label-studio-sdk 2.0.5 and argilla 2.8.0.
 
-What comes back is from strangers: everything wrong in it is named at once, and no message repeats an answer.
+Answers come from strangers: every problem in them is reported at once, and no message repeats an answer.
 """
 
 import hashlib
@@ -31,12 +31,12 @@ from submissions.labels.annotation_state import LONGEST_SECONDS
 from submissions.moderation.actions import is_utf8
 
 MOST_BYTES: Final = 200_000_000
-"""Of a file of answers, which repeats what the items say."""
+"""The largest file of answers, which also contains the items."""
 LONGEST_OBSERVATION: Final = 20_000
-"""Characters of what a step observed in words; of a longer text the middle is left out."""
+"""The most characters of a step's observation in words; the middle of a longer text is left out."""
 IMAGES: Final = "images"
 LOCAL_FILES: Final = "/data/local-files/?d="
-"""Where Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""
+"""The path at which Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _LONGEST_NAME: Final = 200
 _STEP_COLUMNS: Final = ("num", "url", "reasoning", "action", "last_action_error", "text", "screenshot")
@@ -48,13 +48,13 @@ _KINDS: Final = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpg"), (b"RIFF", "webp"), (
 
 
 def item_token(key: bytes, trajectory_id: str) -> str:
-    """What names a trajectory outside, the same in every export under a key: it says nothing of the agent."""
+    """Return the opaque name of a trajectory in exports; it depends only on the key and the id."""
     return hmac.new(key, f"export\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Item:
-    """A trajectory to annotate: its goal, what happened as plain text, and pictures by file name in order."""
+    """A trajectory to annotate: its goal, its steps as plain text, and its pictures with file names."""
 
     token: str
     goal: str
@@ -63,7 +63,7 @@ class Item:
 
 
 def read_items(dataset: PublishedDataset, ids: Iterable[str], key: bytes) -> Iterator[Item]:
-    """The trajectories, which the dataset has, in the order of their tokens: that of ids is by agent."""
+    """Yield trajectories of the dataset in the order of their tokens, since ids are sorted by agent."""
     tokens = {item_token(key, trajectory_id): trajectory_id for trajectory_id in ids}
     for token, trajectory_id in sorted(tokens.items()):
         (row,) = dataset.rows_of("trajectories", trajectory_id, ("goal", "answer"))
@@ -109,10 +109,10 @@ def _kind(content: bytes) -> str:
 def write_label_studio(
     out: Path, items: Iterable[Item], questions: Sequence[Question], guidelines: str, image_root: str | None
 ) -> int:
-    """Write ``tasks.json``, ``config.xml``, ``guidelines.md`` and pictures into a new folder; how many items.
+    """Write ``tasks.json``, ``config.xml``, ``guidelines.md`` and pictures into a new folder.
 
-    ``image_root`` is the address of the folder of pictures, else that of Label Studio's local files. Raises
-    OSError.
+    ``image_root`` is the address of the folder of pictures; the default is that of Label Studio's local
+    files. Returns the number of items. Raises OSError.
     """
     root = image_root or f"{LOCAL_FILES}{quote(out.name)}/{IMAGES}"
     tasks = []
@@ -131,14 +131,14 @@ def write_label_studio(
 def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -> str:
     """Return the labelling configuration of Label Studio for the questions of a suite.
 
-    A choice is shown by its title and exported as its value (its alias). What stands in the trajectory is
-    plain text: nothing an agent wrote is read as markup.
+    A choice is shown by its title and exported as its value (its alias). Text of a trajectory is never read
+    as markup.
     """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    # Label Studio takes a text that begins with $ for the name of a variable.
+    # Label Studio would read a text that begins with $ as the name of a variable.
     environment.filters["literal"] = lambda text: f" {text}" if text.startswith("$") else text
     template = environment.get_template("label_studio.xml.j2")
     return template.render(questions=questions, has_pictures=has_pictures)
@@ -147,10 +147,10 @@ def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -
 def write_argilla(
     out: Path, name: str, items: Iterable[Item], questions: Sequence[Question], guidelines: str, root: str
 ) -> int:
-    """Write a folder that `argilla.Dataset.from_disk` reads, and the pictures; how many items.
+    """Write a folder that `argilla.Dataset.from_disk` reads, and the pictures.
 
-    ``root`` is the address of the folder of pictures: they are shown by Markdown, in a field of their own
-    that holds nothing else. Raises OSError.
+    ``root`` is the address of the folder of pictures, which a field of their own shows as Markdown. Returns
+    the number of items. Raises OSError.
     """
     records = []
     with _new_folder(out) as folder:
@@ -173,7 +173,7 @@ def write_argilla(
 
 
 def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[str, Any]:
-    """Return the settings of a dataset: the fields of ours have names that no question has."""
+    """Return the settings of a dataset; no question has the name of one of its fields."""
     settings = json.loads((TEMPLATES / "argilla_settings.json").read_text(encoding="utf-8"))
     asked = [
         {"name": question.name, "title": question.title, "description": question.text, "required": True,
@@ -191,7 +191,7 @@ def _guide(questions: Sequence[Question], guidelines: str) -> str:
 
 @contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
-    """A folder that gets its name once it is whole. Raises FileExistsError, OSError."""
+    """Create a folder that gets its name when it is complete. Raises FileExistsError, OSError."""
     if out.exists():
         raise FileExistsError(f"{out} is there already; name a new folder")
     part = out.parent / f".{out.name}.part"
@@ -205,7 +205,6 @@ def _new_folder(out: Path) -> Iterator[Path]:
 
 
 def _write_pictures(folder: Path, item: Item, root: str) -> list[str]:
-    """The address of each picture."""
     for name, content in item.pictures:
         path = folder / IMAGES / item.token / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -222,9 +221,9 @@ def _write_json(path: Path, content: Any) -> None:
 
 @dataclass
 class AnswersReader:
-    """Reads finished annotations from one file; ``ids`` maps the tokens of items to trajectories.
+    """A reader of the finished annotations in one file; ``ids`` maps tokens of items to trajectories.
 
-    ``left_out`` names what was skipped, discarded or not finished.
+    ``left_out`` lists what was skipped, discarded or not finished.
     """
 
     questions: Sequence[Question]
@@ -234,7 +233,7 @@ class AnswersReader:
     _problems: list[str] = field(default_factory=list)
 
     def label_studio(self, content: bytes) -> list[Annotation]:
-        """Of tasks exported as JSON. Raises AnnotationsInvalid with every problem."""
+        """Read tasks that were exported as JSON. Raises AnnotationsInvalid with every problem."""
         for number, task in enumerate(_objects(content, "tasks"), start=1):
             place, data = f"task {number}", task.get("data")
             if "annotations" not in task:
@@ -259,7 +258,7 @@ class AnswersReader:
         return self._finish()
 
     def argilla(self, content: bytes) -> list[Annotation]:
-        """Of ``records.json``. Raises AnnotationsInvalid with every problem."""
+        """Read ``records.json``. Raises AnnotationsInvalid with every problem."""
         for number, record in enumerate(_objects(content, "records"), start=1):
             place, responses = f"record {number}", record.get("responses") or {}
             trajectory_id = self._trajectory(record.get("id"), place)
@@ -291,7 +290,7 @@ class AnswersReader:
         return found
 
     def _person(self, value: Any, place: str) -> str | None:
-        """The e-mail address or the id of whoever answered."""
+        """Return the e-mail address or the id of the person who answered."""
         if isinstance(value, dict):
             value = value.get("email") or value.get("id")
         name = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -310,7 +309,7 @@ class AnswersReader:
         self, where: str, trajectory_id: str, person: str, answered: Sequence[tuple[Any, Any]],
         at: datetime | None, seconds: Any,
     ) -> None:  # fmt: skip
-        """One person's answers, by question or ``comment``."""
+        """Add one person's answers, each with its question or ``comment``."""
         known = {question.name: question for question in self.questions}
         answers: dict[str, str] = {}
         comment = ""
@@ -351,7 +350,7 @@ class AnswersReader:
 
 
 def read_export(path: Path) -> bytes:
-    """The content of a file from elsewhere. Raises AnnotationsInvalid for one that is too large, OSError."""
+    """Read a file of answers. Raises AnnotationsInvalid if it is too large, OSError."""
     if path.stat().st_size > MOST_BYTES:
         raise AnnotationsInvalid([f"is over {MOST_BYTES / 1e6:g} MB; export it in parts"])
     return path.read_bytes()
@@ -369,7 +368,7 @@ def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
 
 
 def _first(value: Any) -> Any:
-    """The one choice, or the lines of a text, of a result of Label Studio; None where there are several."""
+    """Return the only choice, or the text, of a result of Label Studio; several choices give None."""
     if not isinstance(value, dict):
         return None
     choices, text = value.get("choices"), value.get("text")
@@ -379,7 +378,7 @@ def _first(value: Any) -> Any:
 
 
 def _answer(question: Question, value: Any) -> str | None:
-    """The value of an answer that is written by value or title; None where it is none."""
+    """Return the answer with this value or title, if there is one."""
     word = value.strip().lower() if isinstance(value, str) else None
     return next((a.value for a in question.choices if word in (a.value, a.title.lower())), None)
 

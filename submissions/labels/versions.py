@@ -1,8 +1,8 @@
-"""The label sets of a suite, one after another: each is a file with a hash, a version, and a reason for it.
+"""The label sets of a suite over time. Each is a file with a hash, a version, and a reason for the change.
 
-Published sets are events (``labels_published``) and their files are among the uploaded ones. ``ARB_LABELS``
-set to ``records`` serves the newest, ``records:VERSION`` an older one: both can be scored at any time. Where
-it names a file, a set that was made from that file (with corrections, say) is served in its place.
+Published sets are events (``labels_published``), and their files are among the uploaded ones. With
+``ARB_LABELS=records`` the newest set is served, with ``records:VERSION`` an older one. If ARB_LABELS names a
+file instead, a set that was made from that file (say, with corrections) is served in its place.
 """
 
 import logging
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from arb.core.annotation import Annotation
 from arb.core.settings import Settings
@@ -33,13 +34,14 @@ from leaderboard.labels.source import LabelsUnavailable
 from submissions.labels.decisions import Decision, recorded_correction
 from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
 from submissions.records.database import snapshot
-from submissions.records.event_log import Event, events_after
+from submissions.records.event_log import events_after
 from submissions.records.files import FileStore
 
+logger = logging.getLogger(__name__)
 SOURCE: Final = "records"
-"""What ARB_LABELS says, before a colon and a version, where the labels are those published here."""
-
-
+"""The value of ARB_LABELS, or its part before a colon and a version, for the labels published here."""
+PUBLIC_SOURCES: Final = ("wheel", "none")
+"""Label sources whose problems anyone may read; problems of private ones go to the log only."""
 _AS_RECORDED: Final = (
     "version", "file_sha256", "why", "labelled", "replaces", "base", "guidelines_sha256",
 )  # fmt: skip
@@ -48,13 +50,13 @@ _AS_RECORDED: Final = (
 
 @dataclass(frozen=True)
 class LabelVersion:
-    """A published label set. ``changes`` counts trajectories of test by question: no label, no id is in it.
+    """A published label set.
 
-    ``corrections`` are those that were applied to make it; they hold answers. ``replaces`` is the version
-    that was served then. ``base`` names the content of the file that ARB_LABELS named then, where the set was
-    made from that (`version_of`): such a set is served in place of the file. ``guidelines_sha256`` names the
-    questions and guidelines of then (`Suite.guidelines_sha256`); ``questions_changed`` is whether they were
-    others than those of the version before.
+    ``changes`` counts test trajectories by question, and holds no label and no id. ``corrections`` were
+    applied to make the set, and hold answers. ``replaces`` is the version that was served before. ``base`` is
+    the `version_of` the file in ARB_LABELS if the set was made from that file and is served in its place.
+    ``guidelines_sha256`` is the hash of the questions and guidelines at the time; ``questions_changed`` says
+    whether it differs from that of the previous version.
     """
 
     version: str
@@ -72,7 +74,7 @@ class LabelVersion:
     questions_changed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The same without any answer: of corrections only which disputes they decide."""
+        """Return the version without any answer; of corrections only the ids of their disputes."""
         kept = ("version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed")
         return {
             **{name: getattr(self, name) for name in kept},
@@ -83,33 +85,36 @@ class LabelVersion:
 
 
 def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
-    """The label sets of a suite in the order in which they were published."""
+    """Return the label sets of a suite in order of publication."""
     with snapshot(engine) as session:
-        return versions_in(events_after(session, kinds=["labels_published"]), suite)
+        return versions_at(session, suite)
 
 
-def versions_in(events: Sequence[Event], suite: str) -> list[LabelVersion]:
-    """The same from the event log."""
-    own = [event for event in events if event.body["suite"] == suite]
-    asked = [event.body["guidelines_sha256"] for event in own]
-    return [
-        LabelVersion(
-            **{name: event.body[name] for name in _AS_RECORDED if name in event.body},
+def versions_at(session: Session, suite: str) -> list[LabelVersion]:
+    """Return the same at the session's moment."""
+    versions = []
+    before = None
+    for event in events_after(session, kinds=["labels_published"]):
+        body = event.body
+        if body["suite"] != suite:
+            continue
+        corrections = tuple(recorded_correction(each, event.at) for each in body.get("corrections", ()))
+        version = LabelVersion(
+            **{name: body[name] for name in _AS_RECORDED if name in body},
             at=event.at,
             by=event.actor,
-            changes=MappingProxyType(event.body["changes"]),
+            changes=MappingProxyType(body["changes"]),
             sequence=event.sequence,
-            corrections=tuple(
-                recorded_correction(each, event.at) for each in event.body.get("corrections", ())
-            ),
-            questions_changed=before not in (None, now),
+            corrections=corrections,
+            questions_changed=before not in (None, body["guidelines_sha256"]),
         )
-        for event, before, now in zip(own, [None, *asked], asked, strict=False)
-    ]
+        versions.append(version)
+        before = version.guidelines_sha256
+    return versions
 
 
 def have_questions_changed(suite: Suite, versions: Sequence[LabelVersion]) -> bool:
-    """Whether questions or guidelines of a suite have changed since its newest label version."""
+    """Return whether the suite's questions or guidelines changed since its newest label version."""
     return bool(versions) and versions[-1].guidelines_sha256 != suite.guidelines_sha256
 
 
@@ -119,12 +124,12 @@ def serves_records(settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class LabelOrigin:
-    """Which labels are served: ``settings`` name their file.
+    """The origin of the labels that are served; ``settings`` name their file.
 
-    ``version`` is the published set, None where it is the file that ARB_LABELS names. ``base`` names what
-    that file holds (`version_of`), None for ``records`` and where nothing was made from a file yet.
-    ``outdated`` is the newest set that was made from the file when it held something else. ``through`` is the
-    sequence of the newest set that was looked at.
+    ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
+    `version_of` that file; None with ``records``, and if no set was made from a file yet. ``outdated`` is the
+    newest set that was made from an earlier content of the file. ``through`` is the sequence of the newest
+    published set.
     """
 
     settings: Settings
@@ -135,14 +140,14 @@ class LabelOrigin:
 
 
 class NotPublishedYet(LabelsUnavailable):
-    """ARB_LABELS=records, and no label set is there so far: where every suite of one's own begins."""
+    """Raised for ARB_LABELS=records before the first label set, as in every new suite."""
 
 
 def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
-    """Which labels these settings serve. Raises LabelsUnavailable, LabelsInvalid.
+    """Find the labels that these settings serve. Raises LabelsUnavailable, LabelsInvalid.
 
-    A set that was made from the file that ARB_LABELS names is served in its place, for as long as the file
-    holds what it held then: whoever changes the file wants that one served.
+    A set that was made from the file in ARB_LABELS is served in its place until the content of the file
+    changes.
     """
     _, _, wanted = settings.labels.partition(":")
     known = published_versions(engine, suite.name)
@@ -168,18 +173,17 @@ def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileSt
     return LabelOrigin(_naming(settings, files.path(version.file_sha256)), version, base, through=through)
 
 
-def load_set(suite: Suite, settings: Settings, path: Path, version_key: bytes | None) -> LabelSet:
-    """The test labels of a file. Raises LabelsInvalid naming every bad row, LabelsUnavailable."""
-    return load_labels(suite, "test", _naming(settings, path), fetch=False, version_key=version_key)
+def load_set(suite: Suite, settings: Settings, path: Path | None, version_key: bytes | None) -> LabelSet:
+    """Read the test labels of a file, or of the one in ARB_LABELS if the path is None.
 
-
-def load_base(suite: Suite, settings: Settings, version_key: bytes | None) -> LabelSet:
-    """The test labels of the file that ARB_LABELS names, as they are there. Raises the same."""
-    return load_labels(suite, "test", settings, fetch=False, version_key=version_key)
+    Raises LabelsInvalid naming every bad row, LabelsUnavailable.
+    """
+    named = settings if path is None else _naming(settings, path)
+    return load_labels(suite, "test", named, fetch=False, version_key=version_key)
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
-    """Count by question how many trajectories have another label; all labelled ones if there were none."""
+    """Count the trajectories whose label changed, by question; without ``before``, all labelled ones."""
     found = {}
     for question, labels in after.primary.items():
         earlier = nothing_of(question) if before is None else before.primary[question]
@@ -187,46 +191,18 @@ def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
     return found
 
 
-def publication_body(
-    suite: Suite,
-    found: LabelSet,
-    before: LabelSet | None,
-    file_sha256: str,
-    why: str,
-    replaces: str | None = None,
-    base: str | None = None,
-    corrections: Sequence[Decision] = (),
-) -> dict[str, Any]:
-    """The body of the event by which a set is published; see `LabelVersion`."""
-    more = {"replaces": replaces, "base": base, "corrections": [each.to_event() for each in corrections]}
-    return {
-        "suite": suite.name,
-        "version": found.version,
-        "file_sha256": file_sha256,
-        "why": why,
-        "labelled": int((found.primary["success"] >= 0).sum()),
-        "changes": changes_between(before, found),
-        "guidelines_sha256": suite.guidelines_sha256,
-        **{name: value for name, value in more.items() if value},
-    }
-
-
 def _naming(settings: Settings, path: Path) -> Settings:
     return settings.model_copy(update={"labels": f"csv:{path}"})
 
-
-logger = logging.getLogger(__name__)
-PUBLIC_SOURCES = ("wheel", "none")
-"""Label sources whose troubles anyone may read of; those of a private one are for the log."""
 
 NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
 class LabelStore:
-    """Label sets, or the reason why there are none. Safe for threads.
+    """The label sets that are served, or the reason why they are not available. Safe for threads.
 
-    ``find_origin`` returns what `label_origin` does, ``find_secret`` the server's secret; both are called at
-    the first reading.
+    ``find_origin`` calls `label_origin`, and ``find_secret`` returns the server's secret. Both are called
+    when labels are first read.
     """
 
     def __init__(
@@ -243,29 +219,30 @@ class LabelStore:
 
     @cached_property
     def origin(self) -> LabelOrigin:
-        """Where the labels come from. Raises what `label_origin` does."""
+        """The origin of the labels. Raises the errors of `label_origin`."""
         with self._reading:
             return self._find_origin()
 
-    def is_older_than(self, events: Sequence[Event]) -> bool:
-        """Whether a set was published, by this process or another one, since the labels were read."""
-        known, newest = self.__dict__.get("origin"), versions_in(events, self._suite.name)
+    def is_older_than(self, versions: Sequence[LabelVersion]) -> bool:
+        """Return whether any process published a set since the labels were read."""
+        known = self.__dict__.get("origin")
         if known is None:  # not read yet, or there was no set
-            return "test" in self._read and serves_records(self._settings) and bool(newest)
-        return bool(newest) and newest[-1].sequence > known.through
+            return "test" in self._read and serves_records(self._settings) and bool(versions)
+        return bool(versions) and versions[-1].sequence > known.through
 
     @property
     def base(self) -> str | None:
-        """What names the content of the file in ARB_LABELS; None where that is none. Raises as `origin`."""
+        """The `version_of` the file in ARB_LABELS, or None if that is not a file. Raises as `origin`."""
         if self._settings.labels == "none" or serves_records(self._settings):
             return None
-        # Without a key, since a changed ARB_SECRET changes no file: it stays in the records, as labels do.
+        # It needs no key: it only goes into the records, which hold labels anyway. A changed ARB_SECRET must
+        # not look like a changed file.
         return self.origin.base or version_of(self._suite, load_annotations(self._suite, self._settings))
 
     def annotations(self) -> tuple[Annotation, ...]:
-        """All annotations of the labels that are served, with the suite's dev labels where these lack them.
+        """Return all annotations that are served, with the suite's dev labels for trajectories without any.
 
-        Raises what `label_origin` does.
+        Raises the errors of `label_origin`.
         """
         found = load_annotations(self._suite, self.origin.settings)
         known = {annotation.trajectory_id for annotation in found}
@@ -280,24 +257,24 @@ class LabelStore:
                 self._read[split] = self._load(split)
             return self._read[split]
 
+    def _if_available(self, split: str) -> LabelSet | None:
+        found = self._of(split)
+        return found if isinstance(found, LabelSet) else None
+
     @property
     def test(self) -> LabelSet | None:
-        """The test labels; None if they cannot be had."""
-        found = self._of("test")
-        return found if isinstance(found, LabelSet) else None
+        return self._if_available("test")
 
     @property
     def dev(self) -> LabelSet | None:
-        """The dev labels; None if they cannot be had."""
-        found = self._of("dev")
-        return found if isinstance(found, LabelSet) else None
+        return self._if_available("dev")
 
     def why_none(self, split: str) -> str | None:
-        """Why there are no labels of a split, in words that anyone may read; None where there are."""
+        """Return why a split has no labels, as a public message, or None if it has some."""
         found = self._of(split)
         if isinstance(found, LabelSet):
             return None
-        # Nothing of a private source: neither its place nor what its rows hold.
+        # The message must reveal neither the place nor the rows of a private source.
         if isinstance(found, LabelsUnavailable) and self._settings.labels in PUBLIC_SOURCES:
             return str(found)
         return (
@@ -315,7 +292,7 @@ class LabelStore:
             return reason
 
     def version_key(self, split: str) -> bytes | None:
-        """What keys the version of hidden labels, since a plain hash would confirm a guess; else None."""
+        """Return the key for versions of hidden labels, whose plain hash would confirm a guess; else None."""
         if split != "test" or self._suite.labels_are_public:
             return None
         return self._find_secret().key("label-version")

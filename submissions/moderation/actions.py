@@ -1,17 +1,23 @@
 """Actions of owners and maintainers on submissions, judges and accounts; each is an event."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from arb.core.judge_info import judge_name
-from arb.core.suite import Suite
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
-from submissions.intake.accounts import YEAR, Actor, is_same_name, limit_message, suite_full_message
+from submissions.intake.accounts import (
+    YEAR,
+    Actor,
+    is_same_name,
+    require_maintainer,
+    require_quota,
+    suite_full_message,
+)
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
 from submissions.records.database import Account, Event, Submission, snapshot, transaction
@@ -25,32 +31,29 @@ from submissions.records.queries import (
     public_score,
 )
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
+from submissions.resources import Resources
+from submissions.scoring.scorer import finish_scoring
 
 Decision = Literal["hidden", "shown", "verified", "rejected", "released", "label_exposed"]
 AccountChange = Literal["banned", "unbanned", "confirmed", "unconfirmed"]
 REASON_LENGTH: Final = 500
 
 
-@dataclass(frozen=True)
 class Actions:
-    """What adds events to the log of a suite in somebody's name; `moderation` and `labels` have its kinds."""
+    """A base for classes that add events to the log of a suite in somebody's name."""
 
-    engine: Engine
-    suite: Suite
-    clock: Callable[[], datetime]
+    def __init__(self, app: Resources) -> None:
+        self.app = app
 
     def _add(self, session: Session, kind: Kind, actor: Actor, body: Mapping[str, Any]) -> Event:
-        return add_event(session, kind, actor.name, self.clock(), dict(body))
-
-
-def require_maintainer(actor: Actor) -> None:
-    """Raises PermissionDenied for anybody else."""
-    if not actor.is_maintainer:
-        raise PermissionDenied("only maintainers may do this")
+        return add_event(session, kind, actor.name, self.app.clock(), dict(body))
 
 
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
-    """A text as an event holds it. Raises SubmissionError, with ``if_empty`` unless that is None."""
+    """Return a text as an event holds it.
+
+    Raises SubmissionError, with the message ``if_empty`` for an empty text unless that is None.
+    """
     text = text.strip()
     if not text and if_empty is not None:
         raise SubmissionError(if_empty)
@@ -62,12 +65,12 @@ def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
 
 
 def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
-    """The same on one line, with single spaces."""
+    """Return the same on one line, with single spaces."""
     return checked_text(" ".join(text.split()), if_empty, max_length)
 
 
 def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can encode it: JSON may name halves of a character, which no event can hold."""
+    """Return whether UTF-8 can encode a text; JSON may contain lone surrogates, which no event can hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -75,46 +78,38 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
 class ModerationService(Actions):
-    """What owners and maintainers do with submissions, judges and accounts.
+    """The actions of owners and maintainers on submissions, judges and accounts.
 
-    Every method returns the event, and raises KeyError for what is not in the log, PermissionDenied for an
-    actor who may not do it, SubmissionError where the status does not allow it.
+    The actions return their event. They raise KeyError for a submission or judge that does not exist,
+    PermissionDenied for an actor who may not do it, and SubmissionError if the status does not allow it.
     """
 
-    on_release: Callable[[], object] = lambda: None
-    """Called after a held submission was released, to score it."""
-    is_open: Callable[[], bool] = lambda: True
-    """Says whether records may be added now."""
-
     def identify(self, actor: Actor, for_good: bool = False) -> Actor:
-        """The actor under the name that its account has in the records (`queries.account_of`).
+        """Return the actor under the name that its account has in the records (`queries.account_of`).
 
-        ``for_good`` also records which id of the Hub the account has, and the name that it has there now.
+        ``for_good`` also records the account's id on the Hub and its present name there.
         """
-        if actor.subject is None:
+        subject = actor.subject
+        if subject is None:
             return actor
         name = actor.hub_name or actor.name
         actor = replace(actor, name=name)
-        with snapshot(self.engine) as session:
+        with snapshot(self.app.engine) as session:
             found = current_statuses(session)
             account = account_of(session, found, actor)
-        if (
-            for_good
-            and self.is_open()
-            and (found.accounts.get(actor.subject), found.hub_names.get(account)) != (account, name)
-        ):
-            with transaction(self.engine) as session:
+            known = (found.accounts.get(subject), found.hub_names.get(account))
+        if for_good and self.app.durability.closed is None and known != (account, name):
+            with transaction(self.app.engine) as session:
                 lock_event_log(session)
                 account = account_of(session, current_statuses(session), actor)
-                body = {"subject": actor.subject, "account": account, "name": name}
-                add_event(session, "identified", account, self.clock(), body)
+                body = {"subject": subject, "account": account, "name": name}
+                add_event(session, "identified", account, self.app.clock(), body)
         return replace(actor, name=account, hub_name=name)
 
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
-        """Take a submission off the board for good; its record and its share of the limits stay."""
-        with transaction(self.engine) as session:
+        """Take a submission off the board permanently; its record and its share of the limits stay."""
+        with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if status.is_withdrawn:
                 raise SubmissionError("this submission is withdrawn already")
@@ -122,8 +117,8 @@ class ModerationService(Actions):
             return self._add(session, "withdrawn", actor, body)
 
     def rename(self, account: str, judge: str, to: str, actor: Actor) -> Event:
-        """Give a judge another name; ``judge`` is the one it has now. Its submissions stay its own."""
-        with transaction(self.engine) as session:
+        """Rename a judge, given by its present name; it keeps its submissions."""
+        with transaction(self.app.engine) as session:
             lock_event_log(session)
             found = current_statuses(session)
             first = found.first_name_of(account, judge)
@@ -140,27 +135,27 @@ class ModerationService(Actions):
             return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
 
     def publish(self, submission_id: str, actor: Actor) -> Event:
-        """Make the row of a submission public, where a suite's labels are private: so many a year."""
-        if self.suite.labels_are_public:
+        """Make the row of a submission public in a suite with private labels; limited per year."""
+        if self.app.suite.labels_are_public:
             raise SubmissionError("rows of this suite are public from the start")
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if status.published_at is not None:
                 raise SubmissionError("this row is already public, or will be in the next round")
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
-            self._check_public_row(session, submission, row_cost(self.suite.rules))
+            self._check_public_row(session, submission, row_cost(self.app.suite.rules))
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
     def refresh(self, submission_id: str, actor: Actor, label_version: str | None) -> Event:
-        """Show a submission's figures under the current labels, where a suite's labels are private.
+        """Show a submission's figures under the current labels, if a suite's labels are private.
 
-        It costs what a new file costs, and for a public row what a new row does: every figure that is shown
-        counts, under whichever labels. Raises RateLimited too.
+        It costs as much as a new file, and for a public row as much as a new row, since every figure that is
+        shown counts. Also raises RateLimited.
         """
-        if self.suite.labels_are_public:
+        if self.app.suite.labels_are_public:
             raise SubmissionError("this suite's labels are public: every score is shown as it is made")
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
@@ -174,10 +169,8 @@ class ModerationService(Actions):
                 )
             if current is not None and current.label_version == label_version:
                 raise SubmissionError("its metrics are those under the current labels already")
-            account, rules = submission.judge.account.name, self.suite.rules
-            left = quota_of(session, self.suite, account, found, self.clock())
-            if left.next_at is not None:
-                raise RateLimited(limit_message(left, rules), left.next_at)
+            account, rules = submission.judge.account.name, self.app.suite.rules
+            require_quota(quota_of(session, self.app.suite, account, found, self.app.clock()), rules)
             if status.published_at is not None:
                 cost = file_cost(rules) + row_cost(rules)
                 self._check_public_row(session, submission, cost)
@@ -187,22 +180,22 @@ class ModerationService(Actions):
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Event:
         """Record a maintainer's decision on a submission.
 
-        Releasing a file charges for its figures: it raises RateLimited while they do not fit into what may be
-        shown in a year. Rejecting one that was not scored yet gives the file back.
+        Releasing a file charges for its figures, and raises RateLimited while they do not fit into what may
+        be shown in a year. Rejecting a file that was not scored yet refunds it.
         """
         require_maintainer(actor)
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id)
             if problem := conflict_of(decision, status):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
-            if decision == "released" and not (status.is_refunded or self.suite.labels_are_public):
-                self._check_budget(session, submission, file_cost(self.suite.rules), self.clock())
+            if decision == "released" and not (status.is_refunded or self.app.suite.labels_are_public):
+                self._check_budget(session, submission, file_cost(self.app.suite.rules), self.app.clock())
             event = self._add(session, decision, actor, body)
             if decision == "rejected":
                 self._refund(session, submission.id, status, actor, "rejected before it was scored")
         if decision == "released":
-            self.on_release()
+            finish_scoring(self.app)
         return event
 
     def decide_account(
@@ -215,16 +208,16 @@ class ModerationService(Actions):
     ) -> Event:
         """Record a maintainer's decision on an account.
 
-        A banned account submits nothing. What was shown to it stays charged. Its files that have no score yet
-        are given back, and its rows that nobody has seen yet do not become public. A confirmed account may
-        use the reserved part of the leak budget. A name that nobody has here may be misspelt and is refused,
-        unless ``even_if_unknown``.
+        A banned account cannot submit. Figures that it was shown stay charged. Its files without a score are
+        refunded, and rows that nobody has seen yet do not become public. A confirmed account may use the
+        reserved part of the leak budget. An unknown name may be misspelt and is refused, unless
+        ``even_if_unknown``.
         """
         require_maintainer(actor)
         account = account.strip()
         if not account:
             raise SubmissionError("name the account")
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             lock_event_log(session)
             found, state = current_statuses(session), decision.removeprefix("un")
             is_so = found.is_banned(account) if state == "banned" else found.is_confirmed(account)
@@ -243,9 +236,9 @@ class ModerationService(Actions):
     def _refund_account(
         self, session: Session, account: str, found: SubmissionStatuses, actor: Actor
     ) -> None:
-        """Give back what a banned account was not shown yet: its unscored files and its coming rows."""
-        policy = DisclosurePolicy(self.suite, None)
-        round_now = policy.round(self.clock())
+        """Refund what a banned account was not shown yet: its unscored files and its coming rows."""
+        policy = DisclosurePolicy(self.app.suite, None)
+        round_now = policy.round(self.app.clock())
         for submission_id in self._submissions_of(session, account):
             status = found.of(submission_id)
             self._refund(session, submission_id, status, actor, "its account was banned before the score")
@@ -255,34 +248,35 @@ class ModerationService(Actions):
     def _refund(
         self, session: Session, submission_id: str, status: SubmissionStatus, actor: Actor, reason: str
     ) -> None:
-        """Stop counting a submission that has no score, so that nobody can have seen its figures."""
+        """Stop counting a submission that has no score, whose figures nobody can have seen."""
         if not (status.is_refunded or has_score(session, submission_id)):
             self._add(session, "refunded", actor, {"submission_id": submission_id, "reason": reason})
 
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
     ) -> tuple[Submission, SubmissionStatus]:
-        """A submission and where it stands; nobody else adds an event until the transaction ends."""
+        """Return a submission and its status; nobody else adds an event until the transaction ends."""
         lock_event_log(session)
         submission = session.get(Submission, submission_id)
-        if submission is None or submission.suite != self.suite.name:
+        if submission is None or submission.suite != self.app.suite.name:
             raise KeyError(submission_id)
         if owner is not None:
             _require_owner(submission.judge.account.name, owner)
         return submission, current_statuses(session).of(submission_id)
 
     def _check_budget(self, session: Session, submission: Submission, cost: float, now: datetime) -> None:
-        """Raises RateLimited, with the day, if an account or several together were shown enough this year."""
+        """Raise RateLimited if the account's budget or a shared one is used up for this year."""
         account = submission.judge.account.name
-        fits = budget_fits_from(session, self.suite, account, current_statuses(session), cost, now)
+        fits = budget_fits_from(session, self.app.suite, account, current_statuses(session), cost, now)
         if fits.own > now and fits.own >= fits.shared:
             raise _limited("the account was shown what one account may be shown in a year", fits.own)
         if fits.shared > now:
             raise _limited(suite_full_message(fits.is_reserved), fits.shared)
 
     def _check_public_row(self, session: Session, submission: Submission, cost: float) -> None:
-        """The same for a row that is made public, of which an account has so many in a year."""
-        account, now, most = submission.judge.account.name, self.clock(), self.suite.rules.public_rows_a_year
+        """Raise RateLimited if the account has no public row left this year, or for its budget."""
+        account, now = submission.judge.account.name, self.app.clock()
+        most = self.app.suite.rules.public_rows_a_year
         rows = sorted(at for at in self._public_rows(session, account) if at > now - YEAR)
         if len(rows) >= most:
             next_at = rows[len(rows) - most] + YEAR if most else datetime.max.replace(tzinfo=UTC)
@@ -290,7 +284,7 @@ class ModerationService(Actions):
         self._check_budget(session, submission, cost, now)
 
     def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
-        """When rows of an account were made public, or asked for under newer labels when they were."""
+        """Yield when rows of an account were made public, or when public rows got newer labels."""
         found = current_statuses(session)
         for submission_id in self._submissions_of(session, account):
             if (at := found.of(submission_id).published_at) is not None:
@@ -298,8 +292,8 @@ class ModerationService(Actions):
                 yield from (asked for asked, _ in found.refreshed.get(submission_id, ()) if asked >= at)
 
     def _submissions_of(self, session: Session, account: str) -> list[str]:
-        """Return the ids of an account's submissions, in the order they came."""
-        owned = owned_submissions(session, self.suite.name)
+        """Return the ids of an account's submissions in order of arrival."""
+        owned = owned_submissions(session, self.app.suite.name)
         return [each.id for each in owned if is_same_name(each.account, account)]
 
 
@@ -309,7 +303,7 @@ def _limited(why: str, next_at: datetime) -> RateLimited:
 
 
 def _is_known(session: Session, name: str) -> bool:
-    """Whether an account of this name submitted, or caused an event."""
+    """Return whether an account of this name has submitted or caused an event."""
     actors = select(Event.actor).where(func.lower(Event.actor) == name.lower()).limit(1)
     return session.scalar(actors) is not None or any(
         is_same_name(known, name) for known in session.scalars(select(Account.name))
@@ -322,7 +316,7 @@ def _require_owner(account: str, actor: Actor) -> None:
 
 
 def conflict_of(decision: Decision, status: SubmissionStatus) -> str | None:
-    """Return why a decision is not possible in this status, or None if it is."""
+    """Return why a decision is not possible in this status, or None if it is possible."""
     already = {
         "hidden": status.is_hidden,
         "shown": not status.is_hidden,

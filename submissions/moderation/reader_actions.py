@@ -1,20 +1,20 @@
-"""Actions of any signed-in reader: disputes of labels, tags of judges' errors.
+"""Actions of any signed-in reader: disputes of labels, and tags on judges' errors.
 
-Both are bounded for an account by day, and closed to accounts that are closed to submissions.
+Both have a limit per account and day, and are closed to banned accounts.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from arb.core.suite import Trajectory
+from arb.core.ids import Trajectory
 from arb.core.suites.questions import UNSURE
 from leaderboard.errors import ErrorTag, make_tag, may_see_errors
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
-from submissions.intake.accounts import DAY, Actor, is_same_name
+from submissions.intake.accounts import DAY, Actor, is_same_name, require_maintainer
 from submissions.labels.decisions import OUTCOMES, Dispute, Outcome, disputes_in
-from submissions.labels.versions import versions_in
+from submissions.labels.versions import versions_at
 from submissions.moderation.actions import Actions, checked_text
 from submissions.records.database import Event, snapshot, transaction
 from submissions.records.event_log import DISPUTE_KINDS, Kind, add_event, events_after, lock_event_log
@@ -27,25 +27,25 @@ REASON_LENGTH: Final = 1_000
 
 
 class ReaderActions(Actions):
-    """Adds these events to the log of a suite, and reads them.
+    """Disputes and error tags of a suite.
 
     Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied for an actor who may
-    not do it, RateLimited at the limit of the day, SubmissionError where the state does not allow it.
+    not do it, RateLimited at the limit of the day, and SubmissionError if the state does not allow it.
     """
 
     def disputes(self) -> list[Dispute]:
-        """Every dispute, in the order in which they were filed."""
-        with snapshot(self.engine) as session:
+        """Return every dispute in the order of filing."""
+        with snapshot(self.app.engine) as session:
             return list(self._disputes(session).values())
 
     def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
         """Ask for a second look at the answer to a question on a trajectory."""
-        trajectory = self._trajectory(trajectory_id)
-        if self.suite.question(question) is None:
-            names = ", ".join(each.name for each in self.suite.questions)
+        trajectory, suite = self._trajectory(trajectory_id), self.app.suite
+        if suite.question(question) is None:
+            names = ", ".join(each.name for each in suite.questions)
             raise SubmissionError(f"question: use one of {names}")
         text = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
             known = self._disputes(session)
             asked = (trajectory.trajectory_id, question)
@@ -57,7 +57,7 @@ class ReaderActions(Actions):
                     )
             body = {
                 "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
-                "suite": self.suite.name,
+                "suite": suite.name,
                 "split": trajectory.split,
                 "trajectory_id": trajectory.trajectory_id,
                 "question": question,
@@ -74,17 +74,16 @@ class ReaderActions(Actions):
         answer: str | None = None,
         seen: int | None = None,
     ) -> Event:
-        """A maintainer's decision, with its reason; a later one counts in place of an earlier one.
+        """Record a maintainer's decision on a dispute; the latest decision counts.
 
-        A correction names the right ``answer``, which waits for the next label version. ``seen`` is how many
-        decisions the maintainer knew of: where there are more, nothing is decided.
+        A correction names the right ``answer``, which waits for the next label version. ``seen`` is the
+        number of decisions that the maintainer knew of; if there are more by now, nothing is decided.
         """
-        if not actor.is_maintainer:
-            raise PermissionDenied("only maintainers may decide on disputes")
+        require_maintainer(actor, "decide on disputes")
         if decision not in OUTCOMES:
             raise SubmissionError(f"decision: use one of {', '.join(OUTCOMES)}")
         reason = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             lock_event_log(session)
             found = self._disputes(session)[dispute_id]
             before = found.decided
@@ -93,15 +92,9 @@ class ReaderActions(Actions):
                     f"{before.by} decided this dispute since you loaded the page ({before.outcome}); "
                     "load it again"
                 )
-            question = self.suite.question(found.question)
-            if decision == "corrected" and question is None:
-                raise SubmissionError(
-                    f"this suite does not ask {found.question} any more, so that there is nothing to correct"
-                )
-            answers = (*question.values, UNSURE) if question else ()
-            if decision == "corrected" and answer not in answers:
-                raise SubmissionError(f"answer: name the right one for a correction, of {', '.join(answers)}")
-            if decision != "corrected" and answer:
+            if decision == "corrected":
+                self._check_answer(found, answer)
+            elif answer:
                 raise SubmissionError("answer: only a correction names one; leave it out")
             if before is not None and (before.outcome, before.value) == (decision, answer or None):
                 raise SubmissionError(f"this dispute is {decision} already")
@@ -110,60 +103,68 @@ class ReaderActions(Actions):
                     f"its correction is in the label version {version}; to take it back, decide "
                     "'corrected' with the answer that was right"
                 )
-            body = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
+            body: dict[str, Any] = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
             if decision == "corrected":
                 body["answer"] = answer
             return self._add(session, "dispute_decided", actor, body)
 
-    def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
-        """Say of which kind an error of a judge is. Raises ErrorTagInvalid too.
+    def _check_answer(self, dispute: Dispute, answer: str | None) -> None:
+        """Raise SubmissionError unless the suite still asks the question and ``answer`` may correct it."""
+        question = self.app.suite.question(dispute.question)
+        if question is None:
+            raise SubmissionError(
+                f"this suite does not ask {dispute.question} any more, so that there is nothing to correct"
+            )
+        answers = (*question.values, UNSURE)
+        if answer not in answers:
+            raise SubmissionError(f"answer: name the right one for a correction, of {', '.join(answers)}")
 
-        Whether there is such an error is for the caller to find out; the labels are not read here.
+    def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
+        """Record the category of a judge's error. Also raises ErrorTagInvalid.
+
+        The caller has to check that there is such an error, since the labels are not read here.
         """
         trajectory = self._trajectory(trajectory_id)
-        if not may_see_errors(self.suite, trajectory.split):
+        if not may_see_errors(self.app.suite, trajectory.split):
             raise PermissionDenied("the test labels of this suite are hidden: tag errors on dev")
-        now = self.clock()
+        now = self.app.clock()
         tag = make_tag(
             trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
             category=category, note=note, at=now,
         )  # fmt: skip
-        with transaction(self.engine) as session:
+        with transaction(self.app.engine) as session:
             self._may_add(session, actor, "error_tagged", TAGS_A_DAY, "tags")
-            body = {"suite": self.suite.name, "split": trajectory.split}
+            body = {"suite": self.app.suite.name, "split": trajectory.split}
             body |= tag.model_dump(include={"judge", "trajectory_id", "category", "note"})
             add_event(session, "error_tagged", actor.name, now, body)
         return tag
 
     def _trajectory(self, trajectory_id: str) -> Trajectory:
-        found = self.suite.find(trajectory_id)
+        found = self.app.suite.find(trajectory_id)
         if found is None:
             raise KeyError(trajectory_id)
         return found
 
     def _disputes(self, session: Session) -> dict[str, Dispute]:
-        return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.suite.name)
+        return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.app.suite.name)
 
     def _published(self, session: Session, dispute: Dispute) -> str | None:
-        """The newest label version that holds the correction of a dispute as it was decided last."""
-        versions = versions_in(events_after(session, kinds=["labels_published"]), self.suite.name)
+        """Return the newest label version with the correction that was decided last, if any."""
         of_it = (dispute.dispute_id, dispute.decided and dispute.decided.sequence)
-        holding = (
-            each.version
-            for each in reversed(versions)
-            if any((held.dispute_id, held.sequence) == of_it for held in each.corrections)
-        )
-        return next(holding, None)
+        for version in reversed(versions_at(session, self.app.suite.name)):
+            if any((each.dispute_id, each.sequence) == of_it for each in version.corrections):
+                return version.version
+        return None
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
-        """Let the actor add one more event of a kind; nobody else adds any until the transaction ends."""
+        """Raise unless the actor may add one more event of a kind; lock the log for the transaction."""
         lock_event_log(session)
         if current_statuses(session).is_banned(actor.name):
             raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")
         same = select(Event.at).where(
             Event.kind == kind,
             func.lower(Event.actor) == actor.name.lower(),
-            Event.at > self.clock() - DAY,
+            Event.at > self.app.clock() - DAY,
         )
         newest = session.scalars(same.order_by(Event.at.desc()).limit(most)).all()
         if len(newest) >= most:

@@ -1,9 +1,9 @@
-"""What each audience sees of a score, and which rows stand on the board now. Pure.
+"""What each audience sees of a score, and which rows are on the board. Pure functions.
 
 If the labels are public, everybody sees the exact report. If they are private, a board holds only the rows
-that owners made public, in rounds and with noise. The exact report stays in the records, and maintainers see
-it. Everybody else sees a report of the same shape whose true positives carry noise; all other figures follow
-from them:
+that owners made public, in rounds and with noise. The exact report stays in the records for maintainers.
+Everybody else sees a report of the same shape in which true positives have noise, and from which all other
+figures are computed:
 
 - The owner of a file sees its overall figures for each label, with ``private_noise``.
 - The public sees the overall figures with ``public_noise``, and each benchmark with the larger of the two.
@@ -11,19 +11,19 @@ from them:
 
 `tests/attacks` measures what attackers gain from that, and docs/operate.md has the results.
 
-Two numbers carry no noise, since the file and the label version determine them: how many trajectories of a
-cell are labelled, and how many the file calls positive. The number of positive labels carries
-``public_noise`` of its own, one draw per cell of a label version, the same for all files. Otherwise two
-versions would give a corrected label away: it is disputed on a public page, and the next version has one
-positive more. If all labels of some benchmark are alike, its figures would still follow, so no benchmark is
-shown (the others and the sum would give it away). A label whose values are all alike is not shown at all.
+Two numbers have no noise, since the file and the label version determine them: how many trajectories of a
+cell are labelled, and how many the file calls positive. The number of positive labels has ``public_noise`` of
+its own, one draw per cell of a label version, the same for all files. Without it two versions would reveal a
+corrected label, which is disputed on a public page and adds one positive to the next version. If all labels
+of some benchmark are equal, its figures would still follow, so no benchmark is shown (the others and the sum
+would reveal it). A label is not shown at all if all its values are equal.
 
 Nobody can average the noise away. A draw is a pure function of the server's key, the label version and the
-figure, so the same verdicts show the same figure while the labels stay. A figure depends only on which
-trajectories of its cell are called positive, and so does the digest that its noise is drawn from: the order
+figure, so the same verdicts show the same figure as long as the labels stay. A figure depends only on which
+trajectories of its cell are called positive, and so does the digest from which its noise is drawn. The order
 of rows, the spelling of ids, further columns, or a "no" written as null change neither. The label version is
 part of the draw: with the same noise before and after a correction, the difference of two figures would be
-the exact effect of the correction. The 95 % intervals follow from the noisy counts only.
+the exact effect of the correction. The 95 % intervals follow only from the noisy counts.
 """
 
 import hashlib
@@ -39,9 +39,10 @@ from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 
+from arb.core.ids import Trajectory
 from arb.core.judge_info import JudgeInfo
 from arb.core.predictions.table import Predictions
-from arb.core.suite import Suite, SuiteRules, Trajectory
+from arb.core.suite import Suite, SuiteRules
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import ScoredRecord
 from leaderboard.board.ranks import DESIGN_EFFECTS
@@ -58,10 +59,11 @@ OVERALL: Final = "overall"
 
 
 class CellDigest(TypedDict):
-    """One cell of one label. Everything in it is known to whoever has the file.
+    """One cell of one label, with only what follows from the file.
 
-    ``digest`` is the SHA-256 (hex) of the ids of the positives; ``rows``, ``positives`` (called positive by
-    the file) and ``no_verdict`` count the cell's trajectories, those with an unsure label too.
+    ``digest`` is the hexadecimal SHA-256 of the ids of the positives. ``rows``, ``positives`` (those that the
+    file calls positive) and ``no_verdict`` count the cell's trajectories, including those with an unsure
+    label.
     """
 
     digest: str
@@ -71,19 +73,19 @@ class CellDigest(TypedDict):
 
 
 Digests = Mapping[str, Mapping[str, CellDigest]]
-"""Label, then cell name (see `benchmark_cell`); a label that the file does not answer is not there."""
+"""Label to cell name (see `benchmark_cell`) to digest, for the labels that the file answers."""
 
 
 def benchmark_cell(benchmark: str) -> str:
-    """The name of a benchmark's cell; OVERALL is that of the whole split."""
+    """Return the name of a benchmark's cell; OVERALL is that of the whole split."""
     return f"benchmark/{benchmark}"
 
 
 def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
-    """The cells of every label that the file answers: plain dicts, ready for the records.
+    """Return the cells of every label that the file answers, as plain dicts for the records.
 
-    ``trajectories`` are those of the split, in the order of the verdicts' columns. Raises ValueError where
-    their number differs.
+    ``trajectories`` are those of the split in the order of the verdicts. Raises ValueError if their number
+    differs.
     """
     ids = np.array([trajectory.trajectory_id for trajectory in trajectories], dtype=object)
     of_row = np.array([trajectory.benchmark for trajectory in trajectories], dtype=object)
@@ -111,20 +113,20 @@ def _cell(column: np.ndarray, ids: np.ndarray) -> CellDigest:
     }
 
 
-_NORMAL_QUANTILE = 1.959963984540054
+_NORMAL_QUANTILE: Final = 1.959963984540054
 
 
 def noisy_intervals(
     tp: int, fp: int, fn: int, tp_sd: float, positives_sd: float = 0.0
 ) -> dict[str, list[float] | None]:
-    """``precision_ci``, ``recall_ci`` and ``f1_ci`` of noisy counts, as [low, high], None where undefined.
+    """Return ``precision_ci``, ``recall_ci`` and ``f1_ci`` of noisy counts as [low, high], None if undefined.
 
-    Two errors that know nothing of each other are added in squares on either side: that of the sample of
-    tasks (Wilson's interval with the design effects of published rows) and that of the noise, whose
-    standard deviation is ``tp_sd`` true positives and ``positives_sd`` positives. TP + FP is not noisy, so
-    on precision the noise is tp_sd / (TP + FP). On recall R = TP / (TP + FN) it is that of TP and R times
-    that of the positives, by TP + FN; on F1 = 2 TP / (2 TP + FP + FN) that of 2 TP and F1 times that of the
-    positives, by 2 TP + FP + FN.
+    Two independent errors are added in quadrature on either side: the error of the sample of tasks (Wilson's
+    interval with the design effects of published rows), and the noise, whose standard deviation is ``tp_sd``
+    true positives and ``positives_sd`` positives. TP + FP has no noise, so the noise of precision is
+    tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is the noise of TP and R times that of the positives,
+    divided by TP + FN. For F1 = 2 TP / (2 TP + FP + FN) it is the noise of 2 TP and F1 times that of the
+    positives, divided by 2 TP + FP + FN.
     """
     predicted, positives, either = tp + fp, tp + fn, tp + fp + fn
     shares = {"precision": (tp, predicted), "recall": (tp, positives), "f1": (tp, either)}
@@ -152,11 +154,11 @@ def _widened(value: float, interval: list[float], noise: float) -> list[float]:
 _STANDARD: Final = NormalDist()
 _BITS: Final = 53
 LARGEST_DRAW: Final = -_STANDARD.inv_cdf(0.5**_BITS / 2)
-"""No draw is further from 0 than this many standard deviations: 8.3, which one draw in 10**16 would pass."""
+"""No draw is further from 0 than this many standard deviations (8.3)."""
 
 
 def keyed_normal(key: bytes, *what: str) -> float:
-    """Return a standard normal draw that only ``key`` and the words of ``what`` decide.
+    """Return a standard normal draw that depends only on ``key`` and the words of ``what``.
 
     It is the inverse of the normal distribution at the first 53 bits of HMAC-SHA256 (RFC 2104) of the words.
     They are hashed as a JSON list, so that no two lists of words have the same bytes.
@@ -167,12 +169,12 @@ def keyed_normal(key: bytes, *what: str) -> float:
 
 
 def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: float, audience: str) -> float:
-    """Noise of standard deviation ``wanted`` on a figure for an audience; nobody sees less than ``finest``.
+    """Return noise of standard deviation ``wanted`` on a figure for an audience.
 
-    ``figure`` names label version, label, cell and digest. Independent noise for each audience could be
-    averaged by one who is both: of 5 and 3 counts 2.6 would be left. So all share one draw of standard
-    deviation ``finest``, and a coarser audience gets a second one on top, of sqrt(wanted^2 - finest^2): to
-    have both figures says no more than the finer one alone. Raises ValueError where ``wanted`` is below
+    Somebody in two audiences could average independent noise: of 5 and 3 counts 2.6 would be left. So all
+    audiences share one draw of standard deviation ``finest``, and a coarser audience gets a second one of
+    sqrt(wanted^2 - finest^2) in addition. Both figures together then reveal no more than the finer one.
+    ``figure`` names label version, label, cell and digest. Raises ValueError if ``wanted`` is below
     ``finest``.
     """
     if wanted < finest:
@@ -184,33 +186,35 @@ def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: fl
 
 
 def noisy_count(count: int, noise: float, least: int, most: int) -> int:
-    """A count with noise, as a whole number from ``least`` to ``most``.
+    """Return a count with noise as a whole number from ``least`` to ``most``.
 
-    Rounding and clamping look at the noisy count and at bounds that do not depend on the labels of single
-    trajectories: they reveal nothing that the noisy count did not.
+    Rounding and clamping use only the noisy count and bounds that do not depend on the labels of single
+    trajectories, so they reveal nothing more than the noisy count.
     """
     return min(max(round(count + noise), least), most)
 
 
 Audience = Literal["owner", "public", "maintainer"]
 _KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
-"""What is taken over as it is: the file or the suite says it. Named, so that nothing new slips out."""
+"""Fields that are copied, since they follow from the file or the suite; listed so that no new field leaks."""
 
 
 def cell_noise(rules: SuiteRules) -> float:
-    """The standard deviation for one benchmark of a public row."""
+    """Return the standard deviation for one benchmark of a public row."""
     return max(rules.private_noise, rules.public_noise)
 
 
 def disclose(
     report: Mapping[str, Any], digests: Digests, rules: SuiteRules, key: bytes, audience: Audience
 ) -> dict[str, Any]:
-    """The score report of product.md as ``audience`` may see it; for "maintainer" the exact one.
+    """Return a score report as an audience may see it; maintainers see the exact one.
 
-    A noisy CELL has ``"noise": {"tp_sd": …}`` beside its figures. ``digests`` are those of the report's file,
-    ``key`` is the server's for the purpose "noise". Raises ValueError for an unknown audience, and for
-    another policy than "strict": elsewhere rows without a verdict change how many positives are counted, so
-    that a count without noise would reveal labels.
+    A noisy cell has ``"noise": {"tp_sd": …}`` next to its figures. ``digests`` are those of the report's
+    file, and ``key`` is the server's key for the purpose "noise".
+
+    Raises:
+        ValueError: The audience is unknown, or the policy is not "strict". Under other policies rows without
+            a verdict change the number of positives, so that a count without noise would reveal labels.
     """
     if audience == "maintainer":
         return dict(report)
@@ -240,7 +244,7 @@ class _Blur:
     def label(
         self, label: str, exact: Mapping[str, Any], digests: Mapping[str, CellDigest]
     ) -> dict[str, Any] | None:
-        """Return one label of the report, or None if all its labels are alike."""
+        """Return one label of the report, or None if all its labels are equal."""
         if _follows_from_constants(exact["overall"]):
             return None
         is_public = self.audience == "public"
@@ -284,14 +288,14 @@ class _Blur:
 
 
 def _follows_from_constants(cell: Mapping[str, Any]) -> bool:
-    """Whether the counts that carry no noise already say the label of every trajectory of the cell."""
+    """Return whether the counts without noise already determine all labels of the cell."""
     return cell["positives"] in (0, cell["n"])
 
 
 def _share_of(n: int, count: int, rows: int) -> int:
-    """``count`` of ``rows`` scaled to the ``n`` labelled ones, rounded to a whole number.
+    """Return ``count`` of ``rows`` scaled to the ``n`` labelled ones, rounded to a whole number.
 
-    The exact count over labelled rows would say of a single trajectory whether its label is "unsure".
+    The exact count over labelled rows would reveal whether the label of a single trajectory is "unsure".
     """
     return (2 * count * n + rows) // (2 * rows)
 
@@ -302,25 +306,32 @@ EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class DisclosurePolicy:
-    """What is shown of the scores of one suite; ``key`` draws the noise, None where the labels are public."""
+    """The rules by which scores of a suite are shown; ``key`` draws the noise, None if labels are public."""
 
     suite: Suite
     key: bytes | None
 
     def report(self, score: ScoreRow, audience: Audience) -> Mapping[str, Any]:
-        """The score report that an audience may see."""
+        """Return the score report that an audience may see."""
         if self.key is None or audience == "maintainer":
             return score.report
         half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
+        return self._with_noise(half, audience)
+
+    def ranking_report(self, half: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the report of the hidden half, which ranks.
+
+        It has noise too: otherwise the order of two rows that differ in one run would reveal its label.
+        """
+        return self._with_noise(half, "public")
+
+    def _with_noise(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
+        if self.key is None:
+            return half["report"]
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
-    def ranking_report(self, half: Mapping[str, Any]) -> dict[str, Any]:
-        """The hidden half, which ranks: with noise too, or the order of two rows that differ in one run would
-        give its label away."""
-        return disclose(half["report"], half["digests"], self.suite.rules, self.key, "public")
-
     def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
-        """Whether a scored submission has a row: by its status and, in a private suite, its round."""
+        """Return whether a scored submission has a row: by its status and, for private labels, its round."""
         if not status.is_on_the_board:
             return False
         if self.key is None:
@@ -333,24 +344,25 @@ class DisclosurePolicy:
         return timedelta(days=max(1, self.suite.rules.round_days))
 
     def round(self, moment: datetime) -> int:
-        """Return the number of the round of a moment; rows made public in it appear after its end."""
+        """Return the number of a moment's round; rows made public in a round appear after its end."""
         return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """Return when a row appears that was made public at a moment; None if there are no rounds."""
+        """Return when a row that was made public at a moment appears, or None in a suite without rounds."""
         if self.key is None or published_at is None:
             return None
         return EPOCH + (self.round(published_at) + 1) * self._round_length
 
     def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-        """Return a submission as it stands on the board, from its score, its status and its names now."""
+        """Return the record of a submission for the board, with its present status and names."""
         submission, status = score.submission, found.of(score.submission.id)
         account, judge = submission.judge.account.name, submission.judge.name
-        names = {"judge": found.name_of(account, judge), "account": found.current_name(account)}
         declared = {name: getattr(submission, name) for name in DECLARED}
         return ScoredRecord(
             id=submission.id,
-            info=JudgeInfo(**names, **declared),
+            info=JudgeInfo(
+                judge=found.name_of(account, judge), account=found.current_name(account), **declared
+            ),
             file_sha256=submission.file_sha256,
             # To the microsecond: the earlier of two equal submissions ranks first.
             submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
@@ -376,20 +388,20 @@ class DisclosurePolicy:
         return {label: found["overall"] for label, found in labels.items() if found}
 
 
-# The half that ranks is the default if labels are private: whatever figures say of the half that is shown,
-# the ranking gains nothing from it. What is left is the order of public rows, which
-# `tests/attacks/versions.py` measures. Its price is the interval, wider by sqrt(2).
+# If labels are private, the hidden half ranks by default: figures of the half that is shown then reveal
+# nothing about the ranking. What remains is the order of public rows, which `tests/attacks/versions.py`
+# measures. The price is an interval that is wider by sqrt(2).
 
 
 def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
     """Return which rows of a split rank and are not shown (bool, one per trajectory).
 
     It is half the tasks of each benchmark, with all runs of a task. Tasks are ordered by HMAC-SHA256 of
-    benchmark and task under ``key`` (the server's for "ranking-half"), and every second one is hidden, from
-    the first on, so that a benchmark of one task is ranked. The label version has no part in it: halves drawn
-    again after a correction would rank by tasks whose figures had been shown.
+    benchmark and task under ``key`` (the server's key for "ranking-half"). Every second one is hidden,
+    starting with the first, so that a benchmark with one task is ranked. The half does not depend on the
+    label version: after a correction, a new half would rank by tasks whose figures had been shown.
     """
-    drawn = {}
+    drawn: dict[str, list[tuple[bytes, tuple[str, str]]]] = {}
     for task in {(trajectory.benchmark, trajectory.task) for trajectory in trajectories}:
         place = hmac.new(key, json.dumps(task).encode(), hashlib.sha256).digest()
         drawn.setdefault(task[0], []).append((place, task))
@@ -398,7 +410,7 @@ def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
 
 
 def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
-    """The label set of some rows (bool of shape (n,)), under the same version: for `score_report`."""
+    """Return the label set of some rows (bool of shape (n,)) under the same version."""
     return replace(
         labels,
         trajectories=tuple(itertools.compress(labels.trajectories, rows)),

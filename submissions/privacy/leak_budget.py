@@ -1,34 +1,35 @@
-"""The leak budget: how many noisy figures were shown, and what they can reveal of one label.
+"""The leak budget: how many noisy figures were shown, and how much they can reveal about one label.
 
-The account is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours if one
-label differs, or two of one cell that keep its number of positives, which is no secret: a count of true
-positives then differs by at most 1. With noise of standard deviation sd a figure costs
+The accounting is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours if
+one label differs, or if two labels of a cell differ and its number of positives, which is not secret, stays
+the same. A count of true positives then differs by at most 1. With noise of standard deviation sd a figure
+costs
 
     rho = 1 / (2 sd^2)
 
 of zero-concentrated differential privacy (Bun and Steinke 2016, proposition 1.6), and costs add up over
-figures (lemma 1.7), even if the next file was made from the last answer. A budget rho means
+figures (lemma 1.7), even if each file is made from the last answer. A budget rho means
 
     epsilon = rho + 2 sqrt(rho ln(1 / delta))
 
-at delta (proposition 1.3): whatever is seen is at most e^epsilon times as likely under one label set as under
-its neighbour, except with probability delta. That bounds all attacks, whatever the attacker knows beforehand.
+at delta (proposition 1.3): any outcome is at most e^epsilon times as likely under one label set as under its
+neighbour, except with probability delta. That bounds every attack, regardless of what the attacker knows.
 `tests/attacks` measures what real attacks gain, which is far less.
 
 **One budget for all label versions.** A figure under a new version is one more figure: with new noise it
 could be averaged with the old one, and with the same noise the difference would be the correction itself. So
-nothing is shown because labels changed. A submission keeps the figures of the labels that it was first scored
-under (`queries.disclosure_history`) until its owner asks for newer ones, which costs as much as a new file.
-In any 365 days, in rho,
+a mere change of labels shows nothing. A submission keeps the figures of the labels under which it was first
+scored (`queries.disclosure_history`) until its owner asks for newer ones, which costs as much as a new file.
+The limits in any 365 days, in rho, are
 
     an account    files_a_year x file + public_rows_a_year x row
     a judge       no more than its account, to which it belongs under every name
-    everybody     accounts_a_year x account, whatever the number of accounts
+    everybody     accounts_a_year x account, for any number of accounts
     strangers     (1 - reserved_share) x everybody: all accounts that no maintainer confirmed
 
 A file is charged when its figures can be seen: when it is submitted, or when a maintainer releases it. A file
-that is held, was rejected before it was scored, or belongs to an account that was banned before it saw the
-figures is not charged. All of it follows from the events, so a restart or a restore charges the same.
+is not charged if it is held, was rejected before it was scored, or belongs to an account that was banned
+before it saw the figures. All of this follows from the events, so a restart or a restore charges the same.
 
 ``file`` is the cost of an owner's overall figure, ``row`` what a public row adds (`file_cost`, `row_cost`).
 The order of public rows follows from overall figures of the hidden half with the public noise; a label is in
@@ -64,11 +65,11 @@ from submissions.resources import Resources
 DELTA: Final = 1e-6
 _ROUNDING: Final = 1e-9
 RANKING: Final = "ranking"
-"""The cell of a figure that nobody sees but in the order of rows: overall, of the hidden half."""
+"""The cell of an overall figure of the hidden half, which is visible only in the order of rows."""
 
 
 class Disclosure(NamedTuple):
-    """One noisy figure that somebody was shown: the true positives of a cell, all others following."""
+    """One noisy figure that somebody was shown: the true positives of a cell; others follow from it."""
 
     account: str
     judge: str
@@ -81,9 +82,9 @@ class Disclosure(NamedTuple):
 
 @dataclass(frozen=True)
 class Leak:
-    """What disclosures reveal: ``figures`` distinct ones, and what they can say of one label.
+    """The number of distinct figures shown, and how much they can reveal about one label.
 
-    ``rho`` and ``epsilon`` are infinite where a figure carried no noise.
+    ``rho`` and ``epsilon`` are infinite if a figure had no noise.
     """
 
     figures: int = 0
@@ -91,15 +92,14 @@ class Leak:
 
     @property
     def epsilon(self) -> float:
-        """The bound at DELTA, see the module."""
+        """The bound at DELTA; see the module."""
         return self.rho + 2 * sqrt(self.rho * log(1 / DELTA)) if self.rho < inf else inf
 
 
 def disclosures_in(report: Mapping[str, Any], digests: Digests, account: str, judge: str) -> list[Disclosure]:
-    """The noisy figures of a disclosed report; none for an exact one.
+    """Return the noisy figures of a disclosed report; an exact report has none.
 
-    A cell of which the file calls nothing positive, or everything, is left out: its figures follow from
-    constants.
+    A cell is left out if the file calls all or none of it positive, since its figures follow from constants.
     """
     found = []
     for label, figures in report["labels"].items():
@@ -116,13 +116,13 @@ def disclosures_in(report: Mapping[str, Any], digests: Digests, account: str, ju
 
 
 def leak_of(disclosures: Iterable[Disclosure]) -> Leak:
-    """What all of them together reveal.
+    """Return what all disclosures together reveal.
 
-    A digest counts once for a cell, however often and to whomever it was shown, at the finest noise: the
-    coarser figure is a blur of the finer one (`noise.layered_noise`). Figures of several label versions add
-    up: most labels outlive a correction. A label of one trajectory is part of the overall cell and of one
-    benchmark, so the dearest benchmark counts; success, side effects and repetition are labels apart, so the
-    dearest of them counts.
+    A digest counts once per cell, however often it was shown, at its finest noise: a coarser figure is a
+    blurred copy of the finer one (`disclosure.layered_noise`). Figures of several label versions add up,
+    since most labels survive a correction. The label of one trajectory is part of the overall cell and of one
+    benchmark, so the most expensive benchmark counts. Success, side effects and repetition are separate
+    labels, so the most expensive of them counts.
     """
     finest: dict[tuple[str, str, str, str], float] = {}
     for found in disclosures:
@@ -139,25 +139,25 @@ def _rho(sd: float) -> float:
 
 
 def _worst(cells: Mapping[str, float]) -> float:
-    """What a label can have lost most: it is in the half that ranks, or in a benchmark of the one shown."""
+    """Return the most that one label can have lost, in the half that ranks or in the half that is shown."""
     benchmarks = [rho for cell, rho in cells.items() if cell not in (OVERALL, RANKING)]
     return max(cells.get(OVERALL, 0.0) + max(benchmarks, default=0.0), cells.get(RANKING, 0.0))
 
 
 def file_cost(rules: SuiteRules) -> float:
-    """What one file costs, in rho: its owner sees an overall figure of each label."""
+    """Return the cost of one file in rho: its owner sees an overall figure of each label."""
     return _rho(rules.private_noise)
 
 
 def row_cost(rules: SuiteRules) -> float:
-    """What a public row adds: the finer overall figure in place of the owner's, and one of each benchmark."""
+    """Return what a public row adds in rho: a finer overall figure, and one figure of each benchmark."""
     is_finer = rules.public_noise < rules.private_noise
     finer = _rho(rules.public_noise) - _rho(rules.private_noise) if is_finer else 0.0
     return finer + _rho(cell_noise(rules))
 
 
 def _times(number: float, cost: float) -> float:
-    """Return the cost of a number of things; 0 for none of them, even if one has no bound."""
+    """Multiply a cost, which may be infinite; 0 times any cost is 0."""
     return number * cost if number else 0.0
 
 
@@ -177,7 +177,7 @@ def strangers_budget(rules: SuiteRules) -> float:
 
 
 class Charge(NamedTuple):
-    """Something that was asked for and is paid for, in rho."""
+    """Something that was asked for and charged, in rho."""
 
     at: datetime
     account: str
@@ -186,25 +186,30 @@ class Charge(NamedTuple):
 
 
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
-    """Every charge of a suite. They bound `leak_of` what was shown: equal verdicts are paid for each time."""
-    rules, charges = suite.rules, []
-    for name, came, *owner in queries.owned_submissions(session, suite.name):
-        status = found.of(name)
-        if (at := found.charged_at(name, came)) is not None:
-            charges.append(Charge(at, *owner, file_cost(rules)))
-        for at, _ in found.refreshed.get(name, ()):
-            is_public = status.published_at is not None and status.published_at <= at
-            rho = file_cost(rules) + (row_cost(rules) if is_public else 0.0)
-            charges.append(Charge(at, *owner, rho))
-        if status.published_at is not None:
-            charges.append(Charge(status.published_at, *owner, row_cost(rules)))
+    """Return every charge of a suite, oldest first.
+
+    The sum of charges is at least the `leak_of` what was shown, since equal verdicts are charged each time.
+    """
+    rules = suite.rules
+    charges = []
+    for each in queries.owned_submissions(session, suite.name):
+        costs: list[tuple[datetime, float]] = []
+        published_at = found.of(each.id).published_at
+        if (charged_at := found.charged_at(each.id, each.submitted_at)) is not None:
+            costs.append((charged_at, file_cost(rules)))
+        for at, _ in found.refreshed.get(each.id, ()):
+            is_public = published_at is not None and published_at <= at
+            costs.append((at, file_cost(rules) + (row_cost(rules) if is_public else 0.0)))
+        if published_at is not None:
+            costs.append((published_at, row_cost(rules)))
+        charges += [Charge(at, each.account, each.judge, rho) for at, rho in costs]
     return sorted(charges)
 
 
 def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: datetime) -> datetime:
-    """From when on ``cost`` fits into a budget of 365 days: ``now``, or when enough of the charges are older.
+    """Return when ``cost`` fits into a budget of 365 days: now, or once enough charges are older than that.
 
-    The far end of the calendar where it never does.
+    If it never does, return the last moment of the calendar.
     """
     inside = sorted(charge for charge in charges if charge.at > now - YEAR)
     used = sum(charge.rho for charge in inside)
@@ -217,7 +222,7 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
 
 
 class FitsFrom(NamedTuple):
-    """From when on something fits into the budgets: the account's own, and those that it shares."""
+    """When something fits into the budgets: the account's own budget, and those that it shares."""
 
     own: datetime
     shared: datetime
@@ -228,7 +233,7 @@ class FitsFrom(NamedTuple):
 def budget_fits_from(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, cost: float, now: datetime
 ) -> FitsFrom:
-    """Return from when on something fits into what may be shown in a year."""
+    """Return when something fits into what may be shown in a year."""
     rules, charges = suite.rules, charges_in(session, suite, found)
     own = [charge for charge in charges if is_same_name(charge.account, account)]
     everybody = strangers = fits_from(charges, cost, common_budget(rules), now)
@@ -243,7 +248,7 @@ def budget_fits_from(
 def quota_of(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime
 ) -> AccountQuota:
-    """What is left to an account: by number of files, and where labels are private by what they reveal."""
+    """Return what is left to an account: by the number of files and, if labels are private, by the budget."""
     came = queries.counted_submissions(session, suite.name, account, found)
     left = remaining_quota(came, suite.rules, now)
     if suite.labels_are_public:
@@ -267,7 +272,6 @@ class LeakReport:
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
-        """What all of them reveal together and in parts; labels that stayed are in every version's."""
         return cls(
             total=leak_of(disclosures),
             by_label_version=_leak_by(disclosures, lambda found: found.label_version),
@@ -284,39 +288,31 @@ def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], An
 
 
 class LeakBudget:
-    """Counts what a suite with private labels has shown of them. Safe for threads.
+    """The count of what a suite with private labels has shown of them. Safe for threads.
 
-    Counted is every figure that may have been seen: a score's owner could look at it since it was made, and
-    everybody at a row since its round, also where it was hidden or withdrawn later.
+    It counts every figure that may have been seen. The owner of a score could see it as soon as it was
+    made. Everybody could see a public row from its round on, even if it was hidden or withdrawn later.
     """
 
     def __init__(self, app: Resources) -> None:
-        self._app, self._policy = app, app.disclosure_policy
+        self._app = app
         self._lock = threading.Lock()
         self._cached: tuple[tuple[int, int], LeakReport] | None = None
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
 
     def get(self) -> LeakReport | None:
-        """What was shown until now; None where the labels are public: then there is nothing to keep."""
-        if self._app.suite.labels_are_public:
+        """Return what was shown so far, or None if the labels are public and there is nothing to protect."""
+        app = self._app
+        if app.suite.labels_are_public:
             return None
-        with self._lock, snapshot(self._app.engine) as session:
-            state = (number_of_events(session), self._policy.round(self._app.clock()))
+        with self._lock, snapshot(app.engine) as session:
+            state = (number_of_events(session), app.disclosure_policy.round(app.clock()))
             if self._cached is None or self._cached[0] != state:
-                self._cached = (state, LeakReport.of(list(self._disclosures(session))))
+                self._cached = (state, LeakReport.of(self._disclosures(session)))
             return self._cached[1]
 
-    def _disclosures(self, session: Session) -> Iterable[Disclosure]:
-        found, now = queries.current_statuses(session), self._policy.round(self._app.clock())
-        seen: list[tuple[int, Audience]] = []
-        for history in queries.disclosure_histories(session, self._app.suite.name, found):
-            later = [at for _, at in history[1:]]
-            published_at = found.of(history[0][0].submission_id).published_at
-            is_public = published_at is not None and self._policy.round(published_at) < now
-            for (score, _), until in zip_longest(history, later):
-                seen.append((score.id, "owner"))
-                if is_public and (until is None or until > published_at):
-                    seen.append((score.id, "public"))
+    def _disclosures(self, session: Session) -> list[Disclosure]:
+        seen = self._visible_scores(session)
         unseen: dict[int, list[Audience]] = defaultdict(list)
         for score_id, audience in seen:
             if (score_id, audience) not in self._seen:
@@ -324,16 +320,31 @@ class LeakBudget:
         for score in queries.scores_by_id(session, list(unseen)):
             for audience in unseen[score.id]:
                 self._seen[score.id, audience] = tuple(self._disclosures_of(score, audience))
-        for key in seen:
-            yield from self._seen[key]
+        return [disclosure for key in seen for disclosure in self._seen[key]]
+
+    def _visible_scores(self, session: Session) -> list[tuple[int, Audience]]:
+        """Return the id of every score that was shown, with the audience."""
+        policy = self._app.disclosure_policy
+        found, now = queries.current_statuses(session), policy.round(self._app.clock())
+        seen: list[tuple[int, Audience]] = []
+        for history in queries.disclosure_histories(session, self._app.suite.name, found):
+            later = [at for _, at in history[1:]]
+            published_at = found.of(history[0][0].submission_id).published_at
+            for (score, _), until in zip_longest(history, later):
+                seen.append((score.id, "owner"))
+                if published_at is None or policy.round(published_at) >= now:
+                    continue
+                if until is None or until > published_at:
+                    seen.append((score.id, "public"))
+        return seen
 
     def _disclosures_of(self, score: ScoreRow, audience: Audience) -> list[Disclosure]:
-        """The figures of a score that an audience is shown: always the same ones, so looked up once."""
-        judge = score.submission.judge
+        """Return the figures of a score that an audience is shown, which never change."""
+        policy, judge = self._app.disclosure_policy, score.submission.judge
         digests = (score.halves.get("shown") or {"digests": score.digests})["digests"]
         owner = (judge.account.name, judge.name)
-        figures = disclosures_in(self._policy.report(score, audience), digests, *owner)
+        figures = disclosures_in(policy.report(score, audience), digests, *owner)
         if audience == "public" and (ranked := score.halves.get("ranked")):
-            order = disclosures_in(self._policy.ranking_report(ranked), ranked["digests"], *owner)
+            order = disclosures_in(policy.ranking_report(ranked), ranked["digests"], *owner)
             figures += [figure._replace(cell=RANKING) for figure in order if figure.cell == OVERALL]
         return figures

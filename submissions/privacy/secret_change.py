@@ -1,13 +1,13 @@
 """Showing figures of hidden labels again after the server's secret was replaced.
 
-Another secret draws other noise, and names the label versions and the hidden half anew. To show a file's
-figures again therefore tells as much of the labels as to show them the first time. They stay withdrawn until
-an operator accepts that; the charge is recorded as a ``refreshed`` event for each file whose figures were
-shown before, which the leak budget counts like a request of its owner.
+Another secret draws other noise, other names of label versions and another hidden half. Showing a file's
+figures again therefore reveals as much about the labels as showing them the first time. They stay withdrawn
+until an operator accepts that. The charge is recorded as a ``refreshed`` event for each file whose figures
+were shown before, which the leak budget counts like a request of its owner.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
@@ -34,10 +34,10 @@ class AcceptedCharge:
 def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
     """Show figures again that were withdrawn because the secret was replaced, and record the charge.
 
-    Every file is scored first, under the label version that the new secret names.
+    Every file is scored with the new secret first.
 
     Raises:
-        SubmissionError: Nothing is withdrawn, or there are no labels to score under.
+        SubmissionError: Nothing is withdrawn, or labels to score under are missing.
     """
     suite = service.suite
     with service.snapshot() as session:
@@ -57,7 +57,7 @@ def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
             status = found.of(name)
             if not (had_figures and status.is_on_the_board and find_score(session, name, version)):
                 continue
-            body = {"submission_id": name, "label_version": version}
+            body: dict[str, Any] = {"submission_id": name, "label_version": version}
             add_event(session, "refreshed", actor.name, service.clock(), body)
             again.append(name)
             rho += file_cost(suite.rules) + (row_cost(suite.rules) if status.published_at else 0.0)

@@ -1,4 +1,4 @@
-"""The server's secret: where it comes from, how strong it has to be, and the keys that are made from it.
+"""The server's secret: where it comes from, how strong it has to be, and the keys derived from it.
 
 Two derivations exist. Records name the one that their figures were drawn with, so that an upgrade changes
 none:
@@ -7,7 +7,7 @@ none:
 2. HKDF-SHA256 (RFC 5869) for a purpose from the secret stretched by scrypt (RFC 7914).
 
 What others can see (the public key of receipts, session cookies, addresses of items to annotate) comes from
-derivation 2 for all records. A guess at the secret then costs a scrypt, whatever it is checked against.
+derivation 2 for all records, so that every guess at the secret costs a scrypt.
 """
 
 import contextlib
@@ -19,11 +19,15 @@ import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from math import log2
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from arb.core.settings import Settings
 from submissions.errors import RecordsUnavailable
@@ -32,7 +36,7 @@ Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half
 Derivation = Literal[1, 2]
 NEWEST_DERIVATION: Final = 2
 _OF_RECORDS: Final = frozenset(("noise", "ranking-half", "label-version", "check"))
-"""Purposes that records depend on: their keys stay as they were when the records began."""
+"""Purposes that records depend on; their keys stay the same from the first record on."""
 FILE_NAME: Final = "secret"
 LEAST_BITS: Final = 128
 
@@ -44,7 +48,7 @@ IF_LOST: Final = (
 
 
 class SecretUnavailable(RecordsUnavailable):
-    """Raised when there is no secret. The message says why and what to do; it holds no secret."""
+    """Raised when the secret is missing. The message says why and what to do; it holds no secret."""
 
 
 class SecretRefused(RecordsUnavailable):
@@ -66,7 +70,7 @@ class SecretChanged(SecretRefused):
     """Raised when the secret is not the one that the records were made with."""
 
     def __init__(self, accept: str | None = None) -> None:
-        """``accept`` is the check value of the secret that is here; None if there is none."""
+        """Make the message; ``accept`` is the check value of the secret that is here, if any."""
         problem = "These records were made with a secret that is not here."
         way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
         if accept:
@@ -79,7 +83,7 @@ class SecretChanged(SecretRefused):
 
 
 class KnownSecret(NamedTuple):
-    """What records say of their secret; ``check_value`` is None if they say nothing."""
+    """What records say about their secret; ``check_value`` is None if they say nothing."""
 
     check_value: str | None
     derivation: int
@@ -87,18 +91,18 @@ class KnownSecret(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerSecret:
-    """A value that nobody else knows, and the derivation of the keys that records depend on."""
+    """The secret value, and the derivation of the keys that records depend on."""
 
     _value: bytes = field(repr=False)
     derivation: int = NEWEST_DERIVATION
 
     @classmethod
     def of(cls, settings: Settings, may_make: bool = True) -> "ServerSecret":
-        """Return ARB_SECRET or else the content of a file in the state folder, which is made if it is absent.
+        """Return ARB_SECRET, or else the content of a file in the state folder, which is made if absent.
 
         Raises:
-            SecretUnavailable: There is none, and none may be made. It has to be set on a Space, whose disk
-                does not last.
+            SecretUnavailable: The secret is missing and may not be made. It has to be set on a Space, whose
+                disk does not last.
             SecretTooWeak: It has less than `LEAST_BITS` of entropy.
         """
         path = settings.state_dir / FILE_NAME
@@ -140,32 +144,22 @@ class ServerSecret:
         """Return 32 bytes for one purpose."""
         if self.derivation == 1 and purpose in _OF_RECORDS:
             return self.old_key(purpose)
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-        return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(self._stretched)
+        derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
+        return derivation.derive(_stretch(self._value))
 
     def old_key(self, purpose: Purpose) -> bytes:
-        """Return the key that derivation 1 makes for a purpose."""
         return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
-
-    @cached_property
-    def _stretched(self) -> bytes:
-        return _stretch(self._value)
 
 
 @lru_cache(maxsize=8)
 def _stretch(value: bytes) -> bytes:
-    """Return 32 bytes that cost 0.2 s and 32 MiB to make; a process computes them once."""
-    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-
+    """Return 32 bytes that take 0.2 s and 32 MiB to compute; a process computes them once."""
     # N, r and p are those of OWASP's password storage cheat sheet. The salt is fixed, since the keys follow
     # from the secret only; a secret of 128 bits is in no table.
     return Scrypt(salt=b"AgentRewardBench server secret 2", length=32, n=2**15, r=8, p=3).derive(value)
 
 
 def new_secret() -> str:
-    """Return a new random secret of 256 bits."""
     return secrets.token_urlsafe(32)
 
 
@@ -176,7 +170,7 @@ _WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _BITS_PER_WORD: Final = 12.0
 _SHORTEST_REPEAT: Final = 6
 _LONGEST: Final = 256
-"""Characters that are looked at."""
+"""The number of characters that are examined."""
 
 
 def estimated_bits(secret: str) -> float:
@@ -211,7 +205,7 @@ def estimated_bits(secret: str) -> float:
 
 
 def _novel(sequence: Sequence[object]) -> int:
-    """Return the length of a sequence in which every repeat of an earlier part counts once."""
+    """Return the length of a sequence, counting every repeat of an earlier part as one element."""
     place = count = 0
     while place < len(sequence):
         repeated = 0

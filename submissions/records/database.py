@@ -1,8 +1,7 @@
-"""The database of records: its tables, connection, transactions, migrations. SQLite, or PostgreSQL by URL.
+"""The database of records: tables, connections, transactions and migrations, for SQLite and PostgreSQL.
 
-The tables are events, and what is looked up of them: accounts, judges, submissions, scores. The events are
-the truth; every other row is made from one, in the same transaction (`event_log`). A row is written once and
-never edited.
+The events are the truth. The tables of accounts, judges, submissions and scores are for lookups: each row is
+made from an event, in the same transaction (`event_log`), and is never edited.
 """
 
 import json
@@ -19,7 +18,9 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import (
     JSON,
+    Connection,
     DateTime,
+    Dialect,
     Engine,
     Float,
     ForeignKey,
@@ -31,11 +32,13 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    inspect,
 )
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column, relationship
+from sqlalchemy.pool import PoolProxiedConnection
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from submissions.errors import DatabaseAway, RecordsUnavailable
@@ -49,25 +52,28 @@ _POSTGRESQL_ARGUMENTS = {
     "keepalives_count": 2,
     "tcp_user_timeout": 10_000,
 }
-"""So that nobody waits long for a server that is away: seconds, and for the last one milliseconds."""
+"""Timeouts for a server that is away, in seconds; the last one is in milliseconds."""
 WAIT_FOR_CONNECTION_SECONDS = 10
 _SQLITE_AWAY = frozenset(
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 )
-"""What SQLite says of a file that cannot be used now; its other operational errors are mistakes of ours."""
+"""Error codes for a file that cannot be used at the moment; other operational errors are bugs of ours."""
 _READS_ONLY = "reads_only"
 
 
 class DatabaseUnavailable(RecordsUnavailable):
-    """Records that cannot be opened; the message says why and what to do, and holds no password."""
+    """Raised when records cannot be opened. The message says why and what to do, without a password."""
 
 
 def open_database(url: str) -> Engine:
-    """An engine for the records, its tables brought up to date first.
+    """Return an engine for the records, after bringing its tables up to date.
 
-    A SQLite file is made where needed, kept in WAL mode, and every write transaction takes its lock at the
-    start, so that two processes wait for each other instead of failing half way. Error texts never hold
-    the values of a statement: the counts of a score say much about the labels. Raises DatabaseUnavailable.
+    A SQLite file is created if needed and kept in WAL mode. Every write transaction takes its lock at the
+    start, so that two processes wait for each other instead of failing half way. Error texts never hold the
+    values of a statement, since the counts of a score reveal much about the labels.
+
+    Raises:
+        DatabaseUnavailable: The records cannot be opened.
     """
     try:
         engine = _engine(_parsed(url))
@@ -96,26 +102,33 @@ def open_database(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest revision; processes that start together wait for each other."""
+    """Create the tables, or upgrade them to the newest revision.
+
+    Processes that start together wait for each other.
+    """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            # To alter a table, its copy replaces it. Rows that refer to it must not be checked meanwhile. The
-            # setting has no effect within a transaction.
-            connection.connection.driver_connection.execute("PRAGMA foreign_keys=OFF")
+            # SQLite alters a table by replacing it with a copy, and must not check the rows that refer to it
+            # meanwhile. The setting has no effect within a transaction, hence the cursor of the driver.
+            connection.connection.cursor().execute("PRAGMA foreign_keys=OFF")
         with connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            if inspect(connection).has_table("alembic_version"):
+                command.upgrade(config, "head")
+            else:
+                Base.metadata.create_all(connection)
+                command.stamp(config, "head")
         if engine.dialect.name == "sqlite":
-            connection.connection.driver_connection.execute("PRAGMA foreign_keys=ON")
+            connection.connection.cursor().execute("PRAGMA foreign_keys=ON")
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Session]:
-    """A session whose work is committed whole at the end, or not at all. Raises DatabaseAway."""
+    """Open a session and commit its work at the end, as a whole or not at all. Raises DatabaseAway."""
     try:
         with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
@@ -126,7 +139,7 @@ def transaction(engine: Engine) -> Iterator[Session]:
 
 
 def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
-    """Whether the database cannot be reached or used now; otherwise a statement of ours is wrong."""
+    """Return whether the database cannot be reached or used now; if not, a statement of ours is wrong."""
     if isinstance(error, NoFreeConnection):
         return True
     if isinstance(error.orig, sqlite3.Error):
@@ -137,50 +150,54 @@ def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Session]:
-    """A session for reading only: one moment of the records throughout, in nobody's way."""
+    """Open a read-only session that sees the records as of one moment and blocks no writer."""
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with transaction(engine.execution_options(**{_READS_ONLY: True}, **options)) as session:
         yield session
 
 
 class Moment(TypeDecorator[datetime]):
-    """A moment in UTC on every database; SQLite keeps no zone and would give it back without one."""
+    """A moment in UTC on every database; SQLite stores no time zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         return value if value is None else value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Changes:
-    """Whether anything was written to the records since one last asked. Not safe for threads."""
+    """A detector of writes to the records. Not safe for threads."""
 
     def __init__(self, engine: Engine) -> None:
-        self._connection = None
+        self._connection: PoolProxiedConnection | None = None
         if engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:"):
-            # A connection that never writes: what SQLite reports to it are the others' changes.
+            # This connection never writes, so every change that SQLite reports to it is by another one.
             self._connection = engine.raw_connection()
             self._connection.detach()
 
     def seen(self) -> int | None:
-        """A number that changes with every commit, in microseconds; None where the database has none.
+        """Return a number that changes with every commit, within microseconds.
 
-        https://sqlite.org/pragma.html#pragma_data_version. On PostgreSQL one has to ask the tables.
+        None on PostgreSQL, where only the tables can tell. See
+        https://sqlite.org/pragma.html#pragma_data_version.
         """
         if self._connection is None:
             return None
-        return self._connection.cursor().execute("PRAGMA data_version").fetchone()[0]
+        cursor = self._connection.cursor()
+        cursor.execute("PRAGMA data_version")
+        (version,) = cursor.fetchall()[0]
+        return version
 
 
 def _parsed(url: str) -> URL:
     parsed = make_url(url)
-    # What hosting services hand out; SQLAlchemy knows only the full word.
+    # Hosting services hand out postgres://, but SQLAlchemy only knows the full word.
     return parsed.set(drivername="postgresql") if parsed.drivername == "postgres" else parsed
 
 
@@ -205,14 +222,14 @@ def _engine(url: URL) -> Engine:
 
 def _use_immediate_transactions(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
-    def prepare(connection, _record) -> None:
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # we begin transactions ourselves, below
         _use_write_ahead_log(connection)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
-    def begin(connection) -> None:
+    def begin(connection: Connection) -> None:
         reads_only = connection.get_execution_options().get(_READS_ONLY)
         connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
@@ -223,13 +240,13 @@ def _use_immediate_transactions(engine: Engine) -> None:
     wait=wait_fixed(0.02),
     reraise=True,
 )
-def _use_write_ahead_log(connection) -> None:
-    """Set WAL mode. SQLite does not wait for its lock here, so processes that start together try again."""
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Set WAL mode, with retries, since SQLite does not wait for the lock here."""
     connection.execute("PRAGMA journal_mode=WAL")
 
 
 class Base(DeclarativeBase):
-    """The tables; ``migrations/`` brings a database to them."""
+    """The base class of the tables; ``migrations/`` upgrades a database to them."""
 
     type_annotation_map: ClassVar = {dict[str, Any]: JSON, datetime: Moment}
 
@@ -246,18 +263,18 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: dict[str, Any], dialect) -> str:
-        return canonical(value).decode()
+    def process_bind_param(self, value: dict[str, Any] | None, dialect: Dialect) -> str | None:
+        return None if value is None else canonical(value).decode()
 
-    def process_result_value(self, value: str, dialect) -> dict[str, Any]:
-        return json.loads(value)
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:
+        return None if value is None else json.loads(value)
 
 
 class Event(MappedAsDataclass, Base):
-    """What happened (``kind``), when, by whom, and its facts (``body``).
+    """An event: what happened (``kind``), when, by whom, and the facts (``body``).
 
-    ``nonce`` is hexadecimal and never leaves the server and its private copies. ``subject`` is the submission
-    that the event is about, if any.
+    ``nonce`` is hexadecimal and never leaves the server and its private copies. ``subject`` is the id of the
+    submission that the event is about, if any.
     """
 
     __tablename__ = "records"
@@ -268,21 +285,21 @@ class Event(MappedAsDataclass, Base):
     body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # some hold annotators' answers
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
-    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
     subject: Mapped[str | None] = mapped_column(String(32), index=True, init=False)
+    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.subject = self.body.get("submission_id")
 
     @property
     def file_sha256(self) -> str | None:
-        """The stored file that the event is about: a submission's or a label set's; usually None."""
+        """The stored file of a submission or a label set; other events have None."""
         return self.body.get("file_sha256")
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons that the event names."""
-        return tuple(reason for reason in self.body.get("reasons") or [self.body.get("reason")] if reason)
+        named = self.body.get("reasons") or [self.body.get("reason")]
+        return tuple(reason for reason in named if reason)
 
     @property
     def reason(self) -> str:
@@ -307,7 +324,7 @@ class Event(MappedAsDataclass, Base):
 
 
 class Commit(Base):
-    """A commit on the Hub that holds every record up to a sequence."""
+    """A commit on the Hub that contains every record up to a sequence."""
 
     __tablename__ = "commits"
     through_sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
@@ -316,7 +333,7 @@ class Commit(Base):
 
 
 class StoredFile(Base):
-    """An uploaded file or a published label set, as it came, where DATABASE_URL names the database."""
+    """An uploaded file or a published label set, byte for byte, if DATABASE_URL names the database."""
 
     __tablename__ = "files"
     sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -324,7 +341,7 @@ class StoredFile(Base):
 
 
 class BrowserSession(Base):
-    """Somebody who signed in, until they sign out. ``id`` is a hash of what the cookie holds."""
+    """A browser that is signed in, until it signs out; ``id`` is a hash of the cookie's value."""
 
     __tablename__ = "sessions"
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -348,11 +365,11 @@ class SecretCheck(Base):
     __tablename__ = "secret"
     id: Mapped[int] = mapped_column(primary_key=True)
     check_value: Mapped[str] = mapped_column(String(16))
-    derivation: Mapped[int] = mapped_column(Integer)
+    derivation: Mapped[int] = mapped_column(Integer, server_default="1")
 
 
 class Account(Base):
-    """Who submits. Without a sign-in (a Space on loopback) it is the name that the submitter gives."""
+    """An account that submits; without a sign-in (a Space on loopback) the name that the submitter gives."""
 
     __tablename__ = "accounts"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -361,7 +378,7 @@ class Account(Base):
 
 
 class JudgeRow(Base):
-    """The thing ranked: a name of one account."""
+    """A judge, which is what boards rank: a name within one account."""
 
     __tablename__ = "judges"
     __table_args__ = (UniqueConstraint("account_id", "name"),)
@@ -373,7 +390,7 @@ class JudgeRow(Base):
 
 
 class Submission(Base):
-    """One prediction file of one judge, as it was declared; see `submission_id` for its ``id``."""
+    """A prediction file of a judge, as it was declared."""
 
     __tablename__ = "submissions"
     __table_args__ = (UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)
@@ -393,18 +410,18 @@ class Submission(Base):
     authors: Mapped[str] = mapped_column(Text)
     link: Mapped[str] = mapped_column(Text)
     test_labels_used: Mapped[bool]
-    label_version: Mapped[str] = mapped_column(String(16), default="")
     submitted_at: Mapped[datetime]
+    label_version: Mapped[str] = mapped_column(String(16), default="", server_default="")
     judge: Mapped[JudgeRow] = relationship(lazy="joined", innerjoin=True)
     scores: Mapped[list["ScoreRow"]] = relationship(back_populates="submission")
 
 
 class ScoreRow(Base):
-    """A submission scored under one label version.
+    """The score of a submission under one label version.
 
-    ``counts_by_task`` never leaves the server, nor does ``report`` where the labels are private; ``digests``
-    identify sets of verdicts, for the noise; ``halves`` is empty but where a suite ranks by a hidden half
-    (both: `submissions.privacy.disclosure`).
+    ``counts_by_task`` never leaves the server, and neither does ``report`` if the labels are private.
+    ``digests`` identify sets of verdicts, from which noise is drawn. ``halves`` is empty unless the suite
+    ranks by a hidden half. See `submissions.privacy.disclosure` for both.
     """
 
     __tablename__ = "scores"
@@ -415,7 +432,7 @@ class ScoreRow(Base):
     policy: Mapped[str] = mapped_column(String(16))
     report: Mapped[dict[str, Any]]
     counts_by_task: Mapped[dict[str, Any]]
-    digests: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    halves: Mapped[dict[str, Any]] = mapped_column(default=dict)
     scored_at: Mapped[datetime]
+    digests: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    halves: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
     submission: Mapped[Submission] = relationship(back_populates="scores")

@@ -1,13 +1,12 @@
-"""The event log, and the tables that are looked up: accounts, judges, submissions, scores.
+"""The event log, and the rows that follow from its events: accounts, judges, submissions and scores.
 
-The log is append-only, each event holding the hash of the one before. The rows of the other tables follow
-from an event and are written in its transaction; nothing is edited.
+The log is append-only, and each event contains the hash of the previous one. Rows of the other tables are
+written in the transaction of the event that they follow from. Nothing is edited.
 
-Hashes are public (receipts, the About page), bodies are not: that of a score holds exact counts, and without
-a secret part its hash would confirm any guess at hidden labels. So every event has a nonce of 32 bytes that
-is hashed with it, is stored wherever the event is, and is served nowhere. All kinds have one, not only those
-that hold labels: no list of kinds can then miss one, and an event names the hash of the one before, so that
-the first event with a nonce also hides the hashes of older events behind it.
+Hashes are public (on receipts and the About page), but bodies are not. The body of a score holds exact
+counts; without a secret part, its hash would confirm any guess at hidden labels. So every event has a nonce
+of 32 bytes, which is hashed with it, stored with the event, and never served. Events of all
+kinds have one, so that no list of kinds can miss one.
 """
 
 import hashlib
@@ -40,7 +39,7 @@ ANNOTATION_KINDS: Final = frozenset(
 DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
-"""What lets somebody see figures, and charges for them: nobody sees figures before it is durable."""
+"""Events that let somebody see figures and charge for them; figures are shown once these are durable."""
 STATUS_KINDS: Final = (
     KINDS
     - ANNOTATION_KINDS
@@ -48,16 +47,16 @@ STATUS_KINDS: Final = (
     - ERROR_TAG_KINDS
     - frozenset(("submitted", "scored", "rescored", "labels_published"))
 )
-"""What the statuses of submissions and accounts, the names of judges, and the leak budget follow from."""
+"""Events that decide the statuses of submissions and accounts, the names of judges and the leak budget."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
-"""No board depends on these, so that it is not made anew when annotators save."""
+"""No board depends on these, so it is not rebuilt when annotators save."""
 NO_HASH: Final = "0" * 64
-"""What the first event names as the one before."""
+"""The previous hash of the first event."""
 
 _FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash", "nonce"))
 _NONCE: Final = re.compile("[0-9a-f]{64}")
 _APPENDING: Final = 20261121
-"""Of PostgreSQL's advisory locks, the one that is held while an event is added."""
+"""The advisory lock of PostgreSQL that is held while an event is added."""
 
 
 DECLARED = tuple(each.name for each in fields(JudgeInfo) if each.name not in ("account", "judge"))
@@ -66,15 +65,15 @@ FILED = (
     "label_version",
 )  # fmt: skip
 SCORED = ("submission_id", "label_version", "policy", "report", "counts_by_task", "digests", "halves")
-"""Fields of the bodies that are columns of the tables too."""
+"""Fields of event bodies that are also columns of the tables."""
 
 
 class EventLogBroken(Exception):
-    """Raised for events that differ from what was written; the message names the first."""
+    """Raised for events that differ from what was written; the message names the first one."""
 
 
 class NotEmpty(RecordsUnavailable):
-    """Raised when records are restored into a place that holds some."""
+    """Raised when records are restored into a place that already has some."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -83,15 +82,11 @@ class NotEmpty(RecordsUnavailable):
 
 
 def random_nonce() -> bytes:
-    """Return the 32 secret bytes of a new event."""
     return secrets.token_bytes(32)
 
 
 def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Event:
-    """Add an event after the last one, and the rows that follow from it, in the session's transaction.
-
-    Other writers wait until its end.
-    """
+    """Add an event and the rows that follow from it; other writers wait until the transaction ends."""
     if kind not in KINDS:
         raise ValueError(f"unknown kind of event {kind!r}")
     lock_event_log(session)
@@ -103,13 +98,13 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 
 def lock_event_log(session: Session) -> None:
-    """Keep others from adding events until the transaction ends, so that what is counted now stays true."""
+    """Keep others from adding events until the transaction ends, so that counts stay true until then."""
     if session.get_bind().dialect.name == "postgresql":  # on SQLite, writing transactions wait anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
 def insert(session: Session, event: Event) -> Event:
-    """Write an event that has its hash already, and the rows that follow from it; return the stored event."""
+    """Store a complete event and the rows that follow from it, and return the stored event."""
     event = replace(event)  # the caller's may belong to another database
     session.add(event)
     session.flush()
@@ -118,7 +113,7 @@ def insert(session: Session, event: Event) -> Event:
 
 
 def _apply(session: Session, event: Event) -> None:
-    """Write the rows that follow from an event; most kinds have none, and `statuses` reads them."""
+    """Write the rows that follow from an event; most kinds have none and are folded by `statuses`."""
     body = event.body
     if event.kind == "submitted":
         judge = _find_or_add_judge(session, body["account"], body["judge"], event.at)
@@ -130,9 +125,11 @@ def _apply(session: Session, event: Event) -> None:
 
 
 def restore_events(session: Session, events: Iterable[Event]) -> int:
-    """Write a whole log into an empty database; how many events it has.
+    """Write a whole log into an empty database and return its number of events.
 
-    Raises NotEmpty where there are records, ValueError naming every problem of the log.
+    Raises:
+        NotEmpty: The database has records already.
+        ValueError: The log is broken; the message names every problem.
     """
     log = list(events)
     if number_of_events(session):
@@ -145,21 +142,21 @@ def restore_events(session: Session, events: Iterable[Event]) -> int:
 
 
 def head(session: Session) -> tuple[int, str]:
-    """Return sequence and hash of the last event; 0 and 64 zeros if there is none."""
+    """Return the sequence and the hash of the last event, or 0 and `NO_HASH` in an empty log."""
     newest_first = select(Event.sequence, Event.hash).order_by(Event.sequence.desc())
     last = session.execute(newest_first.limit(1)).one_or_none()
     return (0, NO_HASH) if last is None else (last.sequence, last.hash)
 
 
 def number_of_events(session: Session) -> int:
-    """The sequence of the last event; it changes with every event."""
+    """Return the sequence of the last event, which changes with every event."""
     return session.scalar(select(func.max(Event.sequence))) or 0
 
 
 def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Event]:
-    """Return the events after a sequence, in order: of some kinds only, and at most so many, if given."""
+    """Return the events after a sequence in order, optionally only some kinds or at most ``most``."""
     wanted = _events_of(kinds).where(Event.sequence > sequence).order_by(Event.sequence)
     return list(session.scalars(wanted.limit(most)))
 
@@ -167,23 +164,24 @@ def events_after(
 def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
 ) -> list[Event]:
-    """Return the ``most`` events before a sequence, newest first; from the last one on if it is None."""
+    """Return the ``most`` events before a sequence, newest first; None starts at the last event."""
     wanted = _events_of(kinds).order_by(Event.sequence.desc()).limit(most)
     return list(session.scalars(wanted if sequence is None else wanted.where(Event.sequence < sequence)))
 
 
-def _events_of(kinds: Iterable[str] | None) -> Select[tuple[Event]]:
-    return select(Event) if kinds is None else select(Event).where(Event.kind.in_(sorted(kinds)))
+def _events_of(kinds: Iterable[str] | None) -> Select[Event]:
+    every = select(Event)
+    return every if kinds is None else every.where(Event.kind.in_(sorted(kinds)))
 
 
 def events_of_submission(session: Session, submission_id: str) -> list[Event]:
-    """Every event about a submission, in order; the first is the one by which it came."""
+    """Return every event about a submission in order; the first one records the upload."""
     wanted = select(Event).where(Event.subject == submission_id).order_by(Event.sequence)
     return list(session.scalars(wanted))
 
 
 def parse_event(line: bytes) -> Event:
-    """The event on a line; raises EventLogBroken where it is none, or its hash does not match."""
+    """Parse a line of a copy. Raises EventLogBroken if it is not an event or its hash does not match."""
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
@@ -205,8 +203,9 @@ def to_lines(events: Iterable[Event]) -> bytes:
 
 
 def check_event_log(events: Sequence[Event]) -> list[str]:
-    """Every problem of a whole log, from event 1; empty when it is as it was written."""
-    problems, previous = [], NO_HASH
+    """Return every problem of a whole log, from event 1; an empty list if it is intact."""
+    problems: list[str] = []
+    previous = NO_HASH
     for place, event in enumerate(events, start=1):
         if event.sequence != place:
             return [*problems, f"record {place} is missing: the next one is {event.sequence}"]
@@ -221,18 +220,17 @@ def check_event_log(events: Sequence[Event]) -> list[str]:
 
 
 def hash_of(event: Event) -> str:
-    """SHA-256, hexadecimal, of everything in an event but the hash itself."""
+    """Return the hexadecimal SHA-256 of everything in an event except the hash itself."""
     return hashlib.sha256(canonical(event.hashed_fields())).hexdigest()
 
 
 def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
-    """A judge by its account and the name that it was first submitted under."""
+    """Return a judge by its account and the name under which it was first submitted."""
     found = select(JudgeRow).join(Account).where(Account.name == account, JudgeRow.name == judge)
     return session.scalar(found)
 
 
 def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> JudgeRow:
-    """Return a judge; it is added with its account if it is new."""
     if (found := find_judge(session, account, judge)) is not None:
         return found
     owner = session.scalar(select(Account).where(Account.name == account))

@@ -1,8 +1,9 @@
-"""Uploaded files, kept as they came, named by their SHA-256: where the records are kept.
+"""Uploaded files, stored byte for byte under their SHA-256, in the same place as the records.
 
-Records in the state folder have their files beside them. Records in a database of their own (DATABASE_URL)
-have them in that database: it outlives the disk of a replica, every replica sees them at once, and nothing
-else has to be set up, paid or backed up. An object store would hold larger files than the 5 MB taken here.
+If the records are in the state folder, files are in a folder next to them. If they are in a database
+(DATABASE_URL), so are the files: the database outlives the disk of a replica, every replica sees them at
+once, and nothing else has to be set up, paid for or backed up. Files have at most 5 MB, so no object store is
+needed.
 """
 
 import hashlib
@@ -26,18 +27,15 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 class FileStore:
     """A folder of files addressed by content: ``<first two digits>/<sha256>``.
 
-    A file is written beside its place and moved there whole, so that a killed process leaves no half file
-    under a name that counts.
+    A file is written under a temporary name and then renamed, so that a killed process leaves no partial
+    file under a final name.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def keep(self, content: bytes) -> str:
-        """Store ``content`` durably and return its SHA-256; keeping it twice is the same as once.
-
-        A stored file that the disk has changed is replaced by the good content.
-        """
+        """Store ``content`` durably and return its SHA-256; a damaged copy on the disk is replaced."""
         sha256 = hashlib.sha256(content).hexdigest()
         path = self.path(sha256)
         _make_folder(path.parent)
@@ -45,24 +43,21 @@ class FileStore:
         return sha256
 
     def read(self, sha256: str) -> bytes:
-        """The content of a stored file; raises FileNotFoundError, or ValueError when the disk changed it."""
+        """Return the content of a stored file. Raises FileNotFoundError, or ValueError if it is damaged."""
         return _checked(self.path(sha256).read_bytes(), sha256)
 
     def path(self, sha256: str) -> Path:
-        """Where a file of this SHA-256 is kept, there or not; raises ValueError for what is no SHA-256."""
+        """Return the path of a file, stored or not. Raises ValueError if the name is not a SHA-256."""
         if not _NAME.fullmatch(sha256):
             raise ValueError("a stored file is named by 64 hexadecimal digits")
         return self.folder / sha256[:2] / sha256
 
     def absent(self, wanted: Iterable[str]) -> list[str]:
-        """Those of the files that are not stored, in order."""
+        """Return the wanted files that are not stored, sorted."""
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
 
     def remove_leftovers(self) -> None:
-        """Remove what processes left that were killed while they wrote.
-
-        Files of the last hour stay, since another process may still be writing them.
-        """
+        """Remove the partial files of killed processes; those of the last hour may still be in use."""
         for part in self.folder.glob(f"*/{PART_PREFIX}*"):
             with suppress(FileNotFoundError):  # another process finished or removed it meanwhile
                 if time.time() - part.stat().st_mtime >= LEFTOVER_AFTER_SECONDS:
@@ -70,24 +65,19 @@ class FileStore:
 
 
 class DatabaseFiles(FileStore):
-    """The same in the database of the records.
-
-    The folder keeps copies of the files that something reads by their path (label sets).
-    """
+    """Files in the database of the records; the folder has copies of those that are read by path."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
-        self._engine, self._copies = engine, FileStore(folder)
+        self._engine = engine
 
     def keep(self, content: bytes) -> str:
-        """See FileStore."""
         sha256 = hashlib.sha256(content).hexdigest()
         with suppress(IntegrityError), transaction(self._engine) as session:  # a replica may store it now
             session.merge(StoredFile(sha256=sha256, content=content))
         return sha256
 
     def read(self, sha256: str) -> bytes:
-        """See FileStore."""
         with snapshot(self._engine) as session:
             content = session.scalar(select(StoredFile.content).where(StoredFile.sha256 == sha256))
         if content is None:
@@ -95,21 +85,19 @@ class DatabaseFiles(FileStore):
         return _checked(content, sha256)
 
     def path(self, sha256: str) -> Path:
-        """A copy of the file in the folder; where it is stored nowhere, the place of one."""
-        local = self._copies.path(sha256)
+        """Return the path of a copy in the folder, which is made if the database has the file."""
+        local = super().path(sha256)
         if not local.is_file() and not self.absent([sha256]):
-            self._copies.keep(self.read(sha256))
+            FileStore(self.folder).keep(self.read(sha256))
         return local
 
     def absent(self, wanted: Iterable[str]) -> list[str]:
-        """See FileStore."""
         with snapshot(self._engine) as session:
             stored = set(session.scalars(select(StoredFile.sha256)))
         return sorted(set(wanted) - stored)
 
 
 def open_files(settings: Settings, engine: Engine) -> FileStore:
-    """The files of the records that these settings name."""
     folder = settings.state_dir / "files"
     return DatabaseFiles(folder, engine) if settings.database_url else FileStore(folder)
 
@@ -121,7 +109,7 @@ def _checked(content: bytes, sha256: str) -> bytes:
 
 
 def _make_folder(folder: Path) -> None:
-    """The folder, its name in the one above made durable too."""
+    """Make a folder and flush its parent, so that its name is durable too."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,48 +1,27 @@
-"""The records as a whole: checked from the beginning, and copied into a folder and back.
+"""Verification of the records from the first event on.
 
-To check them, everything is computed again from the events, the stored files and the labels, and compared
-with what is stored. What cannot be checked is a problem too. A copy is a folder:
-
-    records.jsonl       every record, one canonical line each, with its nonce
-    files/ab/<sha256>   the uploaded files and published label sets, as they came
-    secret_check.json   the check value of the server's secret, and how its keys are derived
-    board.json          the board of the moment; not needed to restore
-    board.csv           the same as a table
-
-It holds exact scores and nonces, so it is as private as the labels. The server's secret is not in it: keep
-ARB_SECRET (or the file ``secret`` of the state folder) in another place.
+Everything is computed again from the events, the stored files and the labels, and compared with what is
+stored. Anything that cannot be checked is a problem too.
 """
 
 import json
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
-from arb.core.files import atomic_write
-from arb.core.settings import Settings
-from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
 from leaderboard.score import is_known_version, report_of_version
 from submissions.app import SubmissionsApp
-from submissions.errors import RecordsUnavailable
-from submissions.privacy.server_secret import (
-    KnownSecret,
-    SecretRefused,
-    SecretUnavailable,
-    ServerSecret,
-)
+from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records import event_log
 from submissions.records.database import (
     Account,
+    Base,
     Event,
     JudgeRow,
     ScoreRow,
@@ -52,8 +31,6 @@ from submissions.records.database import (
     snapshot,
     transaction,
 )
-from submissions.records.files import FileStore, open_files
-from submissions.records.secret_check import known_secret, note_secret, replace_secret
 from submissions.records.statuses import fold_statuses
 from submissions.scoring.rescore import label_set_of
 from submissions.scoring.scorer import score_of
@@ -65,10 +42,10 @@ TABLES = (Account, JudgeRow, Submission, ScoreRow)
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked, and everything that is wrong or could not be checked.
+    """The number of checked things, and every problem, including anything that could not be checked.
 
-    ``scores_of_replaced_secrets`` counts the scores that were made with a secret that was replaced, and whose
-    charge was accepted: their halves cannot be made again, and they are not shown any more.
+    ``scores_of_replaced_secrets`` counts the scores that were made with a secret that was replaced. Their
+    halves cannot be computed again, and they are not shown any more.
     """
 
     records: int
@@ -80,7 +57,7 @@ class Verification:
 
 
 def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None) -> Verification:
-    """Check everything; changes nothing. Raises SecretRefused."""
+    """Check everything without changing anything. Raises SecretRefused."""
     with snapshot(service.engine) as session:
         events = event_log.events_after(session)
     submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
@@ -165,14 +142,15 @@ def _unreadable_files(service: SubmissionsApp, events: Sequence[Event]) -> tuple
     """Return the SHA-256 of each stored file that is missing or damaged, and a problem per use of it."""
     unreadable, problems = set(), []
     for event in events:
-        if event.kind not in ("submitted", "labels_published"):
+        sha256 = event.file_sha256
+        if sha256 is None:
             continue
         try:
-            service.files.read(event.file_sha256)
+            service.files.read(sha256)
         except (OSError, ValueError):
             is_labels = event.kind == "labels_published"
             what = f"label version {event.body['version']}" if is_labels else f"submission {event.subject}"
-            unreadable.add(event.file_sha256)
+            unreadable.add(sha256)
             problems.append(f"{what}: its stored file is missing or damaged")
     return unreadable, problems
 
@@ -180,7 +158,7 @@ def _unreadable_files(service: SubmissionsApp, events: Sequence[Event]) -> tuple
 def _problem_of_score(
     service: SubmissionsApp, scored: Event, submitted: Event, labels: LabelSet, is_retired: bool
 ) -> str | None:
-    """Compute one score again from its file and its labels; return what is wrong without naming a figure.
+    """Compute a score again from its file and its labels; return what is wrong, without any figure.
 
     The halves are not compared if the score was made with a secret that was replaced.
     """
@@ -190,7 +168,7 @@ def _problem_of_score(
             f"its score could not be checked, since this version does not know version {metric} of the "
             "metric; use the newest one"
         )
-    checked = check_stored_file(service, submitted.file_sha256, submitted.body["split"])
+    checked = check_stored_file(service, submitted.body["file_sha256"], submitted.body["split"])
     if checked.aligned is None:
         return "its file is not acceptable now"
     compares_halves = bool(scored.body["halves"]) and not is_retired
@@ -206,7 +184,7 @@ def _problem_of_score(
 
 
 def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return a score whose reports have the fields of a version of the metric."""
+    """Return a score whose reports have only the fields of a version of the metric."""
     halves = {
         name: {**half, "report": report_of_version(half["report"], version)}
         for name, half in score["halves"].items()
@@ -221,7 +199,7 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
         with transaction(restored) as session:
             event_log.restore_events(session, events)
     except (ValueError, IntegrityError):
-        return []  # the log is broken, or has something twice: these problems are named already
+        return []  # the log is broken or has duplicates, which are listed already
     with snapshot(service.engine) as used, snapshot(restored) as made:
         return [
             f"the table {table.__tablename__} is not what the records say"
@@ -230,186 +208,8 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
         ]
 
 
-def _rows(session, table) -> list[tuple]:
-    columns = [
-        column for column in table.__table__.columns if column.name not in ("id", "judge_id", "account_id")
-    ]
-    names = [table.id] if table is Submission else []
-    rows = session.execute(select(*names, *columns)).all()
-    return sorted(rows, key=repr)
-
-
-RECORDS: Final = "records.jsonl"
-FILES: Final = "files"
-SECRET_CHECK: Final = "secret_check.json"
-MAX_PROBLEMS: Final = 20
-
-
-class BackupError(RecordsUnavailable):
-    """Raised when a folder cannot be written or restored from; the message lists every problem."""
-
-
-@dataclass(frozen=True)
-class Backup:
-    """What a folder holds.
-
-    ``missing`` has the SHA-256 of files that were not there to copy. ``names_secret`` is whether it says
-    which secret its records were made with; exports of 7d56a80 do not.
-    """
-
-    records: int
-    files: int
-    missing: tuple[str, ...]
-    names_secret: bool
-
-
-def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
-    """Write all that is needed to restore into a new folder, whole or not at all. Raises BackupError."""
-    folder = folder.absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BackupError(f"{folder.name!r} exists and is not empty; name a new folder")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
-        try:
-            made = _write(service, beside)
-            if folder.exists():
-                folder.rmdir()
-            beside.replace(folder)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-    except OSError as error:
-        raise BackupError(
-            f"{folder.name!r} cannot be written: {error.strerror or type(error).__name__}"
-        ) from error
-    return made
-
-
-def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = False) -> Backup:
-    """Fill an empty database and file store from such a folder; the records come last, in one transaction.
-
-    With ``new_secret`` the records go on with another secret, which withdraws the figures of hidden labels.
-
-    Raises:
-        BackupError: With every problem of the folder, or because the secret is not the one of the export.
-        NotEmpty, SecretUnavailable, SecretTooWeak: There are records here already, or see `ServerSecret.of`.
-    """
-    events, known = _read_records(folder), _read_secret_check(folder)
-    wanted = {event.file_sha256 for event in events if event.file_sha256}
-    source, missing, problems = FileStore(folder / FILES), [], event_log.check_event_log(events)
-    for sha256 in sorted(wanted):
-        try:
-            source.read(sha256)
-        except FileNotFoundError:
-            missing.append(sha256)
-        except (OSError, ValueError) as problem:
-            problems.append(f"{FILES}: {problem}")
-    if problems:
-        raise BackupError(_together(problems))
-    engine = open_database(settings.records_url())
-    try:
-        with snapshot(engine) as session:
-            if event_log.number_of_events(session):
-                raise event_log.NotEmpty
-        secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
-        target = open_files(settings, engine)
-        for sha256 in sorted(wanted.difference(missing)):
-            target.keep(source.read(sha256))
-        with transaction(engine) as session:
-            number = event_log.restore_events(session, events)
-            if new_secret:
-                replace_secret(session, secret, datetime.now(UTC))
-            else:
-                note_secret(session, secret)
-    except OSError as error:
-        raise BackupError(
-            f"a file cannot be stored in ARB_STATE_DIR: {error.strerror or type(error).__name__}"
-        ) from error
-    finally:
-        engine.dispose()
-    return Backup(number, len(wanted) - len(missing), tuple(missing), known is not None)
-
-
-def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> ServerSecret:
-    """Return the secret that restored records go on with. Raises BackupError if it is not theirs."""
-    try:
-        secret = ServerSecret.of(settings, may_make=new_secret)
-    except SecretUnavailable as problem:
-        if new_secret or settings.secret is not None:
-            raise
-        raise BackupError(f"{problem}. {SECRET_NEEDED}") from None
-    is_theirs = secret.is_known_as(known)
-    if new_secret and is_theirs and known.check_value:
-        raise BackupError("the secret here is the one of this export: leave --new-secret out")
-    if not (new_secret or is_theirs):
-        raise BackupError(f"the secret here is not the one that this export was made with. {SECRET_NEEDED}")
-    return secret if new_secret else secret.under(known.derivation)
-
-
-SECRET_NEEDED: Final = (
-    "Nothing was restored: set ARB_SECRET to that of the server, or copy the file `secret` of its "
-    "state folder into ARB_STATE_DIR. If it is lost, `--new-secret` goes on with another one and "
-    "withdraws private figures until an operator runs `python -m submissions accept-charge`, since "
-    "their noise is drawn again"
-)
-
-
-def _write(service: SubmissionsApp, folder: Path) -> Backup:
-    board = service.records.board()
-    with suppress(SecretUnavailable, SecretRefused):
-        service.secret  # noqa: B018 - noted with the records at first use
-    with snapshot(service.engine) as session:
-        events, known = event_log.events_after(session), known_secret(session)
-    atomic_write(folder / RECORDS, event_log.to_lines(events))
-    names_secret = known is not None and known.check_value is not None
-    if names_secret:
-        atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
-    store, missing = FileStore(folder / FILES), []
-    wanted = sorted({event.file_sha256 for event in events if event.file_sha256})
-    for sha256 in wanted:
-        try:
-            store.keep(service.files.read(sha256))
-        except (FileNotFoundError, ValueError):
-            missing.append(sha256)
-    atomic_write(folder / "board.json", board.to_bytes())
-    atomic_write(folder / "board.csv", board_to_csv(board).encode())
-    return Backup(len(events), len(wanted) - len(missing), tuple(missing), names_secret)
-
-
-def _read_secret_check(folder: Path) -> KnownSecret | None:
-    """Return what an export says of its secret; None if it says nothing. Raises BackupError."""
-    try:
-        fields = json.loads((folder / SECRET_CHECK).read_bytes())
-        return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BackupError(
-            f"{SECRET_CHECK} in {folder.name!r} cannot be read ({type(error).__name__}); restore "
-            "from an unchanged copy of the export"
-        ) from None
-
-
-def _read_records(folder: Path) -> list[Event]:
-    try:
-        lines = (folder / RECORDS).read_bytes().splitlines()
-    except OSError as error:
-        raise BackupError(
-            f"{folder.name!r} has no readable {RECORDS} ({error.strerror or type(error).__name__}); use "
-            "a folder that `python -m submissions export` wrote"
-        ) from None
-    events, problems = [], []
-    for number, line in enumerate(lines, start=1):
-        try:
-            events.append(event_log.parse_event(line))
-        except event_log.EventLogBroken as problem:
-            problems.append(f"{RECORDS}, line {number}: {problem}")
-    if problems:
-        raise BackupError(_together(problems))
-    return events
-
-
-def _together(problems: Iterable[str]) -> str:
-    found = list(problems)
-    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
-    return "; ".join([*found[:MAX_PROBLEMS], *more])
+def _rows(session: Session, table: type[Base]) -> list[Any]:
+    """Return the rows of a table, sorted, without the numbers that the database gives them."""
+    numbers = {"judge_id", "account_id"} if table is Submission else {"id", "judge_id", "account_id"}
+    columns = [column for column in table.__table__.columns if column.name not in numbers]
+    return sorted(session.execute(select(*columns)).all(), key=repr)

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, joinedload
@@ -26,16 +26,16 @@ POLICY: Final = "strict"
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
-    """Where everything stands at the session's moment."""
     return fold_statuses(events_after(session, kinds=STATUS_KINDS))
 
 
 def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str:
-    """The account of whoever acts, by the name that it has in the records.
+    """Return the name that an actor's account has in the records.
 
-    The Hub's id decides where it was seen before. Records from before ids belong to the account of their
-    name, unless that was made only after them: then, or where the name belongs to another id, the actor is a
-    new account, and its name gets an ending of its own. Without an id (on one's own machine) the name is all.
+    An id of the Hub that was seen before decides. Records that are older than the ids belong to the account
+    of their name, unless that account was created after them. In that case, and if the name belongs to
+    another id, the actor gets a new account whose name has a suffix. Without an id (on one's own machine)
+    only the name counts.
     """
     if actor.subject is None:
         return actor.name
@@ -54,7 +54,7 @@ def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str
 
 
 class OwnedSubmission(NamedTuple):
-    """A submission with the names that its account and its judge came under."""
+    """A submission with the original names of its account and its judge."""
 
     id: str
     submitted_at: datetime
@@ -63,7 +63,7 @@ class OwnedSubmission(NamedTuple):
 
 
 def owned_submissions(session: Session, suite: str) -> list[OwnedSubmission]:
-    """Return the submissions of a suite in the order in which they came."""
+    """Return the submissions of a suite in order of arrival."""
     wanted = select(Submission.id, Submission.submitted_at, Account.name, JudgeRow.name)
     wanted = wanted.select_from(Submission).join(JudgeRow).join(Account).where(Submission.suite == suite)
     wanted = wanted.order_by(Submission.submitted_at, Submission.id)
@@ -73,10 +73,10 @@ def owned_submissions(session: Session, suite: str) -> list[OwnedSubmission]:
 def counted_submissions(
     session: Session, suite: str, account: str, found: SubmissionStatuses
 ) -> list[datetime]:
-    """When an account's test files came that count towards its limits: all but those given back to it.
+    """Return when each test file was sent that counts towards an account's limits.
 
-    One that was given back and scored later counts from then on; one whose metrics were asked for under newer
-    labels counts once more, then.
+    A refunded file does not count; if it is scored later, it counts from then on. A file counts once more
+    each time its owner asks for metrics under newer labels.
     """
     moments = []
     for submission_id, moment, owner, _ in owned_submissions(session, suite):
@@ -89,14 +89,13 @@ def counted_submissions(
 
 
 def unscored_submissions(session: Session, suite: str, label_version: str) -> Sequence[Submission]:
-    """Return the submissions of a suite without a score under a label version, in the order they came."""
+    """Return the submissions of a suite without a score under a label version, in order of arrival."""
     scored = select(ScoreRow.submission_id).where(ScoreRow.label_version == label_version)
     waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
     return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
 
 
 def scores_of(session: Session, submission_id: str) -> Sequence[ScoreRow]:
-    """Return all scores of a submission, oldest first."""
     wanted = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
     return session.scalars(wanted.order_by(ScoreRow.id)).all()
 
@@ -105,34 +104,6 @@ def public_score(session: Session, submission_id: str, statuses: SubmissionStatu
     """Return the score of a submission that its owner may see if labels are private."""
     history = disclosure_history(scores_of(session, submission_id), statuses, submission_id)
     return current_score(history, statuses)
-
-
-def disclosure_history(
-    scores: Sequence[Any], found: SubmissionStatuses, submission_id: str
-) -> list[tuple[Any, datetime]]:
-    """Which scores of a submission were shown if labels are private, and since when; see `current_score`.
-
-    ``scores`` are all of it, oldest first: `Score`, or rows with what is looked at here. Each figure of
-    hidden labels that is shown is paid for by its account's budget, and a correction of labels is nobody's
-    wish: so a submission keeps the figures of the labels that it was first scored under, until its owner asks
-    for newer ones.
-    """
-    history = [(score, score.scored_at) for score in scores[:1]]
-    for at, version in found.refreshed.get(submission_id, ()):
-        history += [(score, at) for score in scores if score.label_version == version]
-    return history
-
-
-def current_score(history: Sequence[tuple[Any, datetime]], found: SubmissionStatuses) -> Any | None:
-    """Return the score of a `disclosure_history` that is shown now, if labels are private.
-
-    That is the last one. None if it was scored with a secret that was replaced, or if figures are withdrawn
-    until an operator accepts the charge: the noise would be drawn again.
-    """
-    if not history or found.are_figures_withdrawn:
-        return None
-    score = history[-1][0]
-    return None if score.label_version in found.retired_versions else score
 
 
 class ScoreLine(NamedTuple):
@@ -147,18 +118,41 @@ class ScoreLine(NamedTuple):
     judge: str
 
 
+AnyScore = TypeVar("AnyScore", ScoreRow, ScoreLine)
+
+
+def disclosure_history(
+    scores: Sequence[AnyScore], found: SubmissionStatuses, submission_id: str
+) -> list[tuple[AnyScore, datetime]]:
+    """Return the scores of a submission that were shown under private labels, each with the moment.
+
+    Every figure of hidden labels that is shown costs the account some of its budget. A correction of labels
+    must not spend it, so a submission keeps the figures of the labels under which it was first scored until
+    its owner asks for newer ones. ``scores`` are all scores of the submission, oldest first.
+    """
+    history = [(score, score.scored_at) for score in scores[:1]]
+    for at, version in found.refreshed.get(submission_id, ()):
+        history += [(score, at) for score in scores if score.label_version == version]
+    return history
+
+
+def current_score(history: Sequence[tuple[AnyScore, datetime]], found: SubmissionStatuses) -> AnyScore | None:
+    """Return the last score of a `disclosure_history`, which is the one that is shown now.
+
+    None if it was scored with a secret that was replaced, or if figures are withdrawn until an operator
+    accepts the charge: the noise would be drawn again.
+    """
+    if not history or found.are_figures_withdrawn:
+        return None
+    score = history[-1][0]
+    return None if score.label_version in found.retired_versions else score
+
+
 def score_lines(session: Session, suite: str, label_version: str | None = None) -> list[ScoreLine]:
-    """Return the scores of a suite, all or those of a label version, in the order its submissions came."""
+    """Return the scores of a suite, all or those of one label version, in order of arrival."""
+    of_submission = (ScoreRow.id, Submission.id, Submission.submitted_at, ScoreRow.label_version)
     wanted = (
-        select(
-            ScoreRow.id,
-            Submission.id,
-            Submission.submitted_at,
-            ScoreRow.label_version,
-            ScoreRow.scored_at,
-            Account.name,
-            JudgeRow.name,
-        )
+        select(*of_submission, ScoreRow.scored_at, Account.name, JudgeRow.name)
         .select_from(ScoreRow)
         .join(Submission)
         .join(JudgeRow)
@@ -174,7 +168,7 @@ def score_lines(session: Session, suite: str, label_version: str | None = None) 
 def disclosure_histories(
     session: Session, suite: str, found: SubmissionStatuses
 ) -> list[list[tuple[ScoreLine, datetime]]]:
-    """The `disclosure_history` of each scored submission of a suite, in the order that these came."""
+    """Return the `disclosure_history` of each scored submission of a suite, in order of arrival."""
     by_submission: dict[str, list[ScoreLine]] = {}
     for score in score_lines(session, suite):
         by_submission.setdefault(score.submission_id, []).append(score)
@@ -182,61 +176,57 @@ def disclosure_histories(
 
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
-    """Return a submission of a suite by its id, with its judge and account; None if there is no such id.
-
-    An id has 32 hexadecimal digits, or 12 if the submission is older than the longer ids.
-    """
-    if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):  # PostgreSQL refuses some texts outright
+    """Return a submission of a suite by its id, with its judge and account, or None if the id is unknown."""
+    # Ids have 32 digits, older ones 12. PostgreSQL refuses some other texts outright.
+    if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):
         return None
     found = session.get(Submission, submission_id)
     return found if found is not None and found.suite == suite else None
 
 
 def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
-    """Return the submissions of which nobody may see figures while only events up to ``through`` last."""
+    """Return the submissions whose figures must stay hidden until events after ``through`` are durable."""
     waiting = select(Event.subject).where(Event.sequence > through, Event.kind.in_(FIGURE_KINDS))
     return frozenset(session.scalars(waiting))
 
 
 def find_score(session: Session, submission_id: str, label_version: str) -> ScoreRow | None:
-    """The score of a submission under a label version."""
     of_submission = select(ScoreRow).where(ScoreRow.submission_id == submission_id)
     return session.scalar(of_submission.where(ScoreRow.label_version == label_version))
 
 
 def has_score(session: Session, submission_id: str) -> bool:
-    """Whether a submission was scored, under whichever labels."""
     scored = select(ScoreRow.id).where(ScoreRow.submission_id == submission_id).limit(1)
     return session.scalar(scored) is not None
 
 
 def state_of_board(session: Session) -> int:
-    """The last event that a board can depend on: annotators save often, and no board is made anew for it."""
+    """Return the sequence of the last event that a board depends on; annotations do not count."""
     last = select(Event.sequence).where(Event.kind.not_in(sorted(KINDS_OFF_THE_BOARD)))
     return session.scalar(last.order_by(Event.sequence.desc()).limit(1)) or 0
 
 
 def fullest_label_version(session: Session, suite: str) -> str | None:
-    """Return the label version for a board without labels: the one with the most scores, else the newest.
+    """Return the label version with the most scores (the newest of several) for a board without labels.
 
-    A re-scoring that was interrupted has fewer than the version before it.
+    An interrupted re-scoring has fewer scores than the previous version.
     """
     by_number = _label_versions(suite).order_by(func.count().desc(), func.max(ScoreRow.id).desc())
     return session.scalar(by_number.limit(1))
 
 
 def versions_scored(session: Session, suite: str) -> list[str]:
-    """Return the label versions that submissions were scored under, in the order of their first scores."""
+    """Return the label versions under which submissions were scored, in the order of their first scores."""
     return list(session.scalars(_label_versions(suite).order_by(func.min(ScoreRow.id))))
 
 
-def _label_versions(suite: str) -> Select[tuple[str]]:
+def _label_versions(suite: str) -> Select[str]:
     of_suite = select(ScoreRow.label_version).join(Submission).where(Submission.suite == suite)
     return of_suite.group_by(ScoreRow.label_version)
 
 
 def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
-    """Scores with their submissions; not kept in the session: each holds a report."""
+    """Yield scores with their submissions; the session does not keep them, since reports are large."""
     for start in range(0, len(ids), SCORES_AT_ONCE):
         wanted = select(ScoreRow).where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
         yield from session.scalars(wanted.options(joinedload(ScoreRow.submission)))

@@ -1,6 +1,6 @@
-"""What the records say of the server's secret: the check value of the first one, and every change of it.
+"""The records about the server's secret: the check value of the first one, and every replacement.
 
-The first secret is a row of the table ``secret``; an export and the Hub's ``writer.json`` carry it too. Each
+The first secret is a row of the table ``secret``; an export and the Hub's ``writer.json`` hold it too. Each
 later one is an event ``secret_replaced``, which is in every copy of the log.
 """
 
@@ -29,16 +29,16 @@ THE_OPERATOR: Final = "the operator"
 
 
 def last_replacement(events: Iterable[Event]) -> KnownSecret | None:
-    """Return the secret of the last event that replaced one; None if there is no such event."""
+    """Return the secret of the last event that replaced one, if any."""
     replaced = [event.body["check_value"] for event in events if event.kind == "secret_replaced"]
     return KnownSecret(replaced[-1], NEWEST_DERIVATION) if replaced else None
 
 
 def known_secret(session: Session) -> KnownSecret | None:
-    """Return what the records say of their secret; None if they were made without one so far."""
+    """Return what the records say about their secret; None if they were made without one so far."""
     if (row := session.get(SecretCheck, 1)) is not None:
         return KnownSecret(row.check_value, row.derivation)
-    # Whoever submits gets a signed receipt; 7d56a80 noted the secret only when a server started.
+    # A submission needs a secret for its receipt; 7d56a80 noted the secret only when a server started.
     has_records = session.scalar(select(exists().where(Event.kind == "submitted")))
     return KnownSecret(None, 1) if has_records else None
 
@@ -63,9 +63,9 @@ def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetim
         if session.get(SecretCheck, 1) is None:
             note_secret(session, secret.under(known.derivation if known else NEWEST_DERIVATION))
     with transaction(engine) as session:
-        known = known_secret(session)
-        if secret.is_known_as(known):
-            return secret.under(known.derivation)
+        noted = session.get_one(SecretCheck, 1)
+        if secret.is_known_as(KnownSecret(noted.check_value, noted.derivation)):
+            return secret.under(noted.derivation)
         check_accepted(secret, settings)
         replace_secret(session, secret, clock())
     return secret
@@ -78,7 +78,6 @@ def check_accepted(secret: ServerSecret, settings: Settings) -> None:
 
 
 def note_secret(session: Session, secret: ServerSecret) -> None:
-    """Write what tells a secret from others into its table."""
     session.merge(SecretCheck(id=1, check_value=secret.check_value, derivation=secret.derivation))
     session.flush()
 

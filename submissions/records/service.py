@@ -7,7 +7,7 @@ from arb.core.predictions.table import Predictions
 from leaderboard.board.board import Board
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import AccountQuota, Actor, is_same_name
-from submissions.intake.receipts import SubmissionView, receipt_of
+from submissions.intake.receipts import Status, SubmissionView, receipt_of
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.records import queries
 from submissions.records.database import Event, snapshot
@@ -18,16 +18,11 @@ from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdic
 
 
 class RecordsService:
-    """What may be read of the records of one suite. Safe for threads."""
+    """The service that reads the records of one suite. Safe for threads."""
 
     def __init__(self, app: Resources) -> None:
         self._app = app
         self._verdict_cache = verdict_cache()
-
-    def forget_secret(self) -> None:
-        """Build the leak budget and the board again at their next use, with the secret of now."""
-        for name in ("leak", "_current"):
-            self.__dict__.pop(name, None)
 
     @cached_property
     def leak(self) -> LeakBudget:
@@ -36,11 +31,11 @@ class RecordsService:
     def submission(self, submission_id: str, actor: Actor, is_new: bool = False) -> SubmissionView:
         """Return what the owner of a submission, or a maintainer, may see of it now.
 
-        It does not wait until the events are durable, and shows no figures before: if the events were lost,
-        nobody would have been charged for them. ``is_new`` is what the receipt says.
+        It does not wait until the events are durable, but shows no figures before: if the events were lost,
+        nobody would have been charged for them. ``is_new`` goes into the receipt.
 
         Raises:
-            KeyError: There is no such submission.
+            KeyError: The submission does not exist.
             PermissionDenied: The actor is somebody else.
         """
         app, policy, version = self._app, self._app.disclosure_policy, self._app.label_version
@@ -62,12 +57,14 @@ class RecordsService:
         score = exact if is_exact else public
         is_durable = app.durability.wait(events[-1].sequence, 0.0)
         may_be_seen = not status.is_held and app.durability.wait(_figures_through(events), 0.0)
-        word = "waiting" if not is_durable else "held" if status.is_held else "accepted"
+        state: Status = "waiting"
+        if is_durable:
+            state = "held" if status.is_held else "accepted"
         report = None
         if score is not None and may_be_seen:
             report = policy.report(score, "maintainer" if actor.is_maintainer else "owner")
         return SubmissionView(
-            receipt=receipt_of(events[0], is_new, word, app.signer),
+            receipt=receipt_of(events[0], is_new, state, app.signer),
             judge=statuses.name_of(account, submission.judge.name),
             status=status,
             report=report,
@@ -76,7 +73,6 @@ class RecordsService:
         )
 
     def quota(self, account: str) -> AccountQuota | None:
-        """What is left to an account; None where there are no test labels."""
         if self._app.label_version is None:
             return None
         with snapshot(self._app.engine) as session:
@@ -85,41 +81,40 @@ class RecordsService:
 
     @cached_property
     def _current(self) -> CurrentBoard:
-        maker = BoardMaker(self._app)
-        return CurrentBoard(self._app.engine, maker.state, maker, maker.round)
+        return CurrentBoard(self._app.engine, BoardMaker(self._app))
 
     def board(self) -> Board:
-        """The board of the records as they are now; made anew only when a record was added."""
         return self._current.get()
 
     def board_under(self, label_version: str | None) -> Board:
-        """The board of the scores under a label version, as the records are now.
+        """Return the board of the present scores under a label version.
 
-        Where labels are private it is for maintainers: rows have figures there that nobody was shown.
+        It is for maintainers if labels are private, since it has figures that nobody was shown.
         """
         with snapshot(self._app.engine) as session:
-            return BoardMaker(self._app)(session, (label_version,), is_current=False)
+            return BoardMaker(self._app).make(session, label_version, is_current=False)
 
     @property
     def latest_board(self) -> Board | None:
-        """The last board that was made, at once: records may have come since. None before the first."""
         return self._current.latest
 
     def cached_board(self) -> Board | None:
-        """The same where it takes microseconds, so that an event loop may ask; else None: call `board`."""
         return self._current.cached()
 
     @cached_property
     def paper_verdicts(self) -> Mapping[str, Predictions]:
-        """The verdicts in ARB_PAPER_VERDICTS by the id of the judge's row; read once."""
+        """The verdicts in ARB_PAPER_VERDICTS by the id of the judge's row."""
         return read_paper_verdicts(self._app.settings, self._app.suite)
 
     def verdicts(self, row_id: str) -> Predictions:
-        """The verdicts of a submission, or of a paper's judge whose file is in ARB_PAPER_VERDICTS: columns in
-        the order of ``suite.split("test")``.
+        """Return the verdicts of a row's file: columns in the order of ``suite.split("test")``.
 
-        Where the suite's labels are private no page shows them. Raises KeyError for a row without a file
-        here, VerdictsUnavailable where the stored file cannot be read.
+        The file is that of a submission, or of a judge of the paper in ARB_PAPER_VERDICTS. If the suite's
+        labels are private, no page shows verdicts.
+
+        Raises:
+            KeyError: The row has no file here.
+            VerdictsUnavailable: The stored file cannot be read.
         """
         if (of_paper := self.paper_verdicts.get(row_id)) is not None:
             return of_paper
@@ -134,6 +129,6 @@ class RecordsService:
 
 
 def _figures_through(events: Sequence[Event]) -> int:
-    """Return the event up to which all have to be durable before a submission's figures may be shown."""
+    """Return the event up to which all must be durable before a submission's figures may be shown."""
     first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
     return max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS))

@@ -1,4 +1,4 @@
-"""The status of submissions, and error tags: pure folds over events."""
+"""The statuses of submissions and accounts, and error tags: pure folds over events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from leaderboard.errors import ErrorTag, make_tag
 from submissions.intake.accounts import is_same_name
-from submissions.records.database import snapshot
-from submissions.records.event_log import ERROR_TAG_KINDS, Event, events_after
+from submissions.records.database import Event, snapshot
+from submissions.records.event_log import ERROR_TAG_KINDS, events_after
 
 _CHANGES: Final = MappingProxyType(
     {
@@ -61,26 +61,25 @@ class SubmissionStatuses:
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     """(account, first name of a judge) to the name that the judge has now."""
     counted_at: dict[str, datetime] = field(default_factory=dict)
-    """When a file counted again that had been given back, by submission."""
+    """Submission id to the moment at which a refunded file counted again."""
     released_at: dict[str, datetime] = field(default_factory=dict)
-    """When a file that had been held was released, by submission."""
+    """Submission id to the moment at which a held file was released."""
     refreshed: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
-    """When which newer label versions were asked for, by submission, oldest first."""
+    """Submission id to the newer label versions that were asked for, oldest first."""
     accounts: dict[str, str] = field(default_factory=dict)
-    """The Hub's account ids that were seen, to the names of these accounts in the records."""
+    """Account ids of the Hub to the names of these accounts in the records."""
     hub_names: dict[str, str] = field(default_factory=dict)
-    """The name that an account has at the Hub, as far as that was seen."""
+    """Account names in the records to their names on the Hub, as last seen."""
     retired_versions: set[str] = field(default_factory=set)
-    """Label versions whose hidden labels were scored with a secret that was replaced since."""
+    """Label versions of hidden labels that were scored with a secret that was replaced since."""
     are_figures_withdrawn: bool = False
     """Whether figures of hidden labels wait until an operator accepts the charge of drawing them again."""
 
     def of(self, submission_id: str) -> SubmissionStatus:
-        """The status of a submission; the initial one where no event changed it."""
         return self.submissions.get(submission_id, _INITIAL)
 
     def current_name(self, account: str) -> str:
-        """The name to show of an account: its name at the Hub, unless another was known by that before."""
+        """Return the name to show: the account's name on the Hub, unless another account had it before."""
         name = self.hub_names.get(account, account)
         others = (other for other in self.accounts.values() if other != account)
         is_of_another = any(is_same_name(name, other) for other in others)
@@ -93,10 +92,10 @@ class SubmissionStatuses:
         return any(is_same_name(account, name) for name in self.confirmed)
 
     def charged_at(self, submission_id: str, submitted_at: datetime) -> datetime | None:
-        """Return when the figures of a test file were charged for; None if they are not.
+        """Return when the figures of a test file were charged for, or None if they are not.
 
-        A file is charged when it is submitted. One that is held is charged when it is released, and one that
-        was given back when it counts again.
+        A file is charged when it is submitted, a held file when it is released, and a refunded file when it
+        counts again.
         """
         status = self.of(submission_id)
         if status.is_held or status.is_refunded:
@@ -108,14 +107,14 @@ class SubmissionStatuses:
         return self.names.get((account, judge), judge)
 
     def first_name_of(self, account: str, name: str) -> str:
-        """The name that a judge was first submitted under, from the one that it has now."""
+        """Return the name under which a judge was first submitted, from its present one."""
         for (owner, first), now in self.names.items():
             if owner == account and now == name:
                 return first
         return name
 
     def add(self, event: Event) -> None:
-        """Take one more event into account; events of other kinds are ignored."""
+        """Apply the next event; events of other kinds are ignored."""
         body = event.body
         match event.kind:
             case "banned":
@@ -158,7 +157,6 @@ class SubmissionStatuses:
 
 
 def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
-    """Return the statuses after these events."""
     found = SubmissionStatuses()
     for event in events:
         found.add(event)
@@ -166,18 +164,12 @@ def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
 
 
 def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
-    """Return every tag of a suite in the order in which it was given; the later one of a person counts."""
+    """Return every tag of a suite in order; a person's later tag of the same error counts."""
     with snapshot(engine) as session:
         events = events_after(session, kinds=ERROR_TAG_KINDS)
-    return [
-        make_tag(
-            trajectory_id=event.body["trajectory_id"],
-            judge=event.body["judge"],
-            tagger=event.actor,
-            category=event.body["category"],
-            note=event.body["note"],
-            at=event.at,
-        )
-        for event in events
-        if event.body["suite"] == suite
-    ]
+    tags = []
+    for event in events:
+        if event.body["suite"] == suite:
+            recorded = {name: event.body[name] for name in ("trajectory_id", "judge", "category", "note")}
+            tags.append(make_tag(**recorded, tagger=event.actor, at=event.at))
+    return tags

@@ -1,7 +1,7 @@
-"""Publishing a label set, and scoring everything again under it: ranks and figures before and after.
+"""Publishing a label set, and scoring everything again under it, with ranks and figures before and after.
 
-A set is checked whole, stored by its hash and recorded with its reason. Old scores stay as they are, under
-the version that they were made with.
+A set is checked as a whole, stored by its hash and recorded with its reason. Old scores stay under the
+version with which they were made.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,32 +17,35 @@ from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow, rank_rows
 from leaderboard.board.ranks import RankingData
 from leaderboard.judge_precision.confusion import confusion_counts, figures
-from leaderboard.labels.labels import LabelSet, LabelsInvalid
+from leaderboard.labels.annotations import write_released
+from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
 from leaderboard.report import verdicts_of
 from leaderboard.score import Cell
 from submissions.app import SubmissionsApp
-from submissions.errors import PermissionDenied, SubmissionError
-from submissions.intake.accounts import Actor
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.decisions import Decision
 from submissions.labels.versions import (
     LabelVersion,
-    load_base,
+    changes_between,
     load_set,
-    publication_body,
     published_versions,
     serves_records,
 )
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import transaction
-from submissions.records.event_log import Event, add_event, events_after, lock_event_log
+from submissions.records.database import Event, transaction
+from submissions.records.event_log import add_event, events_after, lock_event_log
 from submissions.records.queries import POLICY, ScoreLine, current_statuses, score_lines, versions_scored
 from submissions.scoring.verdicts import VerdictsUnavailable
+
+FIGURES: Final = ("precision", "recall", "f1")
+REASON_LENGTH: Final = 2_000
 
 
 @dataclass(frozen=True)
 class RankChange:
-    """A row's place in the success ranking under two label versions; None where it has none."""
+    """A row's place in the success ranking before and after; None if it has no place."""
 
     id: str
     judge: str
@@ -53,7 +56,7 @@ class RankChange:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """What a new label version changed. ``scored`` is how many submissions were scored just now."""
+    """The effect of a new label version; ``scored`` is the number of submissions that were scored now."""
 
     before: str | None
     after: str
@@ -64,17 +67,14 @@ class Rescoring:
         return asdict(self)
 
 
-FIGURES: Final = ("precision", "recall", "f1")
-
-
 @dataclass(frozen=True)
 class JudgeEffect:
-    """What new labels do to the figures of a submission on one question, exact ones.
+    """The effect of new labels on the exact figures of a submission for one question.
 
-    ``places`` are those by precision before and after, among the rows of the board (where labels are private:
-    among all submissions that may stand there, which is not what the board shows). ``to_wrong`` counts
-    verdicts that were right and are wrong now, ``to_right`` the other way; one on a label that is unsure
-    before or after is neither.
+    ``places`` are the places by precision before and after, among the rows of the board. If labels are
+    private, they are among all submissions that may be on the board, unlike the places that it shows.
+    ``to_wrong`` counts verdicts that were right and are now wrong, ``to_right`` the opposite. A verdict on a
+    label that is unsure before or after counts in neither.
     """
 
     id: str
@@ -86,11 +86,11 @@ class JudgeEffect:
 
 
 Effects = Mapping[str, Sequence[JudgeEffect]]
-"""By question that is scored, its rows in the order of the newer places; only where labels differ."""
+"""Each scored question whose labels differ, to the effects on rows in the order of their new places."""
 
 
 def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
-    """What each submission that was scored under one label set would be under another one, from its verdicts.
+    """Compute what another label set would change for each submission scored under ``before``.
 
     Nothing is recorded. A submission whose file cannot be read is left out.
     """
@@ -122,39 +122,42 @@ def _effects_on(
     columns: Mapping[ScoreLine, np.ndarray],
     published: Sequence[BoardRow],
 ) -> list[JudgeEffect]:
-    sides = [{line: _cell(column, labels) for line, column in columns.items()} for labels in (before, after)]
-    old, new = (_places(label, cells, published) for cells in sides)
+    old_cells = {line: _cell(column, before) for line, column in columns.items()}
+    new_cells = {line: _cell(column, after) for line, column in columns.items()}
+    old_places = _places(label, old_cells, published)
+    new_places = _places(label, new_cells, published)
+    is_known = (before >= 0) & (after >= 0)
     found = []
     for line, column in columns.items():
-        was_right, is_right = ((column == 1) == (labels == 1) for labels in (before, after))
-        is_known = (before >= 0) & (after >= 0)
+        was_right = (column == 1) == (before == 1)
+        is_right = (column == 1) == (after == 1)
         name = line.submission_id
-        found.append(
-            JudgeEffect(
-                name,
-                (old.get(name), new.get(name)),
-                *({figure: cells[line][figure] for figure in FIGURES} for cells in sides),
-                to_wrong=int((is_known & was_right & ~is_right).sum()),
-                to_right=int((is_known & ~was_right & is_right).sum()),
-            )
+        effect = JudgeEffect(
+            name,
+            (old_places.get(name), new_places.get(name)),
+            before={figure: old_cells[line][figure] for figure in FIGURES},
+            after={figure: new_cells[line][figure] for figure in FIGURES},
+            to_wrong=int((is_known & was_right & ~is_right).sum()),
+            to_right=int((is_known & ~was_right & is_right).sum()),
         )
+        found.append(effect)
     return sorted(found, key=lambda each: (each.places[1] is None, each.places[1] or 0, each.id))
 
 
 def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
-    """The CELL of all verdicts, without intervals."""
     one_group = np.zeros(len(labels), dtype=np.int64)
-    counts = confusion_counts(column, labels, one_group, 1, POLICY)[0]
-    return figures(*(int(count) for count in counts), policy=POLICY)
+    tp, fp, fn, tn, no_verdict = confusion_counts(column, labels, one_group, 1, POLICY)[0].tolist()
+    cell: Any = figures(tp, fp, fn, tn, no_verdict, POLICY)  # the metric is published without the type Cell
+    return cell
 
 
 def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
-    """The place of each row that stands for its judge among all of them."""
+    """Return the place of each row that represents its judge."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
             date=line.submitted_at.isoformat(timespec="microseconds"), source="",
-            labels={label: {"overall": cell}},
+            labels={label: {"overall": cell, "by_benchmark": {}, "by_agent": {}}},
         )
         for line, cell in cells.items()
     ]  # fmt: skip
@@ -163,10 +166,10 @@ def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[Boa
 
 
 def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
-    """Score every submission under the labels as they are now, and record what it did to ranks and figures.
+    """Score every submission under the present labels, and record the effect on ranks and figures.
 
-    Stopped half way, it goes on where it was when it is called again. Doing it twice adds no second record.
-    Raises SubmissionError where there are no labels.
+    After an interruption, a second call continues. A repeated call adds no second record. Raises
+    SubmissionError without labels.
     """
     version = service.label_version
     if version is None:
@@ -187,17 +190,20 @@ def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
 
 
 def finish(service: SubmissionsApp) -> None:
-    """What a stop left undone: scores, and after publishing labels the record of what they changed."""
+    """Finish what a stop interrupted: scores, and the record of what newly published labels changed."""
     service.intake.finish_scoring()
-    for newest in published_versions(service.engine, service.suite.name)[-1:]:
-        before, after = newest.replaces, newest.version
-        is_new = before not in (None, after) and after == service.label_version
-        if is_new and not _is_recorded(service, before, after):
-            rescore(service, Actor(newest.by, is_maintainer=True))
+    versions = published_versions(service.engine, service.suite.name)
+    if not versions:
+        return
+    before, after = versions[-1].replaces, versions[-1].version
+    if before is None or before == after or after != service.label_version:
+        return
+    if not _is_recorded(service, before, after):
+        rescore(service, Actor(versions[-1].by, is_maintainer=True))
 
 
 def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str, Any]]] | None:
-    """The effects of the labels of now as the record holds them; None where the earlier ones are gone."""
+    """Return the effects of the present labels as an event holds them; None if the old ones are gone."""
     old, new = label_set_of(service, before), service.labels.test
     if old is None or new is None:
         return None
@@ -206,10 +212,9 @@ def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str
 
 
 def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
-    """Return the test labels of a version, from a published set or the file in ARB_LABELS; None if neither
-    has it.
+    """Return the test labels of a version from a published set or the file in ARB_LABELS, if either has it.
 
-    Raises SecretUnavailable if the labels are hidden and there is no secret to name their version with.
+    Raises SecretUnavailable if the labels are hidden and the secret for their version is missing.
     """
     key = service.labels.version_key("test")
     known = published_versions(service.engine, service.suite.name)
@@ -217,41 +222,46 @@ def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
     try:
         if file is not None:
             return load_set(service.suite, service.settings, service.files.path(file), key)
-        found = None if serves_records(service.settings) else load_base(service.suite, service.settings, key)
+        if serves_records(service.settings):
+            return None
+        found = load_set(service.suite, service.settings, None, key)
     except (LabelsInvalid, LabelsUnavailable):
         return None
-    return found if found is not None and found.version == version else None
+    return found if found.version == version else None
 
 
 def _version_before(service: SubmissionsApp, version: str) -> str | None:
-    """Return the version that was served before the labels of now were published.
+    """Return the version that was served before the present labels were published.
 
-    Without a record of that it is the version that submissions were scored under before; None if there is
-    none.
+    Without a record of that it is the version under which submissions were scored before, if any.
     """
-    newest = published_versions(service.engine, service.suite.name)[-1:]
-    if newest and newest[0].version == version and newest[0].replaces:
-        return newest[0].replaces if newest[0].replaces != version else None
+    published = published_versions(service.engine, service.suite.name)
+    if published and published[-1].version == version and published[-1].replaces:
+        replaced = published[-1].replaces
+        return replaced if replaced != version else None
     with service.snapshot() as session:
-        versions = versions_scored(session, service.suite.name)
-    if version in versions:
-        versions = versions[: versions.index(version)]
-    return versions[-1] if versions else None
+        scored = versions_scored(session, service.suite.name)
+    if version in scored:
+        scored = scored[: scored.index(version)]
+    return scored[-1] if scored else None
 
 
 def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     """Return the places of every scored row on two boards, in the order of the newer one."""
-    ranks = [board.ranks("success") if board else {} for board in (before, after)]
     changes = []
     for row in after.rows:
         if row.provenance == "scored":
-            places = (found[row.id].place if found.get(row.id) else None for found in ranks)
+            places = [_place_on(board, row.id) for board in (before, after)]
             changes.append(RankChange(row.id, row.judge, row.account, *places))
     return tuple(changes)
 
 
+def _place_on(board: Board | None, row_id: str) -> int | None:
+    rank = board.ranks("success").get(row_id) if board else None
+    return rank.place if rank else None
+
+
 def rescorings(service: SubmissionsApp) -> list[Event]:
-    """Return the record of every re-scoring, oldest first."""
     with service.snapshot() as session:
         return events_after(session, kinds=["rescored"])
 
@@ -262,7 +272,7 @@ def _is_recorded(service: SubmissionsApp, before: str, after: str) -> bool:
 
 
 def _is_among(session: Session, before: str, after: str, suite: str) -> bool:
-    """Return whether the change is recorded, and the newer labels were not published once more since."""
+    """Return whether the change is recorded and the newer labels were not published again since."""
     found = False
     for event in events_after(session, kinds=("labels_published", "rescored")):
         if event.kind == "rescored":
@@ -270,9 +280,6 @@ def _is_among(session: Session, before: str, after: str, suite: str) -> bool:
         elif event.body["suite"] == suite and event.body["version"] == after:
             found = False
     return found
-
-
-REASON_LENGTH = 2_000
 
 
 def publish(
@@ -286,13 +293,13 @@ def publish(
 ) -> LabelVersion:
     """Make a file in the released format the newest label set of the suite.
 
-    What was scored stays as it is; `rescore` scores everything under the new set. Publishing the set that is
-    the newest already changes nothing. ``base`` and ``corrections`` are those of `LabelVersion`; ``since`` is
-    the last event that the set was made from: where a label set was published or a dispute decided behind it,
-    nothing is published. Raises PermissionDenied, and SubmissionError naming every bad row (never a label).
+    Existing scores stay; `rescore` scores everything under the new set. Publishing the newest set again
+    changes nothing. See `LabelVersion` for ``base`` and ``corrections``. If a label set was published or a
+    dispute was decided after the event ``since``, nothing is published.
+
+    Raises PermissionDenied, and SubmissionError naming every bad row, but no label.
     """
-    if not actor.is_maintainer:
-        raise PermissionDenied("only maintainers may publish labels")
+    require_maintainer(actor, "publish labels")
     reason = " ".join(why.split())
     if not reason or len(reason) > REASON_LENGTH:
         raise SubmissionError(f"say what changed and why in up to {REASON_LENGTH} characters")
@@ -305,51 +312,56 @@ def publish(
     known = published_versions(service.engine, service.suite.name)
     if known and known[-1].version == found.version and not corrections:
         return known[-1]
-    before = _previous(service, known, key)
+    body: dict[str, Any] = {
+        "suite": service.suite.name,
+        "version": found.version,
+        "file_sha256": sha256,
+        "why": reason,
+        "labelled": int((found.primary["success"] >= 0).sum()),
+        "changes": changes_between(_previous(service, known, key), found),
+        "guidelines_sha256": service.suite.guidelines_sha256,
+    }
+    corrected = [each.to_event() for each in corrections]
+    more = {"replaces": service.label_version, "base": base, "corrections": corrected}
+    body |= {name: value for name, value in more.items() if value}
     with transaction(service.engine) as session:
         lock_event_log(session)
         if since is not None:
-            for event in events_after(session, since, ("labels_published", "dispute_decided")):
-                raise SubmissionError(
-                    f"{event.actor} {_deed(event)} at the same time: look at the next version again"
-                )
-        body = publication_body(
-            service.suite, found, before, sha256, reason, service.label_version, base, corrections
-        )
+            _require_none_since(session, since)
         add_event(session, "labels_published", actor.name, service.clock(), body)
     service.forget_labels()
     return published_versions(service.engine, service.suite.name)[-1]
 
 
-def _deed(event: Event) -> str:
-    if event.kind == "labels_published":
-        return f"published label version {event.body['version']}"
-    return f"decided dispute {event.body['dispute_id']}"
+def _require_none_since(session: Session, sequence: int) -> None:
+    """Raise SubmissionError if labels were published or a dispute was decided after an event."""
+    for event in events_after(session, sequence, ("labels_published", "dispute_decided"), most=1):
+        what = f"decided dispute {event.body.get('dispute_id')}"
+        if event.kind == "labels_published":
+            what = f"published label version {event.body['version']}"
+        raise SubmissionError(f"{event.actor} {what} at the same time: look at the next version again")
 
 
 def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:
-    """The same of a file on this machine, every column of which has to be known.
+    """Publish a file on this machine, which may have no unknown column.
 
-    Our Parquet is turned into the released format first, and titles of own answers, which may change, into
-    values; else the file stays as it is.
+    Parquet files of ours are converted to the released format, and titles of a suite's own answers, which may
+    change, to values. Any other file is published unchanged.
     """
-    from leaderboard.labels.annotations import write_released
-    from leaderboard.labels.labels import load_annotations
-
     suite = service.suite
     try:
         annotations = load_annotations(suite, service.settings, file=path, is_strict=True)
-        is_kept = path.suffix != ".parquet" and not suite.own_questions
-        content = (
-            path.read_bytes() if is_kept else write_released(annotations, questions=suite.questions).encode()
-        )
+        if path.suffix != ".parquet" and not suite.own_questions:
+            content = path.read_bytes()
+        else:
+            content = write_released(annotations, questions=suite.questions).encode()
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     return publish(service, content, actor, why)
 
 
 def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
-    """The label set before: the newest published one where such are served, else what is served."""
+    """Return the previous label set: the newest published one if such are served, else the present one."""
     if not (known and serves_records(service.settings)):
         return service.labels.test
     return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)

@@ -1,4 +1,4 @@
-"""Recording a submission, and scoring it once for every label version."""
+"""Recording submissions, and scoring each of them once per label version."""
 
 import hashlib
 import logging
@@ -16,8 +16,8 @@ from leaderboard.costs import with_cost
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import counts_by_task, score_report
 from leaderboard.score import METRIC_VERSION
-from submissions.errors import PermissionDenied, RateLimited, SubmissionError
-from submissions.intake.accounts import limit_message
+from submissions.errors import PermissionDenied, SubmissionError
+from submissions.intake.accounts import require_quota
 from submissions.intake.upload import Upload
 from submissions.privacy.disclosure import digests_of, hidden_half, labels_of
 from submissions.privacy.leak_budget import quota_of
@@ -31,8 +31,8 @@ from submissions.scoring.verdicts import check_stored_file
 logger = logging.getLogger(__name__)
 
 ID_LENGTH: Final = 32
-"""Hexadecimal digits of the id of a submission."""
-THE_SERVER = "the server"
+"""Hexadecimal digits in the id of a submission."""
+THE_SERVER: Final = "the server"
 """The actor of events that no account causes."""
 
 
@@ -43,9 +43,10 @@ def record_submission(
     label_version: str,
     reasons_to_hold: Sequence[str] = (),
 ) -> tuple[Submission, bool]:
-    """Return the submission of a judge's test file, and whether it is new; record it unless it is there.
+    """Record a judge's test file unless it is recorded already; limits count in the same transaction.
 
-    Limits are counted in the same transaction.
+    Returns:
+        The submission, and whether it is new.
 
     Raises:
         RateLimited, PermissionDenied: The file is new, and the account has no file left or is closed.
@@ -59,7 +60,7 @@ def record_submission(
         if existing is not None and not _waits_for_quota(existing, found):
             return existing, False
         now = app.clock()
-        _require_quota(app, session, account, found, now)
+        _require_open_account(app, session, account, found, now)
         if existing is not None:
             _count(session, existing.id, now)
             return existing, False
@@ -72,22 +73,20 @@ def record_submission(
         return session.get_one(Submission, body["submission_id"]), True
 
 
-def _require_quota(
+def _require_open_account(
     app: Resources, session: Session, account: str, found: SubmissionStatuses, now: datetime
 ) -> None:
     """Raise PermissionDenied for an account that is closed, and RateLimited if it has no file left."""
     if found.is_banned(account):
         raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
-    left = quota_of(session, app.suite, account, found, now)
-    if left.next_at is not None:
-        raise RateLimited(limit_message(left, app.suite.rules), left.next_at)
+    require_quota(quota_of(session, app.suite, account, found, now), app.suite.rules)
 
 
 def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
-    """Score verdicts and write the score unless another process did; return whether there is one.
+    """Score verdicts and record the score unless another process did; return whether there is a score.
 
-    False if the submission is held, was rejected, or was given back: nobody may see figures that were not
-    charged for, and a maintainer may have decided since the file was read.
+    Held, rejected and refunded submissions get no score: nobody may see figures that were not
+    charged, and a maintainer may have decided while the file was read.
     """
     with snapshot(app.engine) as session:
         if queries.find_score(session, submission.id, labels.version) is not None:
@@ -115,7 +114,7 @@ def _may_be_scored(session: Session, submission_id: str) -> bool:
 
 
 def refund_submission(app: Resources, submission_id: str, reason: str) -> None:
-    """Stop counting a submission towards the limits, unless its account may have seen figures of it."""
+    """Stop counting a submission towards the limits, unless its account may have seen its figures."""
     with transaction(app.engine) as session:
         lock_event_log(session)
         status = queries.current_statuses(session).of(submission_id)
@@ -125,7 +124,7 @@ def refund_submission(app: Resources, submission_id: str, reason: str) -> None:
 
 
 def _waits_for_quota(submission: Submission, found: SubmissionStatuses) -> bool:
-    """Return whether a file was given back and may be scored all the same: then it has to count again."""
+    """Return whether a file was refunded but may still be scored, so that it has to count again."""
     status = found.of(submission.id)
     return status.is_refunded and not (status.is_rejected or status.is_withdrawn)
 
@@ -151,19 +150,21 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 def submission_body(
     suite: str, upload: Upload, declaration: JudgeInfo, judge: str, label_version: str
 ) -> dict[str, Any]:
-    """Return the body of the event by which a file comes; ``judge`` is its first name.
+    """Return the body of a ``submitted`` event; ``judge`` is the name under which it was first submitted.
 
     The id has 128 bits and follows from account, judge, suite, split and file.
     """
-    parts = (declaration.account, judge, suite, upload.check.split, upload.sha256)
+    verdicts = upload.check.aligned
+    if verdicts is None:
+        raise ValueError("only an acceptable file is recorded")
     return {
-        "submission_id": _id_of(*parts),
+        "submission_id": _id_of(declaration.account, judge, suite, upload.check.split, upload.sha256),
         "account": declaration.account,
         "judge": judge,
         "suite": suite,
         "split": upload.check.split,
         "file_sha256": upload.sha256,
-        "content_hash": upload.check.aligned.content_hash(),
+        "content_hash": verdicts.content_hash(),
         "file_name": upload.file_name,
         "size_bytes": len(upload.content),
         "rows": upload.check.rows,
@@ -178,21 +179,24 @@ def _id_of(*parts: str) -> str:
 
 
 def _free_id(session: Session, body: dict[str, Any]) -> str:
-    """Return the id of a new submission, or one that follows from it if another submission has that id."""
+    """Return the id of a new submission, hashed again as long as another submission has it."""
     found = body["submission_id"]
     while session.get(Submission, found) is not None:
         found = _id_of(found)
     return found
 
 
-def score_unscored(app: Resources, labels: LabelSet) -> int:
-    """Score every recorded submission that has no score under these labels; return how many were scored.
+def finish_scoring(app: Resources) -> int:
+    """Score every recorded submission without a score under the present labels; return how many were scored.
 
-    A process that is killed between recording and scoring leaves such ones. One that cannot be scored (its
-    stored file is damaged) is named in the log, is given back to its account, and keeps nobody else from the
-    board. One that was given back counts again, and waits if its account has no file left. Held, rejected
-    and withdrawn ones are left alone.
+    A process that was killed between recording and scoring leaves such submissions. One that cannot be scored
+    because its stored file is damaged is logged and refunded. A refunded submission counts again, and waits
+    if its account has no file left. Held, rejected and withdrawn submissions are left alone.
     """
+    app.files.remove_leftovers()
+    labels = app.labels.test
+    if labels is None:
+        return 0
     with snapshot(app.engine) as session:
         waiting = queries.unscored_submissions(session, app.suite.name, labels.version)
         statuses = queries.current_statuses(session)
@@ -205,7 +209,7 @@ def score_unscored(app: Resources, labels: LabelSet) -> int:
 
 
 def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet) -> bool:
-    """Score one recorded submission from its stored file; return whether that was possible."""
+    """Score a recorded submission from its stored file; return whether that was possible."""
     try:
         checked = check_stored_file(app, submission.file_sha256, submission.split)
     except (OSError, ValueError):
@@ -229,23 +233,24 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
 
 
 def _count_again(app: Resources, submission: Submission) -> None:
-    """Let a file that was given back count towards its account's limits, before it is scored after all.
+    """Count a refunded file towards its account's limits again, before it is scored after all.
 
-    Raises SubmissionError if the account has used what it got back, or is closed.
+    Raises SubmissionError if the account has no file left or is closed.
     """
     with transaction(app.engine) as session:
         lock_event_log(session)
         found = queries.current_statuses(session)
         if found.of(submission.id).is_refunded:
             now = app.clock()
-            _require_quota(app, session, submission.judge.account.name, found, now)
+            _require_open_account(app, session, submission.judge.account.name, found, now)
             _count(session, submission.id, now)
 
 
-def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict:
-    """Return the score of a file's verdicts, as its record holds it.
+def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict[str, Any]:
+    """Return the score of a file's verdicts as an event holds it.
 
-    ``halves`` holds report and digests of the half that is shown and the one that ranks; empty without a key.
+    ``halves`` has a report and digests for the half that is shown and the one that ranks. Without a
+    key it is empty.
     """
     return {
         "label_version": labels.version,
@@ -257,14 +262,14 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
     }
 
 
-def _figures(aligned: Predictions, labels: LabelSet) -> dict:
+def _figures(aligned: Predictions, labels: LabelSet) -> dict[str, Any]:
     return {
         "report": with_cost(score_report(aligned, labels, queries.POLICY), aligned.cost_usd),
         "digests": digests_of(aligned, labels.trajectories),
     }
 
 
-def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict:
+def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict[str, Any]:
     ranked = hidden_half(labels.trajectories, key)
     return {
         name: _figures(aligned.take(rows.nonzero()[0]), labels_of(labels, rows))

@@ -1,4 +1,4 @@
-"""Verdicts that are read again: of submissions from their stored files, of paper judges from a folder."""
+"""Verdicts read from stored files of submissions, and from the folder of the paper's judges."""
 
 import logging
 from collections.abc import Mapping
@@ -16,23 +16,25 @@ from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL, Suite
+from leaderboard.paper.evidence import gather
+from leaderboard.verdict_files import VerdictFileError, read_verdict_file
 from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 
 VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet")
 CACHE_BYTES: Final = 48_000_000
-"""Of verdicts and texts that stay in memory: over a thousand plain files, or one of the longest texts."""
+"""Size of the cache of verdicts and texts: over a thousand plain files, or one with the longest texts."""
 
 
 class VerdictsUnavailable(Exception):
-    """Verdicts that cannot be shown; the message says why, in words that anyone may read."""
+    """Raised when verdicts cannot be shown; the message is public."""
 
 
 def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: bool = False) -> CheckResult:
-    """Read the stored file with this SHA-256 and check it against a split, as when it was submitted.
+    """Read a stored file and check it against a split, as when it was submitted.
 
-    It was within the size limit of its day, so today's does not apply. Raises OSError or ValueError if the
+    The size limit does not apply, since the file met that of its day. Raises OSError or ValueError if the
     file is missing or damaged.
     """
     content = app.files.read(sha256)
@@ -42,11 +44,11 @@ def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: b
 
 
 def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions:
-    """Return the columns of a stored file in the order of the split, with its texts if they fit.
+    """Return the columns of a stored file in the order of the split, with its texts unless they are too long.
 
     Raises VerdictsUnavailable if the file is missing, damaged or not acceptable for the suite any more.
     """
-    for keep_reasoning in (True, False):  # texts that are too many cost nobody the verdicts
+    for keep_reasoning in (True, False):
         try:
             checked = check_stored_file(app, sha256, split, keep_reasoning)
         except (OSError, ValueError):
@@ -58,13 +60,10 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
-    """The files in ARB_PAPER_VERDICTS by the row of the judge that a file is named for, on test.
+    """Read the test verdicts in ARB_PAPER_VERDICTS; each file is named for the row of its judge.
 
-    A file that cannot be used is named in the log. Empty without such a folder, and on other suites.
+    Files that cannot be used are logged. Without such a folder, and on other suites, the result is empty.
     """
-    from leaderboard.paper.evidence import gather
-    from leaderboard.verdict_files import VerdictFileError, read_verdict_file
-
     found: dict[str, Predictions] = {}
     if settings.paper_verdicts is None or suite.name != OFFICIAL:
         return found
@@ -90,7 +89,7 @@ def verdict_cache() -> ByteCache[Predictions]:
 
 
 def _size(verdicts: Predictions) -> int:
-    """Bytes, about: of the numbers, the texts, and a word for each id and state."""
+    """Estimate the bytes in memory: the numbers, the texts, and a word for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
     columns += verdicts.targets.values()
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))

@@ -12,7 +12,7 @@ import numpy as np
 
 from arb.core.suite import SuiteRules
 from leaderboard.judge_precision.confusion import confusion_counts, figures
-from submissions.moderation.overview import reasons_to_hold
+from submissions.intake.upload import reasons_to_hold
 from submissions.privacy.disclosure import digests_of, disclose
 from submissions.privacy.leak_budget import Disclosure, Leak, disclosures_in, leak_of
 from tests.attacks.world import World

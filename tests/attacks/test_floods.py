@@ -24,8 +24,8 @@ from arb.core.settings import Settings
 from space.app import create_app
 from space.auth.tokens import HubAccounts
 from submissions.app import SubmissionsApp
-from submissions.durability import Durability
 from submissions.intake.service import IntakeService
+from submissions.resources import Durability
 from tests.support.event_loop import in_event_loop
 from tests.support.space_app import signed_in
 from tests.support.submissions import FORM, settings_for, verdicts, write_suite

@@ -52,7 +52,8 @@ def settings(tmp_path_factory) -> Settings:
     upload = service.intake.check("\n".join(map(json.dumps, rows)).encode(), "yes.jsonl", "test")
     said = declare(account="eve", judge="Says yes", kind="Other", inputs="tree", test_labels_used=False)
     judge = service.intake.submit(upload, said).receipt.submission_id
-    readers = ReaderActions(service.engine, service.suite, one_a_day())
+    service.clock = one_a_day()
+    readers = ReaderActions(service)
     for name in names:
         readers.dispute(name, "success", canary(name), Actor("eve"))
         readers.tag(judge, name, "missed_instruction", canary(name), Actor("eve"))

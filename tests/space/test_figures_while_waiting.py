@@ -8,8 +8,8 @@ from starlette.requests import HTTPConnection
 from space.gradio_app.endpoints import Endpoints
 from space.gradio_app.submit_page import receipt_html
 from space.services import Services
-from submissions.durability import Durability
 from submissions.intake.accounts import Actor
+from submissions.resources import Durability
 from tests.space.conftest import shown_text
 from tests.space.pages.test_account_api import post_file
 from tests.support.space_app import local_client, signed_in

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from arb.core.settings import Settings
+from submissions.__main__ import app
 from submissions.app import SubmissionsApp
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.submissions import settings_for, write_suite
@@ -27,6 +30,17 @@ def settings(suite_folder, tmp_path) -> Settings:
     """
     secret = "0c6d3b8e51f7a9242e9d7f40b1c85a36"
     return settings_for(suite_folder, tmp_path / "state", secret=secret)
+
+
+def invoke(settings: Settings, *arguments: str, **environment: str) -> Result:
+    """Call a command of `submissions` over the records of these settings; it may end with a code only."""
+    variables = {
+        "ARB_SUITE": settings.suite, "ARB_LABELS": settings.labels,
+        "ARB_STATE_DIR": str(settings.state_dir), "ARB_CACHE_DIR": str(settings.cache_dir),
+    }  # fmt: skip
+    done = CliRunner().invoke(app, arguments, env={**variables, **environment})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ The commands over the records: what they print, their exit codes, and one line f
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from submissions.__main__ import app
 from submissions.intake.accounts import Actor
-from submissions.moderation.overview import read_log
+from submissions.moderation.log_view import read_log
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish
+from tests.submissions.conftest import invoke
 from tests.support.submissions import again, send, verdicts
 
 MIA = Actor("Mia", is_maintainer=True)
@@ -24,12 +23,7 @@ def run(settings, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str, **environment: str):
-        variables = {
-            "ARB_SUITE": settings.suite, "ARB_LABELS": settings.labels,
-            "ARB_STATE_DIR": str(settings.state_dir), "ARB_CACHE_DIR": str(settings.cache_dir),
-        }  # fmt: skip
-        done = CliRunner().invoke(app, arguments, env={**variables, **environment})
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        done = invoke(settings, *arguments, **environment)
         assert "Traceback" not in done.output
         return done.exit_code, done.output
 
@@ -165,7 +159,7 @@ def test_labels_are_published_listed_and_everything_is_scored_again(run, service
 def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, service):
     send(service, verdicts(service.suite, false_alarms=2))
     name = service.suite.split("test")[0].trajectory_id
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     acts.dispute(name, "success", "see step 3", Actor("Ada"))
     code, said = run("publish-labels", "--preview")
     assert (code, said) == (0, "no accepted correction waits: the labels that are served hold them all\n")

@@ -27,7 +27,7 @@ def file(tmp_path, service):
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    monkeypatch.setattr(client, "wait_exponential", lambda **_: lambda _: 0)
+    monkeypatch.setattr(client, "FIRST_PAUSE_SECONDS", 0.0)
 
 
 def client_that(*answers):
@@ -60,23 +60,22 @@ def test_a_failed_way_is_tried_again_with_the_whole_file(file):
     assert file.read_bytes() in seen[2]
 
 
-def test_a_space_that_says_when_to_come_back_is_waited_for(file, monkeypatch):
+def test_a_space_that_says_when_to_come_back_is_waited_for(file):
     slept, told = [], []
-    monkeypatch.setattr("tenacity.nap.time.sleep", slept.append)
     closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "30"})
     client, seen = client_that(*[closed] * 6, httpx.Response(201, json={"is_new": True}))
-    assert send_submission("http://space", file, DECLARED, client, say=told.append).is_accepted
+    sent = send_submission("http://space", file, DECLARED, client, say=told.append, sleep=slept.append)
+    assert sent.is_accepted
     assert (len(seen), slept) == (7, [30.0] * 6)
     assert told[0] == "it answers 503: restoring; trying again in 30 s"
 
 
-def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file, monkeypatch):
+def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     slept = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", slept.append)
     closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "200"})
     client, _ = client_that(*[closed] * 9)
     with pytest.raises(SubmissionNotSent, match="it answers 503: restoring; send the file again later"):
-        send_submission("http://space", file, DECLARED, client)
+        send_submission("http://space", file, DECLARED, client, sleep=slept.append)
     assert sum(slept) == 800  # a fifth wait would end after 1,000 s
 
 
@@ -255,11 +254,10 @@ def test_a_record_that_never_lasts_is_not_waited_for_without_end(file):
     assert (sent.answer["status"], len(seen)) == ("waiting", 4)  # 900 s: three more questions
 
 
-def test_too_many_requests_are_sent_again_later_and_a_used_up_quota_is_not(file, monkeypatch):
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+def test_too_many_requests_are_sent_again_later_and_a_used_up_quota_is_not(file):
     busy = httpx.Response(429, json={"detail": "one address may ..."}, headers={"Retry-After": "7"})
     client, seen = client_that(busy, httpx.Response(201, json={"status": "accepted"}))
-    assert send_submission("http://space", file, DECLARED, client).is_accepted
+    assert send_submission("http://space", file, DECLARED, client, sleep=lambda _: None).is_accepted
     used_up = httpx.Response(429, json={"error": "x", "next_at": "2027-01-01"}, headers={"Retry-After": "7"})
     client, seen = client_that(used_up)
     assert not send_submission("http://space", file, DECLARED, client).is_accepted

@@ -8,7 +8,9 @@ import pytest
 
 from submissions.app import SubmissionsApp
 from submissions.errors import RateLimited
-from submissions.records.integrity import export_to_folder, restore_from_folder, verify
+from submissions.records.backup import export_to_folder, restore_from_folder
+from submissions.records.integrity import verify
+from submissions.scoring import scorer
 from tests.support.submissions import send, verdicts, with_rules
 
 ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
@@ -57,7 +59,7 @@ def test_a_file_outlives_the_disk_of_the_replica_that_took_it(own_settings, tmp_
     """Scoring it, its verdicts, `verify`, an export and a restore: each from another replica's empty disk."""
     one = SubmissionsApp(own_settings.model_copy(update={"state_dir": tmp_path / "one"}))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(one.intake), "_score_now", lambda *_: None)  # killed
+        patched.setattr(scorer, "record_score", lambda *_: None)  # killed
         receipt = send(one, verdicts(one.suite, misses=2))
     shutil.rmtree(tmp_path / "one", ignore_errors=True)
     two = SubmissionsApp(own_settings.model_copy(update={"state_dir": tmp_path / "two"}))

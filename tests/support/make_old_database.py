@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path.cwd()))  # the code of the release
 
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.records.integrity import export_to_folder
+from submissions.records.backup import export_to_folder
 from submissions.scoring.rescore import publish, rescore
 from submissions.startup import open_service
 from tests.support.canary import CANARIES

@@ -16,7 +16,7 @@ from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteRules
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.moderation.overview import read_log
+from submissions.moderation.log_view import read_log
 from submissions.records.database import Account, JudgeRow, ScoreRow, Submission, snapshot
 from submissions.records.event_log import number_of_events
 from tests.support.canary import CANARIES

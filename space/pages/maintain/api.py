@@ -15,7 +15,7 @@ from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.corrections import next_labels, publish_corrections
 from submissions.moderation.actions import REASON_LENGTH, AccountChange, Decision
-from submissions.moderation.overview import MOST, read_log
+from submissions.moderation.log_view import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import label_effects
 

@@ -17,6 +17,7 @@ from space.web.frame import PageFrame
 from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
 from submissions.moderation.actions import conflict_of
+from submissions.moderation.log_view import read_log
 from submissions.moderation.overview import (
     TITLES,
     Flag,
@@ -24,7 +25,6 @@ from submissions.moderation.overview import (
     Overview,
     exact_figures,
     overview,
-    read_log,
 )
 from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS

@@ -62,14 +62,10 @@ def test_a_burst_is_less_than_an_hour_has():
         CommitRateLimiter(10, 10)
 
 
-def failed(problem: Exception, attempt: int) -> SimpleNamespace:
-    return SimpleNamespace(outcome=SimpleNamespace(exception=lambda: problem), attempt_number=attempt)
-
-
 def test_pauses_grow_to_a_minute_and_a_moved_head_is_looked_at_soon():
-    assert 0.5 <= seconds_until_retry(failed(HubError("silent"), 1)) <= 1
-    assert 30 <= seconds_until_retry(failed(HubError("silent"), 200)) <= 60
-    assert seconds_until_retry(failed(HeadMoved("moved"), 9)) <= 0.5
+    assert 0.5 <= seconds_until_retry(HubError("silent"), 1) <= 1
+    assert 30 <= seconds_until_retry(HubError("silent"), 200) <= 60
+    assert seconds_until_retry(HeadMoved("moved"), 9) <= 0.5
 
 
 @pytest.mark.parametrize(("asked", "waited"), [("7", 7), ("9999", 300)])
@@ -77,4 +73,4 @@ def test_the_hub_is_given_the_time_that_it_asks_for(asked, waited):
     problem = HubError("too many requests")
     problem.__cause__ = OSError()
     problem.__cause__.response = SimpleNamespace(headers={"Retry-After": asked}, status_code=429)
-    assert seconds_until_retry(failed(problem, 1)) == waited
+    assert seconds_until_retry(problem, 1) == waited

@@ -9,6 +9,7 @@ from submissions.hub.mirror import HUB_SILENT, RESTORING
 from submissions.hub.records_copy import STARTS
 from submissions.hub.repository import file_path
 from submissions.intake.accounts import Actor
+from submissions.scoring import scorer
 from tests.submissions.hub.conftest import COMMIT, lose_the_disk
 from tests.support.hub_threads import records_of, records_on, titles
 from tests.support.submissions import declaration, send, stored_files, verdicts
@@ -146,11 +147,9 @@ def test_records_that_are_whole_without_the_hub_are_added_to_while_it_is_silent(
 
 
 def test_what_is_left_to_score_is_scored_after_the_restore_and_not_before(hub, opened, crash, monkeypatch):
-    from submissions.intake import service as service_module
-
     service = opened()
     with monkeypatch.context() as broken:
-        broken.setattr(service_module.IntakeService, "_score_now", lambda *_: None)
+        broken.setattr(scorer, "record_score", lambda *_: None)
         receipt = send(service, verdicts(service.suite))
     assert [record.kind for record in records_of(service)] == ["submitted"]
     lose_the_disk(service, crash)

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import SuiteRules
+from submissions.errors import RateLimited
 from submissions.intake.accounts import (
     DAY,
     YEAR,
     AccountQuota,
     Actor,
     age_problem,
-    limit_message,
     qualifies_on,
     remaining_quota,
+    require_quota,
 )
 
 TODAY = date(2026, 11, 21)
@@ -99,12 +100,15 @@ def test_a_suite_that_takes_none_says_so():
     rules = SuiteRules(files_a_day=0)
     found = remaining_quota([], rules, NOW)
     assert found.left_today == 0
-    assert "this suite takes none" in limit_message(found, rules)
+    with pytest.raises(RateLimited, match="this suite takes none"):
+        require_quota(found, rules)
 
 
 def test_the_message_names_the_limit_and_the_moment():
     found = remaining_quota(hours_ago(1, 23), RULES, NOW)
-    assert limit_message(found, RULES) == (
+    with pytest.raises(RateLimited) as refused:
+        require_quota(found, RULES)
+    assert str(refused.value) == (
         "the limit of scored test files is reached (2 in 24 hours, over all judges of an account); the next "
         "one can be sent from 2026-06-01 13:00 UTC"
     )

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import SuiteRules, Trajectory
-from submissions.moderation.overview import ListedSubmission, flags_of, reasons_to_hold, skeletons_of
+from submissions.intake.upload import reasons_to_hold
+from submissions.moderation.confusable_names import skeletons_of
+from submissions.moderation.overview import ListedSubmission, flags_of
 from submissions.records.statuses import SubmissionStatus
 
 RULES = SuiteRules(fewest_positives=30)

@@ -54,7 +54,7 @@ def test_a_file_over_the_limit_is_neither_read_nor_accepted(good):
     size = len(content())
     assert upload(good, max_upload_bytes=size).check.acceptable
     refused = upload(good, max_upload_bytes=size - 1)
-    assert (refused.content, refused.sha256, refused.check.acceptable) == (None, None, False)
+    assert (refused.content, refused.sha256, refused.check.acceptable) == (b"", "", False)
     assert [finding.code for finding in refused.check.findings] == ["too_large"]
     refused = upload(content(), max_upload_bytes=size - 1)
     assert [finding.code for finding in refused.check.findings] == ["too_large"]

@@ -235,6 +235,6 @@ def test_labelling_survives_a_restart_and_works_on_postgresql(postgres_url, suit
 def test_saving_makes_no_board_anew(annotating, monkeypatch):
     service = annotating.service
     service.records.board()
-    monkeypatch.setattr(BoardMaker, "__call__", lambda *_: pytest.fail("the board was made anew"))
+    monkeypatch.setattr(BoardMaker, "make", lambda *_: pytest.fail("the board was made anew"))
     annotating.save(queue_of(annotating, ADA)[0], said(), 0, ADA)
     service.records.board()

@@ -91,7 +91,7 @@ def test_a_set_of_annotations_takes_corrections_up_unless_the_discussion_decided
     one, two = queue_of(annotating, ADA)[:2]
     for name in (one, two):
         annotating.save(name, said("yes"), 0, ADA)
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     for number, name in enumerate((one, two), start=1):
         acts.dispute(name, "success", "see step 3", ADA)
         acts.decide(str(number), "corrected", "it failed", GRACE, "no")

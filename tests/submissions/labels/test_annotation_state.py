@@ -150,7 +150,7 @@ def test_whoever_misses_gold_items_credibly_more_often_than_the_others_needs_tra
         return {**known, **wrong, **({"side_effect": "yes"} if number % 5 == 0 else {})}
 
     saved = {
-        (name, who): SavedAnswers(answers(who, number), is_done=True, at=START, sequence=1)
+        (name, who): SavedAnswers(answers=answers(who, number), is_done=True, at=START, sequence=1)
         for number, name in enumerate(names)
         for who in people
     }

@@ -1,18 +1,18 @@
 """`python -m submissions annotate …`: what the page /discuss does, from a terminal."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from dataset_script import sample
-from submissions.__main__ import app
 from submissions.app import SubmissionsApp
 from submissions.labels import commands
 from submissions.labels.annotation_service import AnnotationService
+from tests.submissions.conftest import invoke
 from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 
 
@@ -22,17 +22,7 @@ def run(settings, service, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     ids = {trajectory.trajectory_id for trajectory in service.suite.trajectories}
     monkeypatch.setattr(commands, "_ids_in_dataset", lambda service: ids)
-    variables = {
-        "ARB_SUITE": settings.suite, "ARB_LABELS": "records", "ARB_STATE_DIR": str(settings.state_dir),
-        "ARB_CACHE_DIR": str(settings.cache_dir),
-    }  # fmt: skip
-
-    def call(*arguments: str):
-        done = CliRunner().invoke(app, ["annotate", *arguments], env=variables)
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done
-
-    return call
+    return partial(invoke, settings.model_copy(update={"labels": "records"}), "annotate")
 
 
 @pytest.fixture
@@ -161,8 +151,8 @@ def test_deciding_takes_one_question_or_a_file(run, arguments, tmp_path):
 def on_sample(tmp_path, monkeypatch):
     """Call a command over the shipped sample, whose dataset is there; Ada is invited."""
     monkeypatch.chdir(tmp_path)
-    variables = {"ARB_SUITE": "sample", "ARB_LABELS": "records", "ARB_STATE_DIR": str(tmp_path / "state")}
-    call = lambda *words: CliRunner().invoke(app, ["annotate", *words], env=variables)  # noqa: E731
+    settings = Settings(suite="sample", labels="records", state_dir=tmp_path / "state")
+    call = partial(invoke, settings, "annotate")
     assert call("invite", "ada").exit_code == 0
     return call
 

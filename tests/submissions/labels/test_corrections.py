@@ -44,7 +44,7 @@ def a_run(service: SubmissionsApp, place: int = 0, split: str = "test") -> str:
 
 def correct(service, answer: str, place: int = 0, question: str = "success", split: str = "test") -> str:
     """File a dispute and have it corrected; gives its number."""
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     number = acts.dispute(a_run(service, place, split), question, "see step 3", ADA).body["dispute_id"]
     acts.decide(number, "corrected", "looked again", MIA, answer)
     return number
@@ -176,7 +176,7 @@ def test_a_third_answer_in_a_newer_file_is_a_conflict_until_it_is_decided_again(
     assert [(each.dispute_id, each.before, each.value) for each in found.conflicts] == [
         (number, "unsure", "no")
     ]
-    acts = ReaderActions(changed.engine, changed.suite, changed.clock)
+    acts = ReaderActions(changed)
     acts.decide(number, "corrected", "it is a failure, and not unsure", MIA, "yes")
     acts.decide(number, "corrected", "it is a failure after all", MIA, "no")
     assert [each.dispute_id for each in next_labels(changed).applied] == [number]
@@ -185,7 +185,7 @@ def test_a_third_answer_in_a_newer_file_is_a_conflict_until_it_is_decided_again(
 def test_a_published_correction_is_taken_back_by_another_one(service):
     number = correct(service, "no")
     version = publish_corrections(service, MIA)
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     with pytest.raises(SubmissionError, match=f"in the label version {version.version}; to take it back"):
         acts.decide(number, "kept", "it was right", MIA)
     acts.decide(number, "corrected", "it was right", MIA, "yes")
@@ -198,7 +198,8 @@ def test_a_published_correction_is_taken_back_by_another_one(service):
     ]
 
 
-def test_a_dev_correction_is_in_the_version_and_the_shipped_file_is_named_until_it_has_it(service):
+def test_a_dev_correction_is_in_the_version_and_the_shipped_file_is_named_until_it_has_it(service, request):
+    request.addfinalizer(service.suite.dev_labels_path.unlink)  # tests share the suite's folder
     write_dev_labels(service)
     correct(service, "no", split="dev")
     before = service.label_version

@@ -121,7 +121,7 @@ def test_a_dispute_of_an_own_question_becomes_a_correction_of_the_next_version(a
     service = annotating.service
     first, _ = answered(annotating)
     annotating.publish(GRACE, "first round")
-    actions = ReaderActions(service.engine, service.suite, service.clock)
+    actions = ReaderActions(service)
     with pytest.raises(SubmissionError, match="use one of success, side_effect, repetition, tone, safe"):
         actions.dispute(first, "optimality", "step 2", ADA)
     number = actions.dispute(first, "tone", "step 2", ADA).body["dispute_id"]

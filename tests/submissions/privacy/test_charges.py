@@ -12,7 +12,8 @@ from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, strangers_budget
-from submissions.records.integrity import export_to_folder, restore_from_folder, verify
+from submissions.records.backup import export_to_folder, restore_from_folder
+from submissions.records.integrity import verify
 from submissions.records.queries import current_statuses
 from submissions.scoring import scorer
 from tests.attacks.service_oracle import Clock
@@ -108,7 +109,7 @@ def test_a_held_file_that_was_withdrawn_cannot_be_released(suite):
 def killed_before_scoring(service: SubmissionsApp, account: str, **changes) -> str:
     """A file that is recorded and has no score: its process was killed in between."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(service.intake), "_score_now", lambda *_: None)
+        patched.setattr(scorer, "record_score", lambda *_: None)
         return send(service, verdicts(service.suite, **changes), account=account).submission_id
 
 

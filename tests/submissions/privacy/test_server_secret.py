@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.kdf import scrypt
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import SecretStr
 from typer.testing import CliRunner
@@ -125,7 +124,7 @@ def test_a_guess_at_the_secret_cannot_be_checked_cheaply_against_the_published_k
         costs.append(options["n"] * options["r"] * options["p"])
         return Scrypt(**options)
 
-    monkeypatch.setattr(scrypt, "Scrypt", counted)
+    monkeypatch.setattr(server_secret, "Scrypt", counted)
     server_secret._stretch.cache_clear()
     for purpose in ("receipts", "session", "annotation-item"):
         for guess in (b"one", b"two"):

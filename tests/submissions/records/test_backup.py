@@ -3,7 +3,7 @@
 import pytest
 
 from submissions.app import SubmissionsApp
-from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
+from submissions.records.backup import BackupError, export_to_folder, restore_from_folder
 from tests.support.submissions import counts, send, verdicts
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_written_over_and_nothing_half_written_stays(filled, tmp_path
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("submissions.records.integrity.atomic_write", full)
+    monkeypatch.setattr("submissions.records.backup.atomic_write", full)
     with pytest.raises(BackupError, match="No space left"):
         export_to_folder(filled, tmp_path / "two")
     assert files_in(tmp_path) == before

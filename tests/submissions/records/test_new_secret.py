@@ -10,21 +10,20 @@ import shutil
 
 import pytest
 from pydantic import SecretStr
-from typer.testing import CliRunner
 
 from space.pages.account import own_submission
 from space.web.submission_text import FIGURES_WITHDRAWN
-from submissions.__main__ import app
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import charges_in, file_cost, row_cost
 from submissions.privacy.secret_change import accept_charge
 from submissions.privacy.server_secret import SecretChanged, SecretTooWeak, ServerSecret
-from submissions.records.integrity import BackupError, export_to_folder, restore_from_folder
+from submissions.records.backup import BackupError, export_to_folder, restore_from_folder
 from submissions.records.queries import current_statuses
 from submissions.scoring.rescore import publish
 from submissions.startup import open_service
+from tests.submissions.conftest import invoke
 from tests.support.submissions import send, settings_for, verdicts, write_suite
 
 FIRST, OTHER = "5ad1e07b93c8f4266b0fd2981c7ea453", "b7d95a0c3e6f4182970de4c1a85b362f"
@@ -58,12 +57,7 @@ def command(private, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str, **environment: str) -> tuple[int, str]:
-        variables = {
-            "ARB_SUITE": private.settings.suite, "ARB_LABELS": private.settings.labels,
-            "ARB_CACHE_DIR": str(private.settings.cache_dir),
-        }  # fmt: skip
-        done = CliRunner().invoke(app, arguments, env={**variables, **environment})
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        done = invoke(private.settings, *arguments, **environment)
         return done.exit_code, done.output
 
     return call

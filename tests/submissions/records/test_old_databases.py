@@ -15,8 +15,9 @@ from arb.core.settings import Settings
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.privacy.server_secret import SecretChanged
+from submissions.records.backup import restore_from_folder
 from submissions.records.event_log import events_after
-from submissions.records.integrity import restore_from_folder, verify
+from submissions.records.integrity import verify
 from submissions.startup import open_service
 from tests.submissions.records.test_database import differences
 from tests.support.space_app import local_client

@@ -14,7 +14,6 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.decisions import OUTCOMES, Decision, Dispute, view_dispute
 from submissions.moderation import reader_actions
-from submissions.moderation.actions import ModerationService
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, ReaderActions
 from submissions.records.database import snapshot
 from submissions.records.event_log import check_event_log, events_after
@@ -32,7 +31,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def acts(service, clock) -> ReaderActions:
-    return ReaderActions(service.engine, service.suite, clock)
+    service.clock = clock
+    return ReaderActions(service)
 
 
 @pytest.fixture
@@ -134,9 +134,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
     with pytest.raises(PermissionDenied):
         acts.decide("1", "kept", "mine", ADA)
-    ModerationService(service.engine, service.suite, acts.clock).decide_account(
-        "banned", "bob", MIA, "spam", even_if_unknown=True
-    )
+    service.moderation.decide_account("banned", "bob", MIA, "spam", even_if_unknown=True)
     with pytest.raises(PermissionDenied, match="closed"):
         acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
     assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None

@@ -6,6 +6,7 @@ What is told of scores: exact where labels are public; with noise, rounds and a 
 import csv
 import io
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from pydantic import SecretStr
@@ -16,7 +17,7 @@ from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records import queries
 from submissions.records.database import Changes, open_database, snapshot
-from submissions.scoring.board import CurrentBoard
+from submissions.scoring.board import BoardState, CurrentBoard
 from submissions.scoring.rescore import publish, rescore
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import again, send, verdicts, with_rules
@@ -115,13 +116,15 @@ def test_a_change_is_seen_whoever_made_it_and_nothing_else(engine, tmp_path):
 def test_a_board_that_could_not_be_made_is_tried_again(engine):
     outcomes = iter([ValueError("no"), "made"])
 
-    def make(session, state):
+    def make(session, version):
         outcome = next(outcomes)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    board = CurrentBoard(engine, count_accounts, make)
+    state = BoardState(None, 0, 0, frozenset())
+    maker = SimpleNamespace(state=lambda session: state, make=make, round=lambda: 0)
+    board = CurrentBoard(engine, maker)
     with pytest.raises(ValueError, match="no"):
         board.get()
     assert board.get() == "made"

@@ -77,7 +77,7 @@ class World:
         for trajectory_id in self.queue("bob"):
             acts.save(trajectory_id, self.said(PLANTED), 0, Actor("bob"))
         acts.resolve(self.queue("bob")[0], "success", "yes" if self.yes else "no", PLANTED, GRACE)
-        readers = ReaderActions(self.service.engine, suite, self.service.clock)
+        readers = ReaderActions(self.service)
         judge = self.service.records.board().rows[0].id
         for trajectory_id in self.queue("bob"):
             readers.dispute(trajectory_id, "success", PLANTED, Actor("bob"))

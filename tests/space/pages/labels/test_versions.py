@@ -56,7 +56,7 @@ def test_versions_tell_what_changed_and_why_and_what_it_did_to_the_ranks(correct
 
 def correct(service, answer: str = "no", place: int = 0, split: str = "test", question="success") -> str:
     """A dispute that Mia decided as corrected; gives its trajectory."""
-    acts = ReaderActions(service.engine, service.suite, service.clock)
+    acts = ReaderActions(service)
     name = service.suite.split(split)[place].trajectory_id
     number = acts.dispute(name, question, "see step 3", Actor("ada")).body["dispute_id"]
     acts.decide(number, "corrected", "the shop was closed", MIA, answer)

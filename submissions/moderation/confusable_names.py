@@ -1,0 +1,63 @@
+"""Names that can be confused: a judge must not pass for another account's judge by look-alike letters.
+
+Each character is replaced by one that represents all characters that look like it, from Unicode's table of
+confusables (Unicode Technical Standard 39, in the package `confusable_homoglyphs`). Invisible characters,
+spaces, dashes, underscores and quotation marks are left out, except a dash between digits (`v1-1` is not
+`v11`).
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+from confusable_homoglyphs.confusables import confusables_data
+
+# Variant selectors, joiners and fillers: letters and marks by their category, but invisible.
+_UNSEEN: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+_BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[\s_\-\u00ad]+(?=\d)")
+_SEPARATORS: Final = re.compile(r"[\s_'\"`´‘’“”«»]+")
+_DASHES: Final = re.compile("[-\u00ad\u058a\u05be\u2010-\u2015\u2043\u2212\u30fc\ufe58\ufe63\uff0d]")
+_DIRECTION_MARKS: Final = "\u200e\u200f"
+"""The table has these marks around Arabic characters."""
+_KEPT_DASH: Final = "\x00"
+"""Replaces a dash between digits while the other dashes are removed; no name contains it."""
+
+
+def skeletons_of(name: str) -> frozenset[str]:
+    """Return the shapes of a name, as written and in lower case; two names look alike if they share one.
+
+    Case makes no difference, nor do `I`, `l`, `1` and `|`, `O` and `0`, `rn` and `m`, or letters of other
+    scripts and styles with the same shape.
+    """
+    plain = _without_unseen(unicodedata.normalize("NFKC", _without_unseen(name)))
+    plain = _BETWEEN_DIGITS.sub(_KEPT_DASH, _DASHES.sub("-", plain))
+    plain = _SEPARATORS.sub("", plain.replace("-", ""))
+    # An I looks like an l but an i does not, so both shapes are needed.
+    return frozenset((_prototypes(_prototypes(plain).casefold()), _prototypes(plain.casefold())))
+
+
+def _without_unseen(text: str) -> str:
+    return "".join(mark for mark in _UNSEEN.sub("", text) if unicodedata.category(mark) not in ("Cf", "Cc"))
+
+
+def _prototypes(text: str) -> str:
+    return "".join(_prototype(character) for character in text)
+
+
+@lru_cache(maxsize=10_000)
+def _prototype(character: str) -> str:
+    """Return the character or characters that represent all that look like this one."""
+    # Each group is a star in the table: every member names the middle, and the middle names all members. A
+    # sequence of characters is always a middle (`rn` for m). In a pair of characters either may be it.
+    alike = [found["c"].strip(_DIRECTION_MARKS) for found in confusables_data.get(character, ())]
+    middles = [found for found in alike if len(found) > 1]
+    if middles:
+        return min(middles)
+    if len(alike) != 1:
+        return character
+    (other,) = alike
+    is_pair = len(confusables_data.get(other, ())) == 1
+    return min(character, other) if is_pair else other

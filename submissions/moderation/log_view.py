@@ -1,0 +1,48 @@
+"""The event log as owners and maintainers read it: newest first, without anything made from labels."""
+
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from submissions.records.database import Event
+from submissions.records.event_log import events_before
+
+MOST: Final = 200
+PUBLIC_FIELDS: Final = MappingProxyType(
+    {
+        "identified": ("account", "name"),
+        "scored": ("submission_id", "label_version", "policy"),
+        "annotated": ("trajectory_id", "annotator", "is_done"),
+        "gold_marked": ("trajectory_id",),
+        "resolved": ("trajectory_id", "question"),
+        "disputed": ("dispute_id", "trajectory_id", "question", "split"),
+        "dispute_decided": ("dispute_id",),
+        "labels_published":
+            ("suite", "version", "file_sha256", "why", "labelled", "changes", "guidelines_sha256"),
+        "error_tagged": ("judge", "trajectory_id"),
+        "rescored": ("from", "to", "submissions", "ranks"),
+    }
+)  # fmt: skip
+"""The fields that are shown of kinds that hold labels, or figures that reveal them (counts by task)."""
+
+
+def read_log(
+    session: Session, before: int | None = None, kind: str | None = None, most: int = 50
+) -> list[dict[str, Any]]:
+    """Return at most ``most`` events before a sequence, newest first, optionally of only one kind."""
+    kinds = None if kind is None else [kind]
+    return [event_to_response(event) for event in events_before(session, before, kinds, min(most, MOST))]
+
+
+def event_to_response(event: Event) -> dict[str, Any]:
+    """Return an event as JSON without its nonce and anything made from labels."""
+    body = {name: event.body[name] for name in PUBLIC_FIELDS.get(event.kind, tuple(event.body))}
+    return {
+        "sequence": event.sequence,
+        "kind": event.kind,
+        "at": event.at.isoformat(timespec="microseconds"),
+        "actor": event.actor,
+        "body": body,
+        "hash": event.hash,
+    }

@@ -1,0 +1,217 @@
+"""Copies of the records in a folder, written by `export` and read by `restore`.
+
+A folder contains
+
+    records.jsonl       every record, one line of canonical JSON each, with its nonce
+    files/ab/<sha256>   the uploaded files and published label sets, byte for byte
+    secret_check.json   the check value of the server's secret, and how its keys are derived
+    board.json          the board at the time; not needed to restore
+    board.csv           the same as a table
+
+It contains exact scores and nonces, so it is as private as the labels. It does not contain the server's
+secret: keep ARB_SECRET (or the file ``secret`` of the state folder) in another place.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from arb.core.files import atomic_write
+from arb.core.settings import Settings
+from leaderboard.board.export import board_to_csv
+from submissions.app import SubmissionsApp
+from submissions.errors import RecordsUnavailable
+from submissions.privacy.server_secret import (
+    KnownSecret,
+    SecretRefused,
+    SecretUnavailable,
+    ServerSecret,
+)
+from submissions.records import event_log
+from submissions.records.database import Event, canonical, open_database, snapshot, transaction
+from submissions.records.files import FileStore, open_files
+from submissions.records.secret_check import known_secret, note_secret, replace_secret
+
+RECORDS: Final = "records.jsonl"
+FILES: Final = "files"
+SECRET_CHECK: Final = "secret_check.json"
+MAX_PROBLEMS: Final = 20
+
+
+class BackupError(RecordsUnavailable):
+    """Raised when a folder cannot be written or restored; the message lists every problem."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """The contents of a folder.
+
+    ``missing`` has the SHA-256 of files that could not be copied. ``names_secret`` says whether the folder
+    names the secret of its records, which exports of 7d56a80 do not.
+    """
+
+    records: int
+    files: int
+    missing: tuple[str, ...]
+    names_secret: bool
+
+
+def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
+    """Write everything that is needed to restore into a new folder, as a whole. Raises BackupError."""
+    folder = folder.absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BackupError(f"{folder.name!r} exists and is not empty; name a new folder")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+        try:
+            made = _write(service, beside)
+            if folder.exists():
+                folder.rmdir()
+            beside.replace(folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    except OSError as error:
+        raise BackupError(
+            f"{folder.name!r} cannot be written: {error.strerror or type(error).__name__}"
+        ) from error
+    return made
+
+
+def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = False) -> Backup:
+    """Fill an empty database and file store from a folder; the records come last, in one transaction.
+
+    With ``new_secret`` the records continue with another secret, which withdraws the figures of hidden
+    labels.
+
+    Raises:
+        BackupError: The folder has problems, or its secret is not the one that is here.
+        NotEmpty: There are records here already.
+        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
+    """
+    events, known = _read_records(folder), _read_secret_check(folder)
+    wanted = {event.file_sha256 for event in events if event.file_sha256}
+    source, missing, problems = FileStore(folder / FILES), [], event_log.check_event_log(events)
+    for sha256 in sorted(wanted):
+        try:
+            source.read(sha256)
+        except FileNotFoundError:
+            missing.append(sha256)
+        except (OSError, ValueError) as problem:
+            problems.append(f"{FILES}: {problem}")
+    if problems:
+        raise BackupError(_together(problems))
+    engine = open_database(settings.records_url())
+    try:
+        with snapshot(engine) as session:
+            if event_log.number_of_events(session):
+                raise event_log.NotEmpty
+        secret = _secret_for(settings, known or KnownSecret(None, 1), new_secret)
+        target = open_files(settings, engine)
+        for sha256 in sorted(wanted.difference(missing)):
+            target.keep(source.read(sha256))
+        with transaction(engine) as session:
+            number = event_log.restore_events(session, events)
+            if new_secret:
+                replace_secret(session, secret, datetime.now(UTC))
+            else:
+                note_secret(session, secret)
+    except OSError as error:
+        raise BackupError(
+            f"a file cannot be stored in ARB_STATE_DIR: {error.strerror or type(error).__name__}"
+        ) from error
+    finally:
+        engine.dispose()
+    return Backup(number, len(wanted) - len(missing), tuple(missing), known is not None)
+
+
+def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> ServerSecret:
+    """Return the secret for restored records. Raises BackupError if it is not theirs."""
+    try:
+        secret = ServerSecret.of(settings, may_make=new_secret)
+    except SecretUnavailable as problem:
+        if new_secret or settings.secret is not None:
+            raise
+        raise BackupError(f"{problem}. {SECRET_NEEDED}") from None
+    is_theirs = secret.is_known_as(known)
+    if new_secret and is_theirs and known.check_value:
+        raise BackupError("the secret here is the one of this export: leave --new-secret out")
+    if not (new_secret or is_theirs):
+        raise BackupError(f"the secret here is not the one that this export was made with. {SECRET_NEEDED}")
+    return secret if new_secret else secret.under(known.derivation)
+
+
+SECRET_NEEDED: Final = (
+    "Nothing was restored: set ARB_SECRET to that of the server, or copy the file `secret` of its "
+    "state folder into ARB_STATE_DIR. If it is lost, `--new-secret` goes on with another one and "
+    "withdraws private figures until an operator runs `python -m submissions accept-charge`, since "
+    "their noise is drawn again"
+)
+
+
+def _write(service: SubmissionsApp, folder: Path) -> Backup:
+    board = service.records.board()
+    with suppress(SecretUnavailable, SecretRefused):
+        service.secret  # noqa: B018 - noted with the records at first use
+    with snapshot(service.engine) as session:
+        events, known = event_log.events_after(session), known_secret(session)
+    atomic_write(folder / RECORDS, event_log.to_lines(events))
+    names_secret = False
+    if known is not None and known.check_value is not None:
+        names_secret = True
+        atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
+    store, missing = FileStore(folder / FILES), []
+    wanted = sorted({event.file_sha256 for event in events if event.file_sha256})
+    for sha256 in wanted:
+        try:
+            store.keep(service.files.read(sha256))
+        except (FileNotFoundError, ValueError):
+            missing.append(sha256)
+    atomic_write(folder / "board.json", board.to_bytes())
+    atomic_write(folder / "board.csv", board_to_csv(board).encode())
+    return Backup(len(events), len(wanted) - len(missing), tuple(missing), names_secret)
+
+
+def _read_secret_check(folder: Path) -> KnownSecret | None:
+    """Return what an export says about its secret, if anything. Raises BackupError."""
+    try:
+        fields = json.loads((folder / SECRET_CHECK).read_bytes())
+        return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BackupError(
+            f"{SECRET_CHECK} in {folder.name!r} cannot be read ({type(error).__name__}); restore "
+            "from an unchanged copy of the export"
+        ) from None
+
+
+def _read_records(folder: Path) -> list[Event]:
+    try:
+        lines = (folder / RECORDS).read_bytes().splitlines()
+    except OSError as error:
+        raise BackupError(
+            f"{folder.name!r} has no readable {RECORDS} ({error.strerror or type(error).__name__}); use "
+            "a folder that `python -m submissions export` wrote"
+        ) from None
+    events, problems = [], []
+    for number, line in enumerate(lines, start=1):
+        try:
+            events.append(event_log.parse_event(line))
+        except event_log.EventLogBroken as problem:
+            problems.append(f"{RECORDS}, line {number}: {problem}")
+    if problems:
+        raise BackupError(_together(problems))
+    return events
+
+
+def _together(problems: Iterable[str]) -> str:
+    found = list(problems)
+    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
+    return "; ".join([*found[:MAX_PROBLEMS], *more])
