@@ -112,7 +112,7 @@ def flags(**options: Any) -> list[str]:
     return typed
 
 
-def then(command: Callable[..., None], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
+def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
     """The command, and after it the `next_step` that ``make`` gives of its options."""
 
     @functools.wraps(command)

@@ -142,14 +142,13 @@ def is_repo_name(name: str) -> bool:
     return name.count("/") == 1
 
 
-BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
-"""What a build writes outside data/."""
+RELEASED_REPO: Final = "McGill-NLP/agent-reward-bench"
+RELEASED_REVISION: Final = "b6d17e646009d6cb63d5dd7be78807b680693f61"
 
 INDEX: Final = "index.parquet"
 CROISSANT: Final = "croissant.json"
-
-WRITTEN_LATER: Final = (INDEX, CROISSANT)
-"""What a build writes there too, and earlier ones did not."""
+BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json", INDEX, CROISSANT)
+"""The files that a build writes outside data/. Datasets of older versions lack the index and croissant.json."""
 
 
 class PublishError(ValueError):
@@ -170,8 +169,8 @@ def published_files(folder: Path) -> dict[str, Path]:
             f"{folder}: has no manifest.json that can be read ({type(error).__name__}); "
             "build it with `python -m dataset_script build`"
         ) from error
-    later = {name for name in WRITTEN_LATER if (folder / name).is_file()}
-    wanted = listed | set(BESIDE_THE_DATA) | later
+    absent = {name for name in (INDEX, CROISSANT) if not (folder / name).is_file()}
+    wanted = listed | set(BESIDE_THE_DATA).difference(absent)
     found = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")
@@ -187,7 +186,7 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 def is_ours(path: str) -> bool:
     """Whether a path in a public repository belongs to a publication; anything else there stays."""
-    return path in (*BESIDE_THE_DATA, *WRITTEN_LATER) or path.startswith("data/")
+    return path in BESIDE_THE_DATA or path.startswith("data/")
 
 
 def difference(

@@ -17,7 +17,7 @@ from dataset_script.__main__ import app
 from dataset_script.new_suite import build_source, source_facts, suggested_rules
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import PublishedDataset
-from dataset_script.task_selection import load_tasks
+from dataset_script.tasks import load_tasks
 from tests.support.small_suite import SUITE_IDS
 from tests.support.text_runs import ASKING, IDS, READING, RUNS
 
