@@ -109,11 +109,11 @@ def get(
 ) -> None:
     """Get the benchmark: fetch, build and verify it, then put it in place.
 
-    38 GB to fetch, less with --benchmark or --agent; what was fetched before stays in it. It is put in
-    place whole or not at all, and stopped it goes on from there when run again. A dataset that was built
-    is replaced, the sample too, never by it.
+    It fetches 38 GB, or less with --benchmark or --agent, and keeps what it fetched before. The dataset is
+    put in place completely or not at all. A stopped command resumes when you run it again. It replaces an
+    earlier dataset or the sample, but the sample never replaces anything.
 
-    Exit code 0: it is there; 1: something could not be had or is wrong with it; 2: it cannot run as given.
+    Exit code 0: it is there; 1: something could not be fetched or is wrong; 2: it cannot run as given.
     """
     output.restore_replaced(out)
     if only_sample:
@@ -220,10 +220,10 @@ def inspect_source(
     ] = False,
     allow_class: commands.AllowOption = None,
 ) -> None:
-    """Show what is read of recorded runs.
+    """Show how recorded runs are read.
 
-    A table of the runs and the findings about them; with --json goal, steps, answer and end of each run.
-    Nothing is written.
+    Prints a table of the runs and the findings about them; with --json goal, steps, answer and end of each
+    run. Nothing is written.
 
     Exit code 0: everything was read; 2: nothing can be read; 3: some files are broken (they are named).
     """

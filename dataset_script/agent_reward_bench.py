@@ -36,7 +36,7 @@ _VERSION = datasets.Version("1.0.0")
 
 @dataclass
 class AgentRewardBenchConfig(datasets.BuilderConfig):
-    """A configuration; ``suite`` is a shipped suite or a folder, or None for the one of the runs."""
+    """A configuration; ``suite`` is a shipped suite or a folder; by default the runs determine it."""
 
     suite: str | None = None
 

@@ -78,7 +78,7 @@ class TrajectoryReader:
     next.
 
     Args:
-        open_file: Opens a file of the dataset by its name; raises FileNotFoundError if there is none.
+        open_file: Opens a file of the dataset by its name; raises FileNotFoundError if it does not exist.
     """
 
     def __init__(self, open_file: Callable[[str], IO[bytes]]):

@@ -98,11 +98,11 @@ def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: st
     Args:
         suite: The suite's name.
         title: The suite's title.
-        splits: The splits that have rows. Judges are ranked on test, or on dev if there are no test rows.
+        splits: The splits that have rows. Judges are ranked on test, or on dev if only dev has rows.
         config: The configuration to load.
 
     Raises:
-        ValueError: There is no split.
+        ValueError: ``splits`` is empty.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:

@@ -111,8 +111,8 @@ def build(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Build the dataset.
 
-    Makes Parquet in the configurations of the card, splits dev and test, for load_dataset. Labels are filled
-    on dev, null on test. A build that was stopped goes on when it is run again.
+    Writes Parquet files for load_dataset, in the configurations of the card and the splits dev and test.
+    Labels are filled in on dev and null on test. A stopped build resumes when you run it again.
 
     Exit code 0: built; 1: nothing built, or --strict and something was left out; 2: the command cannot run as
     given; 3: built, but some files of the source are broken (they are named).
@@ -196,7 +196,7 @@ def unblind(
         str | None, typer.Option(help="The suite that was built; agent-reward-bench by default.")
     ] = None,
 ) -> None:
-    """Map the ids of a blind dataset back in a prediction file."""
+    """Restore the suite's ids in a prediction file with blind ids."""
     with one_line_errors():
         try:
             text = predictions.read_text(encoding="utf-8-sig")
@@ -230,10 +230,11 @@ def verify(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Check a published dataset.
 
-    Hashes against the manifest, schema, counts and splits against the suite, unique ids, every image decoded;
-    and nothing in it that must not be: rewards, prompts, test labels, annotators' names, paths, canaries.
-    As columns, fields and metadata they are errors. Words of a page or a model that only look like them are
-    warnings, each with its trajectory and steps; `publish` wants them accepted by name.
+    Compares hashes with the manifest, and schema, counts and splits with the suite. Ids must be unique, and
+    every image must be decodable. The dataset must not contain rewards, prompts, test labels, annotators'
+    names, paths or canaries. As columns, fields and metadata they are errors. Words of a page or a model that
+    only look like them are warnings, each with its trajectory and steps; `publish` requires that you accept
+    each by name.
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
@@ -279,9 +280,9 @@ def sample_tasks(
 ) -> None:
     """Choose tasks for a new suite.
 
-    A group is a task's first site (WorkArena: its category) with one of its evaluation methods; from each, up
-    to --per-group tasks are drawn. A task that is in two groups is in the sample once. With --total every
-    site gives as many as any other, as far as it has them.
+    A group is a task's first site (in WorkArena its category) with one of its evaluation methods. Up to
+    --per-group tasks are drawn from each group. A task in two groups is in the sample once. With --total,
+    every site gives as many tasks as any other, or all that it has.
     """
     with one_line_errors():
         known = task_selection.read_metadata(metadata)
@@ -303,7 +304,8 @@ def split(
 ) -> None:
     """Split ids into dev and test, by task.
 
-    Every run of a task goes with it, in any spelling. Trajectory ids make a suite's trajectories.csv.
+    All runs of a task are in the same split, in any spelling of their ids. With trajectory ids, the output is
+    a suite's trajectories.csv.
     """
     with one_line_errors():
         column, named = task_selection.read_ids(ids)
@@ -338,8 +340,8 @@ def new_suite(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Make a suite's folder from recorded runs.
 
-    trajectories.csv with every run that can be used, split by task; suite.toml with title, links, pages,
-    hidden labels and every rule; tasks.csv with the goals. Nothing is written over.
+    Writes trajectories.csv with every usable run, split by task; suite.toml with title, links, pages, hidden
+    labels and every rule; and tasks.csv with the goals. Existing files are never overwritten.
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """

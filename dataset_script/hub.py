@@ -46,9 +46,10 @@ def fetch(
 ) -> None:
     """Fetch the released layout from the Hub.
 
-    All of it is 38 GB. What is there already is not fetched again; the address of the Hub is HF_ENDPOINT.
+    All of it is 38 GB. Files that are already there are not fetched again. HF_ENDPOINT is the Hub's address.
 
-    Exit code 0: all there; 1: some files could not be had (they are named); 2: it cannot run as given.
+    Exit code 0: all files are there; 1: some files could not be fetched (they are named); 2: it cannot run as
+    given.
     """
     wanted = released.Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
@@ -86,11 +87,11 @@ def publish(
 ) -> tuple[Publication, ...]:
     """Publish a built folder on the Hub.
 
-    Data, card and eval.yaml go into one commit; the test labels into one of a private repository. What does
-    not pass `verify` is refused, and so are its warnings about words until they are accepted by name; what is
-    there already is not committed again. HF_TOKEN needs write access.
+    Data, card and eval.yaml go into one commit, and the test labels into one commit of a private repository.
+    The command refuses a dataset that does not pass `verify`, or has warnings about words that you have not
+    accepted by name. Without changes it makes no commit. HF_TOKEN needs write access.
 
-    Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
+    Exit code 0: published, or published already; 2: refused, here or by the Hub.
     """
     settings = read_settings()
     expected = read_suite(suite, settings) if suite is not None else None
@@ -136,10 +137,10 @@ def show(
 ) -> None:
     """Show one trajectory of a published dataset.
 
-    Goal, steps and answer; with --json the trees, labels and published judgments too. Of a repository only
-    what is shown is read, 1 to 2 MB in a dataset of a million.
+    Prints goal, steps and answer; with --json also the trees, labels and published judgments. From a
+    repository it reads only what it shows, 1 to 2 MB in a dataset of a million trajectories.
 
-    Exit code 0: shown; 2: there is no such trajectory, or the command cannot run as given.
+    Exit code 0: shown; 2: the trajectory does not exist, or the command cannot run as given.
     """
     try:
         with repository.hub_errors(what):
@@ -177,7 +178,7 @@ def show(
 def _trajectory(
     reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool
 ) -> dict[str, Any] | None:
-    """Return everything of a trajectory except its rewards, or None if there is no such trajectory."""
+    """Return everything of a trajectory except its rewards, or None if it does not exist."""
     tables, default = schema.CONFIGURATIONS, schema.DEFAULT
     large = ("steps", "final_axtree", "final_axtree_pruned")  # the last step has the trees
     columns = [column.name for column in tables[default].columns if column.name not in large]

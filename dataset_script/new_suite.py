@@ -68,7 +68,7 @@ class FoundRuns:
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
     """Return every trajectory that `build` could take from the source.
 
-    Of several files of one trajectory, in any spelling of its id, the first usable one by name counts.
+    If a trajectory has several files, in any spelling of its id, the first usable one by name counts.
 
     Raises:
         SourceError: The source has no runs.
@@ -142,7 +142,7 @@ def suite_texts(
         seed: The seed of the draw.
         always_dev: Tasks that have to be dev, as (benchmark, task).
         title: The suite's title.
-        metadata: What is known about tasks.
+        metadata: Further facts about tasks.
 
     Raises:
         SuiteError: The runs cannot be split.
@@ -276,7 +276,7 @@ def build_source(
 
 
 def source_facts(dataset: Path) -> SourceFacts | None:
-    """Return what `build_source` stored about the source of a dataset, or None for another dataset."""
+    """Return what `build_source` stored about the source of a dataset, or None if it did not build it."""
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None

@@ -72,7 +72,7 @@ def fetched(
         repo: The repository.
         revision: A commit, branch or tag.
         keep_in: The folder to download into, where only changed files are fetched again. Files that the
-            repository no longer has stay there. None for a temporary folder that is removed at the end.
+            repository no longer has stay there. By default a temporary folder that is removed at the end.
 
     Raises:
         HubError: The repository cannot be downloaded.

@@ -1,8 +1,8 @@
 """The configurations of the published dataset and their columns, as `schema.toml` declares them.
 
 The Parquet files, the features of `datasets`, the builder's configurations and the tables of the dataset card
-are made from this declaration. What it does not list is not published: prompts of agents and judges, names of
-annotators, paths of the recording machine, and rewards outside ``rewards``.
+are made from this declaration. Nothing else is published: no prompts of agents and judges, names of
+annotators or paths of the recording machine, and no rewards outside ``rewards``.
 """
 
 import json
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A table of the dataset: what a row is, its purpose and its columns."""
+    """A table of the dataset: its rows, its purpose and its columns."""
 
     name: str
     row: str

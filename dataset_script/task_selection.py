@@ -103,7 +103,7 @@ def sample_tasks(
 
     Args:
         tasks: The tasks of a benchmark.
-        per_group: The most tasks per group. None for all.
+        per_group: The most tasks per group; all if None.
         seed: The seed of the draw.
         split: The split of the metadata.
         total: The number of tasks to return. Each area gives its share, first from the drawn tasks.

@@ -87,7 +87,7 @@ def build(
     Args:
         source: The recorded runs.
         out: The dataset's folder.
-        suite: The suite. None for the shipped one that the source's ids belong to.
+        suite: The suite. By default the shipped one that the source's ids belong to.
         options: How to build.
         progress: Gets the id of each trajectory.
 

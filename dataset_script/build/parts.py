@@ -241,7 +241,7 @@ def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
 
 
 def read_run(source: TrajectorySource, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-    """Read a run whose id may be none. Raises UnusableFileError for anything that goes wrong."""
+    """Check the id of a run and read it. Raises UnusableFileError for anything that goes wrong."""
     try:
         TrajectoryId.parse(file.trajectory_id)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The report of a build: what is in the dataset, and the name of everything that is not, with the reason."""
+"""The report of a build: the content of the dataset, and all names that were left out, with the reasons."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

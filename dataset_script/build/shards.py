@@ -1,7 +1,7 @@
 """Plan and write the shards of a split, and render the manifest of all shards.
 
-The plan depends only on ids and sizes, so the same parts give the same files, whichever process writes them
-and in whatever order. manifest.json lists every file with its hash, size and rows.
+The plan depends only on ids and sizes, so the same parts give the same files, regardless of the processes
+and their order. manifest.json lists every file with its hash, size and rows.
 
 Within its size limits, a shard ends where a hash of an id says so. Added trajectories therefore change only
 the shards that they fall into. With the shards of an earlier build (`earlier_places`) they change none: new
@@ -153,7 +153,7 @@ EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
 
 
 def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
-    """Return the places of the rows of the dataset in a folder, or nothing if there is no dataset.
+    """Return the places of the rows of the dataset in a folder, or an empty dict if it has none.
 
     Raises:
         SourceError: The dataset is of another suite. Or it is blind: the order of its runs would show that an

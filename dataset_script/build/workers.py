@@ -88,7 +88,7 @@ class Workers:
             ) from error
 
     def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:
-        """Return whether there is memory for one more task, and no process has another one waiting."""
+        """Return whether there is memory for one more task, and at most one waits for each process."""
         bytes_at_once = size + sum(each for _, each in running)
         return not running or (len(running) < 2 * self._number and bytes_at_once <= BYTES_AT_ONCE)
 

@@ -22,7 +22,7 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
         also_allowed: Classes of own agents in AgentLab's pickles, each as ``module.class``.
 
     Raises:
-        SourceError: It is none of the known kinds.
+        SourceError: It has another form.
     """
     # Imported here because every module of this package passes through this file.
     from dataset_script.sources.agentlab import AgentLabSource  # noqa: PLC0415 - read by one module's users

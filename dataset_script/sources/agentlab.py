@@ -84,7 +84,7 @@ class AgentLabSource(TrajectorySource):
         """List the runs, by name. Only the small exp_args.pkl of each run is read, for its id.
 
         A run that has a link out of the source is left out; if only a picture is such a link, the picture is
-        left out. Raises SourceError if there is no run.
+        left out. Raises SourceError without any run.
         """
         links = find_links_out(self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}

@@ -25,7 +25,7 @@ from arb.core.trajectory import Recording, Step
 
 
 class SourceError(ValueError):
-    """Raised for a folder that is no source of runs; the message says what was expected."""
+    """Raised for a folder without a source of runs; the message says what was expected."""
 
 
 class UnusableFileError(ValueError):
@@ -106,7 +106,7 @@ _NOT_IN_IDS: Final = re.compile(r"[/\s\x00-\x1f\x7f]+")
 
 
 def valid_text(value: Any) -> str | None:
-    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None for anything else."""
+    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None if it is no text."""
     if not isinstance(value, str):
         return None
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -239,7 +239,7 @@ class TrajectorySource:
     kind: ClassVar[str]
 
     def list_runs(self) -> SourceListing:
-        """List the runs without reading them. Raises SourceError if the folder is no such source."""
+        """List the runs without reading them. Raises SourceError if the folder is another kind."""
         raise NotImplementedError
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
@@ -255,7 +255,7 @@ class TrajectorySource:
         return SourceListing((), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment. Raises UnusableFileError if there is none."""
+        """Read one judgment. Raises UnusableFileError if the file has no judgment."""
         raise NotImplementedError
 
     def origin(self) -> dict[str, str]:
@@ -283,12 +283,12 @@ class TrajectorySource:
         Args:
             runs: An id and the sort key of its repeats, by path.
             links: Links that lead out of the source.
-            problem: The message if there is no run.
+            problem: The message if ``runs`` is empty.
             others: Other files.
             notes: Notes about the source.
 
         Raises:
-            SourceError: There is no run.
+            SourceError: ``runs`` is empty.
         """
         names = link_names(links, self.root)
         if not runs:
@@ -339,7 +339,7 @@ def file_stamp(path: Path) -> str:
 
 
 def data_image(address: Any) -> bytes | None:
-    """Return the unchecked picture in a ``data:`` address, or None for anything else."""
+    """Return the unchecked picture in a ``data:`` address, or None if it is anything else."""
     found = _DATA_IMAGE.match(address) if isinstance(address, str) else None
     if found is None or 3 * (len(address) - found.end()) / 4 > MOST_IMAGE_BYTES:
         return None
@@ -414,7 +414,7 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no complete JSON object. The values before the fault are yielded first.
+        ValueError: It is not a complete JSON object. The values before the fault are yielded first.
         RecursionError: It is nested too deep.
     """
     if path.stat().st_size > MOST_JSON_BYTES:
@@ -448,7 +448,7 @@ def _after(text: str, at: int, mark: str) -> int:
 
 
 def _comma(text: str, at: int) -> int:
-    """Return the place after a comma, or after spaces if there is no comma."""
+    """Return the place after a comma, or after spaces if the comma is missing."""
     at = _skip_space(text, at)
     return _after(text, at, ",") if text.startswith(",", at) else at
 

@@ -227,7 +227,7 @@ def _errors(item: Mapping[str, Any]) -> str | None:
 
 
 def _actions(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the calls of a step, each an object with one name. Names with null are no calls."""
+    """Yield the calls of a step, each an object with one name, without names whose value is null."""
     for action in sequence(mapping(item.get("model_output")).get("action")):
         yield from (call for call in mapping(action).items() if call[1] is not None)
 

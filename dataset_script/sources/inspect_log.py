@@ -10,9 +10,9 @@ second log with the same ``task_id``, and the later one of each sample counts.
 
 A run is read from the sample's ``messages``, which include what the agent did before an error or a limit.
 Events are not read: they repeat the messages at each call of the model, and add what the agent did not see.
-Scores, targets, metadata and system prompts are left out. So is what the agent was told between a submitted
-answer and its next attempt, since that says how the scorer judged. Of a sub-agent there is only what the
-agent saw.
+Scores, targets, metadata and system prompts are left out. So are messages to the agent between a submitted
+answer and its next attempt, since they say how the scorer judged. A sub-agent is recorded only as far as the
+agent saw it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class InspectSource(TrajectorySource):
     def list_runs(self) -> SourceListing:
         """List the samples, log by log, from the directory of an `.eval` or by reading a `.json` once.
 
-        Raises SourceError if there is no log, or no sample.
+        Raises SourceError without any log or sample.
         """
         links = find_links_out(self.folder)
         names = link_names(links, self.root)
@@ -270,7 +270,7 @@ def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
 
 
 class _Conversation:
-    """A sample's messages as steps. What was observed since the last turn belongs to the next one."""
+    """A sample's messages as steps. Observations since the last turn belong to the next one."""
 
     def __init__(self, sample: Mapping[str, Any], evaluation: _Evaluation):
         self._sample, self._evaluation = sample, evaluation
@@ -327,7 +327,7 @@ class _Conversation:
     def _turn(
         self, message: Mapping[str, Any], submitted: Sequence[Any] = (), is_last: bool = False
     ) -> str | None:
-        """Add the step of a turn. Return the answer in the last turn, if there is one; it is no action.
+        """Add the step of a turn. Return the answer of the last turn; it does not count as an action.
 
         A tool that the provider ran within the turn is a step of its own.
         """

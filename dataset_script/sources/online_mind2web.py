@@ -66,7 +66,7 @@ class OnlineMind2WebSource(TrajectorySource):
         return any(_is_result(path) for path in _results(folder))
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name, without reading them. Raises SourceError if there is none.
+        """List the runs, by name, without reading them. Raises SourceError without any run.
 
         A result.json next to a ``trajectory/`` is always listed; reading it says if it is broken.
         """

@@ -87,7 +87,7 @@ class Dtype:
     order: str = "<"
 
     def set_state(self, state: Any) -> None:
-        """Take (version, byte order, and five fields that are empty for plain numbers, flags)."""
+        """Take (version, byte order, five fields that plain numbers leave empty, flags)."""
         usual = (None, None, None, -1, -1, 0)
         if not isinstance(state, tuple) or len(state) != 8 or state[1] not in ("<", ">", "|", "="):
             raise RefusedPickle(f"numpy.dtype {self.name} with an unusual state")

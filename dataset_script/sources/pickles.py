@@ -39,7 +39,7 @@ Stack = list[Any]
 
 
 class BrokenPickle(ValueError):
-    """Raised for bytes that are no complete pickle; the text says where."""
+    """Raised for bytes that are not a complete pickle; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Limits:
 def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits | None = None) -> Any:
     """Return the value in ``<name>.pkl`` or ``<name>.pkl.gz``, made of plain values and PickledObjects.
 
-    Nothing is imported or called, whatever the file says.
+    No content of the file is imported or called.
 
     Args:
         path: The file.
         also_allowed: Classes, each as ``module.class``, that may be named for more than an object.
-        limits: The limits, or None for the default ones.
+        limits: The limits; the default ones if None.
 
     Raises:
         UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was cut off), or "refused_pickle"

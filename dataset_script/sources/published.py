@@ -147,7 +147,7 @@ class PublishedDataset:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """What was recorded of each trajectory, according to the footers of `steps`.
+        """The kinds of observations of each trajectory, according to the footers of `steps`.
 
         Older datasets have other footers, and nothing is known.
         """

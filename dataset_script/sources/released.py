@@ -62,7 +62,7 @@ class ReleasedSource(TrajectorySource):
 
     @property
     def root(self) -> Path:
-        """The folder that holds ``cleaned/``. Raises SourceError if there is none."""
+        """The folder that holds ``cleaned/``. Raises SourceError if it does not exist."""
         for place in (self.folder, self.folder / "trajectories"):
             if (place / "cleaned").is_dir():
                 return place
@@ -74,7 +74,7 @@ class ReleasedSource(TrajectorySource):
     def list_runs(self) -> SourceListing:
         """List the trajectories by name, and the other files in ``cleaned/``, without reading them.
 
-        Raises SourceError if there is no such folder, or nothing in it.
+        Raises SourceError if the folder is missing or empty.
         """
         listing = self._list("cleaned")
         if not listing.files:

@@ -104,7 +104,7 @@ def verify(
 
     Args:
         folder: The folder.
-        suite: The suite that it should hold. None for the shipped one that it names.
+        suite: The suite that it should hold; by default the shipped one that it names.
         canaries: Texts that were planted in what must stay private.
         accept: Warnings about words that somebody has looked at, each as ``CODE:TRAJECTORY_ID``.
         allow_missing: Ids of the suite that the folder may lack.

@@ -32,7 +32,7 @@ NAMES_KEPT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was checked (files, rows per configuration and split) and what was found.
+    """The files and rows per configuration and split that were checked, and the findings.
 
     ``accepted`` names the warnings about words that were accepted, each as ``CODE:TRAJECTORY_ID``.
     """
@@ -62,7 +62,7 @@ class VerifyReport:
 
 
 def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names without repetitions. Raises ValueError for one that is no warning about words."""
+    """Return the names without repetitions. Raises ValueError unless each is a warning about words."""
     for name in names:
         code, _, trajectory_id = name.partition(":")
         if code not in WORDS or not trajectory_id:

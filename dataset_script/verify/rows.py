@@ -100,7 +100,7 @@ class Forbidden:
         """Yield the code of each finding in UTF-8 text, with a name for it. The text is not repeated.
 
         Structures and canaries are errors in every column. A mere word is a warning in columns that a page or
-        a model writes, and an error elsewhere. What a page shows in a tree is not a structure.
+        a model writes, and an error elsewhere. In a tree, text of the page itself is not a structure.
         """
         for number, canary in enumerate(self._canaries, start=1):
             if canary in text:

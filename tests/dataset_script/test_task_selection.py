@@ -16,16 +16,15 @@ from arb.core.suite import SuiteError, load_suite
 from dataset_script.__main__ import app
 from dataset_script.task_selection import (
     MetadataTask,
-    Task,
     count_by_area,
     draw_dev_tasks,
     even_shares,
-    load_tasks,
     read_ids,
     read_metadata,
     sample_tasks,
     split_by_task,
 )
+from dataset_script.tasks import Task, load_tasks
 
 PAPER_SIZES = {
     "webarena": {"wikipedia": 8, "map": 18, "reddit": 18, "shopping_admin": 18, "gitlab": 19, "shopping": 19},

@@ -12,7 +12,7 @@ source (system, user, agent), a message and, if the agent acted, tool calls with
 continues in the file of ``continued_trajectory_ref``; steps that were copied there for context are left out.
 A subagent is in ``subagent_trajectories`` (found by ``trajectory_id``, not by ``session_id``, which several
 may share) or in the file of ``trajectory_path``. Its actions are part of the run that called it, each with
-its name; it is no run of its own.
+its name, and it is not listed.
 """
 
 from dataset_script.sources.atif.source import AtifSource

@@ -71,7 +71,7 @@ class AtifSource(TrajectorySource):
         """List the runs. Only a trial's result.json and the beginning of other files are parsed.
 
         Other files are also searched for names of files, since the continuation of a run and its subagents
-        are no runs of their own. Raises SourceError if there is no run.
+        are not listed. Raises SourceError without any run.
         """
         candidates = sorted(_candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
@@ -123,7 +123,7 @@ class AtifSource(TrajectorySource):
         return recording, run.notes
 
     def identity(self, file: SourceFile) -> str:
-        """Return names, sizes and times of the run's file, the trial's result and the files that they name."""
+        """Return names, sizes and times of the run's file, the trial's result and the files they name."""
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}
         waiting = [file.path]
         while waiting:
@@ -135,7 +135,7 @@ class AtifSource(TrajectorySource):
         return "\n".join(file_stamp(path) for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
-        """Return the facts in result.json about the trial that a file belongs to, or None without a trial.
+        """Return the facts in result.json about a file's trial, or None if it belongs to no trial.
 
         Raises UnusableFileError for a result.json that cannot be read, if it ``must_be_whole``.
         """
@@ -188,7 +188,7 @@ def _is_trial(folder: Path) -> bool:
 
 
 def _head(path: Path) -> tuple[str, float] | None:
-    """Return the agent and the time of the first step of a trajectory, or None for any other file."""
+    """Return the agent and the time of the first step, or None if the file is not a trajectory."""
     text = content_of(path, _HEAD_BYTES).decode("utf-8-sig", "replace")
     if not text.lstrip().startswith("{") or not _VERSION.search(text):
         return None
@@ -247,7 +247,7 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
     """Return how a trial or a step of one ended.
 
-    Of an exception only the class is used, because its text may quote the verifier.
+    An exception is given by its class, because its text may quote the verifier.
     """
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})
