@@ -50,12 +50,7 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
 
 
 def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
-    """Write the index of a folder.
-
-    Args:
-        folder: The dataset.
-        shards: Configuration, split and file of each shard; the ids are taken from its footer.
-    """
+    """Write the index of a folder from configuration, split and file of each shard, and its footer."""
     entries = []
     for shard in shards:
         first, last = first_and_last_id(folder / shard[2]) or (None, None)
@@ -74,11 +69,9 @@ def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
 class TrajectoryReader:
     """A reader of single trajectories that reads only the footers and row groups it needs.
 
-    It caches footers and the last row groups that several trajectories share, since neighbours are often read
-    next.
-
-    Args:
-        open_file: Opens a file of the dataset by its name; raises FileNotFoundError if it does not exist.
+    ``open_file`` opens a file of the dataset by its name, and raises FileNotFoundError if it does not exist.
+    Footers and the last row groups that several trajectories share are cached, since neighbours are often
+    read next.
     """
 
     def __init__(self, open_file: Callable[[str], IO[bytes]]):
@@ -138,17 +131,13 @@ class TrajectoryReader:
 
 
 def reader_of_folder(folder: Path) -> TrajectoryReader:
-    """Return a reader of a dataset on this machine."""
     return TrajectoryReader(lambda name: (folder / name).open("rb"))
 
 
 def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
     """Return the row groups that may hold a trajectory, by the smallest and largest id of each.
 
-    A row group without these statistics may hold it.
-
-    Raises:
-        KeyError: The file has no column trajectory_id.
+    A row group without these statistics may hold it. Raises KeyError without a column trajectory_id.
     """
     return [
         group

@@ -95,14 +95,7 @@ def size_category(rows: int) -> str:
 def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
     """Return eval.yaml, with one task for each label that judges are scored on.
 
-    Args:
-        suite: The suite's name.
-        title: The suite's title.
-        splits: The splits that have rows. Judges are ranked on test, or on dev if only dev has rows.
-        config: The configuration to load.
-
-    Raises:
-        ValueError: ``splits`` is empty.
+    ``splits`` are those with rows: judges are ranked on test, or on dev if only dev has rows.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:

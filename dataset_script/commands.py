@@ -55,6 +55,7 @@ AcceptOption = Annotated[
         help="A warning about words on a page that you have looked at (again for more).",
     ),
 ]
+RevisionOption = Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")]
 OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
 SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
 
@@ -220,7 +221,7 @@ def verify(  # noqa: PLR0913 - a command's options
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
-    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")] = None,
+    revision: RevisionOption = None,
     keep: Annotated[
         Path | None, typer.Option(help="Fetch the repository into this folder and keep it.")
     ] = None,

@@ -15,7 +15,7 @@ from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
 from arb.core.console import printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
-from dataset_script.commands import AcceptOption, AllowMissingOption, one_line_errors
+from dataset_script.commands import AcceptOption, AllowMissingOption, RevisionOption, one_line_errors
 
 with lazy_imports():
     from rich import console as rich_console
@@ -129,7 +129,7 @@ def show(
         str, typer.Argument(metavar="FOLDER_OR_REPO", help="A folder that `build` wrote, or a repository.")
     ],
     trajectory_id: Annotated[str, typer.Argument(help="The trajectory, as the dataset spells it.")],
-    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")] = None,
+    revision: RevisionOption = None,
     pictures: Annotated[
         Path | None, typer.Option(help="Write its screenshots into this folder; they are not read without.")
     ] = None,

@@ -26,7 +26,7 @@ from arb.core.suites.profile import read_profile, render_suite_toml
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
-from dataset_script.build.parts import read_run
+from dataset_script.build.parts import first_usable, read_run
 from dataset_script.build.report import LEFT_OUT, BuildReport, finding, finding_line
 from dataset_script.build.workers import Workers
 from dataset_script.sources import open_source
@@ -35,7 +35,6 @@ from dataset_script.sources.base import (
     SourceFile,
     SourceListing,
     TrajectorySource,
-    UnusableFileError,
     id_part,
 )
 from dataset_script.sources.published import PublishedDataset
@@ -52,7 +51,6 @@ class UsableRun:
 
     @property
     def task(self) -> tuple[str, str]:
-        """The benchmark and the task."""
         parts = TrajectoryId.parse(self.trajectory_id)
         return parts.benchmark, parts.task
 
@@ -68,11 +66,8 @@ class FoundRuns:
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
     """Return every trajectory that `build` could take from the source.
 
-    If a trajectory has several files, in any spelling of its id, the first usable one by name counts.
-
-    Raises:
-        SourceError: The source has no runs.
-        OSError: A process was killed.
+    If a trajectory has several files, in any spelling of its id, the first usable one by name counts. Raises
+    SourceError, and OSError if a process was killed.
     """
     listing = source.list_runs()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -98,17 +93,11 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
 def _usable_run(
     source: TrajectorySource, files: Sequence[SourceFile]
 ) -> tuple[UsableRun | None, Sequence[Finding]]:
-    left_out: list[Finding] = []
-    for place, file in enumerate(files):
-        try:
-            recording, _ = read_run(source, file)
-        except UnusableFileError as problem:
-            left_out.append(finding(problem.code, file.name, problem.detail))
-            continue
-        others = files[place + 1 :]
-        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
-        return UsableRun(file.trajectory_id, recording.goal.strip()), left_out
-    return None, left_out
+    def used(file: SourceFile) -> UsableRun:
+        recording, _ = read_run(source, file)
+        return UsableRun(file.trajectory_id, recording.goal.strip())
+
+    return first_usable(files, used)
 
 
 def suggested_rules(test_trajectories: int) -> SuiteRules:
@@ -136,16 +125,8 @@ def suite_texts(
 ) -> dict[str, str]:
     """Return the suite's files by name: trajectories.csv, suite.toml and, if there are goals, tasks.csv.
 
-    Args:
-        found: The runs.
-        dev_share: The share of each benchmark's tasks that go to dev.
-        seed: The seed of the draw.
-        always_dev: Tasks that have to be dev, as (benchmark, task).
-        title: The suite's title.
-        metadata: Further facts about tasks.
-
-    Raises:
-        SuiteError: The runs cannot be split.
+    ``always_dev`` are tasks, as (benchmark, task), that have to be dev. Raises SuiteError if the runs cannot
+    be split.
     """
     goals: dict[tuple[str, str], str] = {}  # for each task the goal of its first run that has one
     for run in found.runs:
@@ -240,7 +221,6 @@ class SourceDataset:
 
     @property
     def suite_folder(self) -> Path:
-        """The folder for `load_suite`."""
         return self.suite.tasks_path.parent
 
 
@@ -251,12 +231,8 @@ def build_source(
 
     Both are in ``cache``, under a hash of the source and of the code that reads it. An unchanged source is
     not built again, and a stopped build resumes. If another process builds the same source, this one waits
-    for it. The folders may be removed when nothing reads them.
-
-    Raises:
-        SourceError: No run can be used.
-        OutputError: The dataset cannot be put in its place.
-        OSError: The disk is full, or a process was killed.
+    for it. The folders may be removed when nothing reads them. Raises SourceError, also if no run can be
+    used, OutputError and OSError.
     """
     runs = open_source(source)
     listing = runs.list_runs()
@@ -292,7 +268,6 @@ _DATASET: Final = "dataset"
 
 
 def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
-    """Return a hash that changes when runs are added, removed or changed."""
     digest = hashlib.sha256(runs.kind.encode())
     try:
         for file in listing.files:

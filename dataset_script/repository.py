@@ -63,19 +63,10 @@ def hub_errors(what: str) -> Iterator[None]:
 def fetched(
     hub: HfApi, repo: str, revision: str | None = None, keep_in: Path | None = None
 ) -> Iterator[Path]:
-    """Download a dataset repository into a folder.
+    """Download a dataset repository, by default into a temporary folder that is removed at the end.
 
-    The Hub's shared cache is not used, because it gives private files to any token.
-
-    Args:
-        hub: The Hub's client.
-        repo: The repository.
-        revision: A commit, branch or tag.
-        keep_in: The folder to download into, where only changed files are fetched again. Files that the
-            repository no longer has stay there. By default a temporary folder that is removed at the end.
-
-    Raises:
-        HubError: The repository cannot be downloaded.
+    In a folder to keep, only changed files are fetched again, and files that the repository no longer has
+    stay. The Hub's shared cache is not used, because it gives private files to any token. Raises HubError.
     """
     with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
         folder = keep_in or Path(temporary)
@@ -114,20 +105,10 @@ class Publisher:
         *,
         verify: Callable[[Path], VerifyReport],
     ) -> tuple[Publication, ...]:
-        """Upload a folder to a dataset repository, after the labels if there are any.
+        """Upload a folder to a dataset repository, after the test labels if there are any.
 
-        Everything that can be refused is refused before anything is sent.
-
-        Args:
-            folder: The folder that `build` wrote.
-            repo: The dataset repository.
-            private_labels: The private repository for the test labels.
-            labels_file: The test labels.
-            verify: Checks the folder.
-
-        Raises:
-            PublishError: The content must not be published.
-            HubError: The Hub refused or cannot be reached.
+        Everything that can be refused is refused before anything is sent. Raises PublishError for what must
+        not be published, and HubError if the Hub refuses or cannot be reached.
         """
         _check_names(repo, private_labels, labels_file)
         _check_content(folder, verify)

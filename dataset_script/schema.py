@@ -86,7 +86,6 @@ def _description(column: Column) -> Any:
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """Return a column's type in Parquet."""
     if column.type == "class":
         return pa.int64()
     if column.type == "image":

@@ -54,13 +54,9 @@ class MetadataTask:
 
 
 def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
-    """Read BrowserGym's metadata of a benchmark.
+    """Read BrowserGym's metadata of a benchmark: a CSV file with `NAME`, `SPLIT` and `OPTIONAL_COLUMNS`.
 
-    It is a CSV file with `NAME` and `SPLIT`, and any of `OPTIONAL_COLUMNS` (sites and evaluation methods are
-    separated by spaces).
-
-    Raises:
-        SuiteError: Rows are wrong; the message names each.
+    Sites and evaluation methods are separated by spaces. Raises SuiteError that names every wrong row.
     """
     rows = read_rows(path, (NAME, SPLIT))
     there = set(rows[0]) if rows else set()
@@ -97,20 +93,12 @@ def sample_tasks(
     total: int | None = None,
     level: str | None = None,
 ) -> tuple[MetadataTask, ...]:
-    """Draw tasks from every group, and return them in the order given.
+    """Draw up to ``per_group`` tasks of ``split`` from every group, each task once, in the order given.
 
-    The paper took 8 per group from WebArena and 9 from VisualWebArena, with a total of 100 for each.
-
-    Args:
-        tasks: The tasks of a benchmark.
-        per_group: The most tasks per group; all if None.
-        seed: The seed of the draw.
-        split: The split of the metadata.
-        total: The number of tasks to return. Each area gives its share, first from the drawn tasks.
-        level: The level of WorkArena.
-
-    Raises:
-        SuiteError: No task has the split or the level, or there are fewer tasks than the total.
+    ``level`` is WorkArena's. With a ``total`` each area gives its share, first from the drawn tasks, then
+    from its others. The paper took 8 per group from WebArena and 9 from VisualWebArena, with a total of 100
+    for each. Raises SuiteError if no task has the split or the level, or there are fewer tasks than the
+    total.
     """
     if per_group is not None and per_group < 1:
         raise SuiteError("draw at least one task a group")
@@ -153,11 +141,7 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 
 
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share a total out evenly: small groups give all they have, and the largest the remainder.
-
-    Raises:
-        SuiteError: The groups have fewer than the total.
-    """
+    """Share a total out evenly: small groups give all they have, and the largest the remainder."""
     if not 0 < total <= sum(sizes.values()):
         raise SuiteError(f"a total of 1 to {sum(sizes.values())} tasks can be drawn, not {total}")
     shares: dict[str, int] = {}
@@ -212,18 +196,11 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 def draw_dev_tasks(
     tasks: Collection[tuple[str, str]], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
-    """Draw a share of the tasks for dev, about the same share of each benchmark.
+    """Draw a share of the tasks, each given as (benchmark, task), for dev: about the same of each benchmark.
 
-    The draw depends on a hash of the seed and the task, not on the order of the tasks.
-
-    Args:
-        tasks: The tasks, as (benchmark, task).
-        share: The share of dev, between 0 and 1.
-        seed: The seed.
-        always_dev: Tasks that are dev in any case.
-
-    Raises:
-        SuiteError: The share is out of range, or a split would get no task.
+    The draw depends on a hash of the seed and the task, not on the order of the tasks. Tasks of
+    ``always_dev`` are dev in any case. Raises SuiteError if the share is out of range, or a split would get
+    no task.
     """
     if not 0 < share < 1:
         raise SuiteError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")

@@ -24,10 +24,8 @@ class Task:
 def load_tasks(suite: Suite) -> tuple[Task, ...]:
     """Return every task of the suite's trajectories, by name, with what ``tasks.csv`` says if there is one.
 
-    Benchmark and split are those of the trajectories.
-
-    Raises:
-        SuiteError: Rows of the file contradict the trajectories, or name a task that the suite does not have.
+    Benchmark and split are those of the trajectories. Raises SuiteError that names every row of the file that
+    contradicts them, or names a task that the suite does not have.
     """
     tasks = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
     problems, described = [], set()

@@ -63,19 +63,13 @@ class Blinding:
 
 
 def same_host(text: str) -> str:
-    """Return the text with ``…-xl`` for every ``…-xl-1`` and ``…-xl-2``."""
     return _HOST_COPY.sub("-xl", text)
 
 
 def read_key(path: Path, *, create: bool = False) -> bytes:
-    """Return the key in a file.
+    """Return the key in a file. Raises BlindError if it holds none.
 
-    Args:
-        path: The file.
-        create: Create the file with a new key if it does not exist, readable only by its owner.
-
-    Raises:
-        BlindError: The file holds no key.
+    With ``create``, a file that does not exist gets a new key, and only its owner can read it.
     """
     if create and not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -93,8 +87,7 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
 def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
     """Return the text of a prediction file (JSON Lines or CSV) with the suite's ids instead of blind ones.
 
-    Raises:
-        BlindError: An id belongs to no trajectory under this key, or no id is blind.
+    Raises BlindError if an id belongs to no trajectory under this key, or no id is blind.
     """
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}

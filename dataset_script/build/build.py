@@ -52,14 +52,10 @@ from dataset_script.tasks import Task, load_tasks
 class BuildOptions:
     """The options of a build.
 
-    Attributes:
-        strict: Publish nothing if something is left out.
-        workers: The number of processes.
-        blinding: How to hide the agents, if they are to be hidden.
-        also_allowed: Classes of own agents in AgentLab's pickles (see `open_source`).
-        for_judges: Build only what judges are shown, without rewards and published judgments.
-        allow_missing: Ids of the suite that the source may lack.
-        append: Leave trajectories that the dataset in ``out`` has in their shards, and add the others.
+    ``strict``: publish nothing if something is left out. ``also_allowed``: classes of own agents in
+    AgentLab's pickles (see `open_source`). ``for_judges``: build only what judges are shown, without rewards
+    and published judgments. ``allow_missing``: ids of the suite that the source may lack. ``append``: leave
+    trajectories that the dataset in ``out`` has in their shards, and add the others.
     """
 
     strict: bool = False
@@ -78,24 +74,12 @@ def build(
     options: BuildOptions = BuildOptions(),
     progress: Progress = no_progress,
 ) -> BuildReport:
-    """Build the dataset of a suite.
+    """Build the dataset of ``suite`` into ``out``. By default it is the shipped suite of the source's ids.
 
     An unusable file does not end the build; the report names it. ``out`` is replaced only at the end, by
     renaming. It stays as it is if nothing was built, or if ``strict`` and something was left out (see
-    ``report.published``). A stopped build resumes when it is run again.
-
-    Args:
-        source: The recorded runs.
-        out: The dataset's folder.
-        suite: The suite. By default the shipped one that the source's ids belong to.
-        options: How to build.
-        progress: Gets the id of each trajectory.
-
-    Raises:
-        SourceError: The source has no runs.
-        SuiteError: The suite cannot be chosen or used.
-        OutputError: ``out`` must not be replaced.
-        OSError: The disk is full, or a process was killed.
+    ``report.published``). A stopped build resumes when it is run again. Raises SourceError, SuiteError and
+    OutputError, and OSError if the disk is full or a process was killed.
     """
     restore_replaced(out)
     check_replaceable(out, source)

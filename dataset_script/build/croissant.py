@@ -33,7 +33,6 @@ _SPLITS: Final = "splits"
 
 
 def render_croissant(facts: CardFacts) -> str:
-    """Return the file's text."""
     profile, is_official = facts.profile, facts.suite == OFFICIAL
     title = profile.title or default_title(facts.suite)
     addresses = [address for _, address in profile.links if address.startswith("http")]
@@ -56,7 +55,6 @@ def render_croissant(facts: CardFacts) -> str:
 
 
 def _responsible_use(facts: CardFacts) -> dict[str, str]:
-    """Return the fields of the RAI extension."""
     asked = " ".join(f"({number}) {question.text}" for number, question in enumerate(facts.questions, 1))
     words = {
         "asked": asked or "did the agent reach the goal?",
@@ -120,15 +118,7 @@ def _split_field(name: str) -> dict[str, Any]:
 
 
 def _field(parent: str, column: Column, name: str, source: str, inside: str = "") -> dict[str, Any]:
-    """Return a column of a table.
-
-    Args:
-        parent: The id of the table or of the column around it.
-        column: The column.
-        name: The table's name.
-        source: The column in the Parquet file.
-        inside: The field of the structures in that column, if it is one.
-    """
+    """Return a column of the table ``name``, or the field ``inside`` of structures in column ``source``."""
     found: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{parent}/{column.name}",

@@ -71,10 +71,8 @@ class WorkFolder:
 def work_folder(out: Path) -> Iterator[WorkFolder]:
     """Yield ``.<name>.work`` next to ``out``: an empty folder ``staged``, and the parts of a stopped build.
 
-    It is kept if the block raises an exception and there are parts; the next build resumes from them.
-
-    Raises:
-        OutputError: Another build is using it.
+    It is kept if the block raises an exception and there are parts; the next build resumes from them. Raises
+    OutputError if another build is using it.
     """
     target = out.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)

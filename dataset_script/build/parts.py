@@ -183,28 +183,42 @@ def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     """Return the tables of the first usable file; the other files are left out."""
-    left_out: list[Finding] = []
-    for position, file in enumerate(task.files):
-        try:
-            recording, read_notes = guarded(task.source.read, file)
-            if task.for_judges:
-                recording = replace(recording, cum_reward=None)
-            recording, broken = with_images(recording)
-            run = Run(task.trajectory, recording, task.labels)
-            tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
-        except UnusableFileError as error:
-            left_out.append(finding(error.code, file.name, error.detail))
-            continue
-        others = task.files[position + 1 :]
-        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+
+    def made(file: SourceFile) -> tuple[Tables, list[Finding]]:
+        recording, read_notes = guarded(task.source.read, file)
+        if task.for_judges:
+            recording = replace(recording, cum_reward=None)
+        recording, broken = with_images(recording)
+        run = Run(task.trajectory, recording, task.labels)
+        tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
         notes = [finding(note.code, file.name, note.detail) for note in (*read_notes, *broken)]
         if file.trajectory_id != task.trajectory.trajectory_id:
             notes.append(finding("other_spelling", file.name, task.trajectory.trajectory_id))
         known = {note.code for note in read_notes}
         new = (note for note in notes_on(run) if note.code not in known)
         notes += [finding(note.code, task.trajectory.trajectory_id, note.detail) for note in new]
-        return tables, left_out, notes
-    return {}, left_out, []
+        return tables, notes
+
+    found, left_out = first_usable(task.files, made)
+    tables, notes = found or ({}, [])
+    return tables, left_out, notes
+
+
+def first_usable(
+    files: Sequence[SourceFile], use: Callable[[SourceFile], Result]
+) -> tuple[Result | None, list[Finding]]:
+    """Return what ``use`` makes of the first usable file, and why the other files are left out."""
+    left_out = []
+    for position, file in enumerate(files):
+        try:
+            result = use(file)
+        except UnusableFileError as error:
+            left_out.append(finding(error.code, file.name, error.detail))
+            continue
+        others = files[position + 1 :]
+        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        return result, left_out
+    return None, left_out
 
 
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
@@ -267,7 +281,6 @@ def table_of(
 
 
 def _name(task: PartTask) -> str:
-    """Return a hash of everything that the part depends on."""
     content = [
         code_version(),
         task.source.kind,

@@ -78,7 +78,6 @@ def _opened(data: bytes) -> Image.Image:
 
 
 def image_cell(picture: bytes) -> dict[str, bytes | None]:
-    """Return a picture as `datasets` stores it in Parquet."""
     return {"bytes": picture, "path": None}
 
 

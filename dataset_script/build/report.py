@@ -51,14 +51,12 @@ class BuildReport:
         self.counts[split][benchmark] = self.counts[split].get(benchmark, 0) + 1
 
     def built(self, split: str | None = None) -> int:
-        """Return the number of trajectories that were built in one split, or in both."""
         return sum(sum(self.counts[name].values()) for name in SPLITS if split in (None, name))
 
     def damaged(self) -> int:
         return sum(finding.code in DAMAGED for finding in self.left_out)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything, with every name, as plain values."""
         found = {
             name: [{"code": f.code, "name": f.file, "detail": f.message} for f in getattr(self, name)]
             for name in ("left_out", "notes")

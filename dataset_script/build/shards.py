@@ -79,7 +79,6 @@ class ShardTask:
 
     @property
     def name(self) -> str:
-        """The file's path inside the dataset's folder."""
         return f"data/{self.configuration}/{self.split}-{self.index:05d}-of-{self.total:05d}.parquet"
 
 
@@ -155,9 +154,8 @@ EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
 def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
     """Return the places of the rows of the dataset in a folder, or an empty dict if it has none.
 
-    Raises:
-        SourceError: The dataset is of another suite. Or it is blind: the order of its runs would show that an
-            agent was added.
+    Raises SourceError if it is of another suite, or blind: the order of its runs would show that an agent was
+    added.
     """
     if not (folder / MANIFEST).is_file():
         return {}

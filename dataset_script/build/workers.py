@@ -55,17 +55,10 @@ class Workers:
     def run_each(
         self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, as they finish.
+        """Yield each task with its result, as they finish. ``tasks`` come with the bytes that each reads.
 
-        An exception of a task ends the others.
-
-        Args:
-            function: Does a task.
-            tasks: The tasks, each with the bytes that it reads. All running tasks together read at most
-                `BYTES_AT_ONCE`, but one task always runs.
-
-        Raises:
-            WorkerError: The system ended a process.
+        All running tasks together read at most `BYTES_AT_ONCE`, but one task always runs. An exception of a
+        task ends the others. Raises WorkerError if the system ended a process.
         """
         if self._number <= 1:
             yield from ((task, function(task)) for task, _ in tasks)

@@ -17,12 +17,8 @@ from dataset_script.sources.base import (
 def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
     """Return the source in a folder or in one log file. The kinds are tried in the order below.
 
-    Args:
-        folder: The folder or file.
-        also_allowed: Classes of own agents in AgentLab's pickles, each as ``module.class``.
-
-    Raises:
-        SourceError: It has another form.
+    ``also_allowed`` are classes of own agents in AgentLab's pickles, each as ``module.class``. Raises
+    SourceError if the folder has another form.
     """
     # Imported here because every module of this package passes through this file.
     from dataset_script.sources.agentlab import AgentLabSource  # noqa: PLC0415 - read by one module's users

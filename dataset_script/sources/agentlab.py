@@ -118,7 +118,6 @@ class AgentLabSource(TrajectorySource):
         return recording, missing_screenshots(steps)
 
     def identity(self, file: SourceFile) -> str:
-        """Return names, sizes and times of the run's files, and the classes that are allowed in them."""
         files = (path for path in sorted(file.path.iterdir()) if path.is_file())
         return "\n".join((*map(file_stamp, files), *self.also_allowed))
 
@@ -155,7 +154,6 @@ class AgentLabSource(TrajectorySource):
         )
 
     def _goal(self, run: Path) -> Any:
-        """Return the goal from its own file, or in older runs from the first observation."""
         if (run / "goal_object.pkl.gz").is_file():
             return read_pickle(run / "goal_object.pkl.gz", self.also_allowed)
         first = run / "step_0.pkl.gz"

@@ -42,15 +42,9 @@ class _Place:
 
 
 def axtree_text(tree: Mapping[str, Any], properties: Mapping[str, Any], *, pruned: bool = False) -> str:
-    """Return the text of a tree.
+    """Return the text of a tree; ``properties`` are BrowserGym's ``extra_element_properties``, by bid.
 
-    Args:
-        tree: The tree.
-        properties: BrowserGym's ``extra_element_properties``, by bid.
-        pruned: Whether to leave out invisible elements.
-
-    Raises:
-        ValueError: The tree has no nodes, or Chromium does not write such trees.
+    Raises ValueError if the tree has no nodes, or Chromium does not write such trees.
     """
     nodes = tree.get("nodes") if isinstance(tree, Mapping) else None
     if not isinstance(nodes, list) or not nodes:

@@ -193,7 +193,6 @@ def is_behind(path: Path, links: frozenset[Path]) -> bool:
 
 
 def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
-    """Return the sorted names of links inside the source's folder."""
     return tuple(sorted(link.relative_to(folder).as_posix() for link in links))
 
 
@@ -215,9 +214,8 @@ def _boundary(folder: Path) -> Path:
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
     """Return the ids of runs, in the order given. Repeats of an id get ``~2``, ``~3`` and so on.
 
-    Args:
-        runs: Pairs of ``<benchmark>/<agent>/<task_id>`` and a sort key for its repeats, such as seed and
-        time.
+    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and a sort key for its repeats, such as seed and
+    time.
     """
     ids, times = [""] * len(runs), Counter[str]()
     for place in sorted(range(len(runs)), key=lambda place: (runs[place][1], place)):
@@ -278,17 +276,9 @@ class TrajectorySource:
         others: Iterable[Path] = (),
         notes: tuple[Note, ...] = (),
     ) -> SourceListing:
-        """Return a listing.
+        """List runs by path, each with its id and the sort key of its repeats.
 
-        Args:
-            runs: An id and the sort key of its repeats, by path.
-            links: Links that lead out of the source.
-            problem: The message if ``runs`` is empty.
-            others: Other files.
-            notes: Notes about the source.
-
-        Raises:
-            SourceError: ``runs`` is empty.
+        Raises SourceError with the message ``problem`` if ``runs`` is empty.
         """
         names = link_names(links, self.root)
         if not runs:
@@ -305,11 +295,9 @@ def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
 
 
 def file_inside(name: str, folder: Path, root: Path) -> Path:
-    """Return the file that a log in ``folder`` names.
+    """Return the file that a log in ``folder`` names. Raises UnusableFileError unless it is inside ``root``.
 
-    Raises:
-        UnusableFileError: It is missing or outside of ``root``: an address, an absolute path, a path with
-            ``..``, or a link that leaves the source.
+    Addresses, absolute paths, paths with ``..`` and links that leave the source are refused.
     """
     shortened = name[:200]
     if "://" in name[:30] or name.startswith("data:"):
@@ -330,7 +318,6 @@ def file_inside(name: str, folder: Path, root: Path) -> Path:
 
 
 def file_stamp(path: Path) -> str:
-    """Return a file's name, size and time, for `TrajectorySource.identity`."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -410,12 +397,8 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
 
     The array named ``array`` gives one value per element. Texts are decoded as Latin-1, in which each
     character is a byte, so that places in the text are places in the file. `read_json_at` decodes a value
-    properly.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It is not a complete JSON object. The values before the fault are yielded first.
-        RecursionError: It is nested too deep.
+    properly. Raises OSError; and ValueError or RecursionError, after the values before the fault, if it is
+    not a complete object.
     """
     if path.stat().st_size > MOST_JSON_BYTES:
         raise ValueError(f"has more than {MOST_JSON_BYTES / 1e9:g} GB")

@@ -82,7 +82,6 @@ class BrowserUseSource(TrajectorySource):
 
     @staticmethod
     def recognises(folder: Path) -> bool:
-        """Return whether there is a history with at least one step; an empty one has no special form."""
         beginnings = map(_begins, _json_files(folder))
         return any(found is not None and found[1] for found in beginnings)
 
@@ -126,7 +125,6 @@ class BrowserUseSource(TrajectorySource):
         return recording, notes
 
     def identity(self, file: SourceFile) -> str:
-        """Return names, sizes and times of the history, the pictures it names, and the file of tasks."""
         named = {_unquoted(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
         pictures = (self._find_picture(file.path, name) for name in sorted(named))
         return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *filter(None, pictures))))
@@ -208,7 +206,6 @@ class BrowserUseSource(TrajectorySource):
 
 
 def _texts(values: Iterator[Any]) -> str | None:
-    """Return the values that are texts and not empty, one per line."""
     return "\n".join(filter(None, map(valid_text, values))) or None
 
 
@@ -269,7 +266,6 @@ def _answer(item: Mapping[str, Any]) -> str | None:
 
 
 def _state(item: Mapping[str, Any]) -> str | None:
-    """Return ``done``, or the error that a run ended with."""
     if any(result.get("is_done") is True for result in _result_list(item)):
         return "done"
     error = _errors(item)
@@ -347,7 +343,6 @@ def _task_folder(path: Path) -> Path:
 
 
 def _json_files(source: Path) -> Iterator[Path]:
-    """Yield every JSON file under a folder, or the file itself."""
     return (path for path in files_in(source) if path == source or path.name.lower().endswith(".json"))
 
 

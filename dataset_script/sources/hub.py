@@ -168,11 +168,8 @@ def fetch(
 ) -> Fetched:
     """Fetch the selection into ``out``. A single file that fails does not end the download.
 
-    An interrupted download leaves complete files only.
-
-    Raises:
-        HubError: The Hub cannot be reached, it has no such part, benchmark or agent, or the disk is too
-        small.
+    An interrupted download leaves complete files only. Raises HubError if the Hub cannot be reached or has no
+    such part, benchmark or agent, or the disk is too small.
     """
     if not is_repo_name(repo):
         raise HubError(f"{repo!r}: a repository is named owner/name")
@@ -201,8 +198,7 @@ def fetch(
 def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
     """Return the selected files of a repository with their sizes, by path.
 
-    Raises:
-        HubError: Parts, benchmarks or agents do not exist. The message lists them, and those that do.
+    Raises HubError that lists every part, benchmark and agent that does not exist, and those that do.
     """
     named = {"part": selection.parts, "benchmark": selection.benchmarks, "agent": selection.agents}
     folders_of = {path: path.split("/") for path in files}

@@ -171,7 +171,6 @@ class InspectSource(TrajectorySource):
             raise UnusableFileError("not_a_trajectory", "is nested too deep") from error
 
     def identity(self, file: SourceFile) -> str:
-        """Return the names of the log and the sample, and the log's size and time."""
         return f"{file.name} {file_stamp(file.path)}"
 
 
@@ -374,7 +373,6 @@ class _Conversation:
         self._images += images
 
     def _add(self, action: str | None, *reasoning: str) -> None:
-        """Add a step, with the last of its pictures."""
         if len(self._images) > 1:
             self._notes.append(Note("more_pictures", f"step {len(self._steps)}: {len(self._images)}"))
         step = Step(
@@ -433,7 +431,6 @@ class _Conversation:
 
 
 def _state(sample: Mapping[str, Any]) -> str:
-    """Return how a sample ended, in Inspect's words, but not how well."""
     if message := valid_text(field(sample, "error", "message")):
         return f"error: {message}"[:200]
     if limit := valid_text(field(sample, "limit", "type")):

@@ -83,7 +83,6 @@ class OnlineMind2WebSource(TrajectorySource):
         return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
-        """Read one run. Raises UnusableFileError."""
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))
         history = content.get("action_history")
         if not isinstance(history, list):
@@ -111,7 +110,6 @@ class OnlineMind2WebSource(TrajectorySource):
         return recording, notes
 
     def identity(self, file: SourceFile) -> str:
-        """Return names, sizes and times of the result and its pictures."""
         return "\n".join([file_stamp(file.path), *map(file_stamp, _pictures(file.path.parent))])
 
     def _written_in_version_2(

@@ -116,7 +116,6 @@ class PlainArray:
         self.fill(*state[1:])
 
     def fill(self, shape: Any, dtype: Any, is_fortran: Any, data: Any) -> None:
-        """Check the content and take it."""
         if not isinstance(dtype, Dtype) or not isinstance(data, bytes | bytearray):
             raise RefusedPickle("numpy.ndarray of something else than plain numbers")
         if not isinstance(shape, tuple) or len(shape) > MAX_DIMENSIONS:

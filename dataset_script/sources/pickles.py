@@ -55,16 +55,9 @@ class Limits:
 def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits | None = None) -> Any:
     """Return the value in ``<name>.pkl`` or ``<name>.pkl.gz``, made of plain values and PickledObjects.
 
-    No content of the file is imported or called.
-
-    Args:
-        path: The file.
-        also_allowed: Classes, each as ``module.class``, that may be named for more than an object.
-        limits: The limits; the default ones if None.
-
-    Raises:
-        UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was cut off), or "refused_pickle"
-            with the name of what was refused.
+    Nothing is imported or called. ``also_allowed`` are classes, each as ``module.class``, that may be named
+    for more than an object. Raises UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was
+    cut off), or "refused_pickle" with the name of what was refused.
     """
     limits = limits or Limits()
     data = _unpack(path, limits.unpacked_bytes)

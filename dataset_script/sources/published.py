@@ -65,7 +65,6 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def is_blind(self) -> bool:
-        """Whether the agents are hidden."""
         return self.source.get("blind") is True
 
 
@@ -128,7 +127,6 @@ class PublishedDataset:
         return tuple(self.folder / name for name in self._names(configuration, split))
 
     def rows(self, configuration: str, split: str | None = None) -> int:
-        """Return the number of rows according to the manifest."""
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
@@ -244,18 +242,10 @@ class PublishedSource(TrajectorySource):
     def read_parts(
         self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
-        """Read one trajectory without its reward and model.
+        """Read one trajectory without its reward and model, with trees and screenshots of these steps only.
 
-        Without the configuration `steps`, a folder has only the tree and the screenshot of the last page.
-
-        Args:
-            file: The trajectory.
-            axtrees: The steps whose trees are read.
-            screenshots: The steps whose screenshots are read.
-            goal_images: Whether to read the images of the goal.
-
-        Raises:
-            UnusableFileError: The folder has changed meanwhile.
+        Without the configuration `steps`, a folder has only those of the last page. Raises UnusableFileError
+        if the folder has changed meanwhile.
         """
         with _unreadable_when_changed():
             there = _opened(self.folder).configurations
@@ -288,11 +278,9 @@ class PublishedSource(TrajectorySource):
         )
 
     def identity(self, file: SourceFile) -> str:
-        """Return the hash of the manifest, which has the hashes of all tables."""
         return sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
 
     def list_judgments(self) -> SourceListing:
-        """List the judgments, one per row of the table."""
         return SourceListing(self._list("judgments", "trajectory_id", "judge"), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:

@@ -87,8 +87,7 @@ class ReleasedSource(TrajectorySource):
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one trajectory, with the paths of its screenshots.
 
-        Raises:
-            UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid" or "no_steps".
+        Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid" or "no_steps".
         """
         content, is_strict = read_typed(file.path, CleanedFile, "not_a_trajectory")
         if content.valid is False:
@@ -117,7 +116,6 @@ class ReleasedSource(TrajectorySource):
         ), notes
 
     def identity(self, file: SourceFile) -> str:
-        """Return names, sizes and times of the file and its screenshots."""
         place = TrajectoryId.parse(file.trajectory_id)
         screenshots = _folder_of(self.root / "screenshots", place)
         try:

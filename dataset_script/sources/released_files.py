@@ -85,8 +85,7 @@ class CleanedFile(msgspec.Struct):
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
     """Read a JSON file as ``kind``, and return whether it was strict JSON.
 
-    Raises:
-        UnusableFileError: "unreadable", "not_json", or ``wrong`` if it is of another form.
+    Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` if it is of another form.
     """
     try:
         if path.exists() and not path.is_file():  # reading a pipe would block
@@ -158,10 +157,8 @@ class _JudgmentFile(msgspec.Struct):
 def read_judgment(path: Path) -> RecordedJudgment:
     """Read ``…/<judge>/<task_id>.json``. A failed judgment has the state ``error``.
 
-    The rule-based verdict is computed from the reward, which is not returned.
-
-    Raises:
-        UnusableFileError: "unreadable", "not_json" or "not_a_judgment".
+    The rule-based verdict is computed from the reward, which is not returned. Raises UnusableFileError:
+    "unreadable", "not_json" or "not_a_judgment".
     """
     content, _ = read_typed(path, _JudgmentFile, "not_a_judgment")
     judge = path.parent.name

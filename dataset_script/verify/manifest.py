@@ -89,7 +89,6 @@ class Findings:
                 known.append(name)
 
     def merge(self, other: "Findings") -> None:
-        """Add the findings of another collector."""
         for (code, file), names in other.names.items():
             self.add(code, file, *names, count=other.counts[code, file])
 
@@ -119,7 +118,6 @@ class Findings:
 
 
 def lines(report: VerifyReport) -> Iterator[str]:
-    """Yield the lines of the report."""
     for configuration, splits in report.rows.items():
         yield f"{configuration}: " + ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
     for finding in report.findings:

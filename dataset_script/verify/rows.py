@@ -183,7 +183,6 @@ class _ShardCheck:
     findings: Findings = field(default_factory=Findings)
 
     def add(self, code: str, *names: str, count: int = 1) -> None:
-        """Add a finding about the shard."""
         self.findings.add(code, self.shard.name, *names, count=count)
 
     @property
@@ -259,7 +258,7 @@ class _ShardCheck:
             "may_hold_rewards": self.shard.configuration in MAY_HOLD_REWARDS,
             "may_hold_labels": self.shard.split != "test",
         }
-        for name, text in _texts(batch):
+        for name, text in _texts(zip(batch.schema.names, batch.columns, strict=True)):
             column = name.rsplit(".", 1)[-1]
             if not self.forbidden.is_suspect("\n".join(text.drop_null().to_pylist()).encode(), column):
                 continue
@@ -323,7 +322,7 @@ class _ShardCheck:
         for column in self.configuration.columns:
             if column.private and (count := len(batch) - batch.column(column.name).null_count):
                 self.add("not_blind", column.name, count=count)
-        for name, text in _texts(batch):
+        for name, text in _texts(zip(batch.schema.names, batch.columns, strict=True)):
             if count := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
                 self.add("not_blind", f"{name}: a copy of a site", count=count)
 
@@ -372,17 +371,13 @@ def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, 
                 yield row, number, text
 
 
-def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+def _texts(columns: Iterable[tuple[str, pa.Array]]) -> Iterator[tuple[str, pa.Array]]:
     """Yield every column of text with its dotted name, including those inside lists and structs."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        yield from _texts_in(name, column)
-
-
-def _texts_in(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    if pa.types.is_string(column.type):
-        yield name, column
-    elif pa.types.is_list(column.type):
-        yield from _texts_in(name, column.flatten())
-    elif pa.types.is_struct(column.type):
-        for inner, part in zip(column.type, column.flatten(), strict=True):
-            yield from _texts_in(f"{name}.{inner.name}", part)
+    for name, column in columns:
+        if pa.types.is_string(column.type):
+            yield name, column
+        elif pa.types.is_list(column.type):
+            yield from _texts([(name, column.flatten())])
+        elif pa.types.is_struct(column.type):
+            names = (f"{name}.{inner.name}" for inner in column.type)
+            yield from _texts(zip(names, column.flatten(), strict=True))

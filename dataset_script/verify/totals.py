@@ -56,7 +56,6 @@ class ShardFacts:
     ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
-        """Add the rows of a batch."""
         key_columns = [
             batch.column(name).to_pylist() for name in CONFIGURATIONS[self.shard.configuration].key
         ]
@@ -77,7 +76,6 @@ class ShardFacts:
                     findings.add("annotator_name", self.shard.name, "annotator")
 
     def index_entry(self) -> IndexEntry:
-        """Return the shard's entry in the index."""
         first, last = min(self.ends, default=None), max(self.ends, default=None)
         return IndexEntry(self.shard.configuration, self.shard.split, self.shard.name, first, last)
 
@@ -105,7 +103,6 @@ class ShardFacts:
 
 
 def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) -> str:
-    """Return a hash of a cell, or an empty text for a null."""
     if column in digests:
         return digests[column][row] or ""
     text = batch.column(column)[row].as_py()

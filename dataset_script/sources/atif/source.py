@@ -123,7 +123,6 @@ class AtifSource(TrajectorySource):
         return recording, run.notes
 
     def identity(self, file: SourceFile) -> str:
-        """Return names, sizes and times of the run's file, the trial's result and the files they name."""
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}
         waiting = [file.path]
         while waiting:
@@ -183,7 +182,6 @@ def _trial_folder(path: Path) -> Path:
 
 
 def _is_trial(folder: Path) -> bool:
-    """Return whether a folder's result.json is a trial's; those of jobs and other formats name no trial."""
     return b'"trial_name"' in content_of(folder / "result.json", 4096)
 
 

@@ -47,7 +47,6 @@ def _file_named(name: Any, path: Path, root: Path) -> Path:
 
 
 def files_named(names: Iterable[Any], path: Path, root: Path) -> Iterator[Path]:
-    """Yield the files that a trajectory names, if they exist."""
     for name in names:
         try:
             yield _file_named(name, path, root)
