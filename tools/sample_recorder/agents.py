@@ -32,7 +32,7 @@ _LIVELY_PARTS = re.compile(r", (focused|visible|clickable)\b")
 
 
 class ScriptError(LookupError):
-    """Raised for a move that cannot be made on this page; the message says what is missing for which agent."""
+    """Raised for a move that cannot be made on this page; the message names the agent and the lack."""
 
 
 @dataclass(frozen=True, slots=True)
