@@ -5,10 +5,11 @@
 A file has one item per step: the browser's state that the agent saw, the model's output, and the results of
 its actions. Versions differ in what they record:
 
-    0.1.40    screenshots as base64, thoughts in ``current_state``, no task 0.3.3     thoughts next to the
-    actions 0.5.9     screenshots as absolute paths (``screenshot_path``) 0.7.11    ``state_message``, which
-    the model was shown: the task in ``<user_request>``, the page's elements
-              in ``<browser_state>``; null in flash mode
+    0.1.40    screenshots as base64, thoughts in ``current_state``, no task
+    0.3.3     thoughts next to the actions
+    0.5.9     screenshots as absolute paths (``screenshot_path``)
+    0.7.11    ``state_message``, as the model saw it: the task in ``<user_request>``, the page's elements in
+              ``<browser_state>``; null in flash mode
 
 The files name neither agent nor model, so the folder names the agent. If a file has no task, ``tasks.json``
 in the source's folder may have it: an object of task ids and goals. Pictures must be inside the source. They

@@ -132,9 +132,6 @@ def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
 TEXT_SHARD_BYTES: Final = 16_000_000
 IMAGE_SHARD_BYTES: Final = 250_000_000
 ROWS_AT_A_TIME: Final = 16
-OWN_VERDICTS: Final = frozenset({"judgments"})
-"""Configurations whose answers come from a judge. In other configurations they are labels."""
-MAY_HOLD_REWARDS: Final = frozenset({"rewards"})
 
 
 _BLIND_AGENT: Final = re.compile(r"run-[0-9a-f]{16}")
@@ -255,7 +252,7 @@ class _ShardCheck:
 
     def _check_texts(self, batch: pa.RecordBatch) -> None:
         may_hold = {
-            "may_hold_rewards": self.shard.configuration in MAY_HOLD_REWARDS,
+            "may_hold_rewards": self.shard.configuration == "rewards",
             "may_hold_labels": self.shard.split != "test",
         }
         for name, text in _texts(zip(batch.schema.names, batch.columns, strict=True)):
@@ -281,7 +278,7 @@ class _ShardCheck:
 
     def _check_labels(self, batch: pa.RecordBatch) -> None:
         """Check that the file holds no expert label if it is in the test split."""
-        if self.shard.split != "test" or self.shard.configuration in OWN_VERDICTS:
+        if self.shard.split != "test" or self.shard.configuration == "judgments":  # a judge's own verdicts
             return
         for name in LABEL_COLUMNS:
             if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
