@@ -1,33 +1,29 @@
-"""Open recorded runs in any form: `open_source` finds which kind of source a folder is."""
+"""Recorded runs in any form: `open_source` finds which kind of source a folder is."""
 
 import re
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dataset_script.sources.base import (
-    SourceError,
-    TrajectorySource,
-    content_of,
-    find_links_out,
-    link_names,
-    no_runs,
-)
+if TYPE_CHECKING:
+    from dataset_script.sources.base import TrajectorySource
 
 
-def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
-    """Return the source in a folder or in one log file. The kinds are tried in the order below.
+def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> "TrajectorySource":
+    """The source in a folder, or in a file for logs that are one; the kinds are tried in the order below.
 
-    ``also_allowed`` are classes of own agents in AgentLab's pickles, each as ``module.class``. Raises
-    SourceError if the folder has another form.
+    ``also_allowed`` are classes of one's own agents, each ``module.class``, in AgentLab's pickles. Raises
+    SourceError when it is none of them.
     """
-    # Imported here because every module of this package passes through this file.
-    from dataset_script.sources.agentlab import AgentLabSource  # noqa: PLC0415 - read by one module's users
-    from dataset_script.sources.atif import AtifSource  # noqa: PLC0415 - as above
-    from dataset_script.sources.browser_use import BrowserUseSource  # noqa: PLC0415 - as above
-    from dataset_script.sources.inspect_log import InspectSource  # noqa: PLC0415 - as above
-    from dataset_script.sources.online_mind2web import OnlineMind2WebSource  # noqa: PLC0415 - as above
-    from dataset_script.sources.published import PublishedSource  # noqa: PLC0415 - as above
-    from dataset_script.sources.released import ReleasedSource  # noqa: PLC0415 - as above
+    # Here and not above: a command that takes one constant of this package would read them all.
+    from dataset_script.sources.agentlab import AgentLabSource
+    from dataset_script.sources.atif import AtifSource
+    from dataset_script.sources.base import SourceError, find_links_out, link_names, no_runs
+    from dataset_script.sources.browser_use import BrowserUseSource
+    from dataset_script.sources.inspect_log import InspectSource
+    from dataset_script.sources.online_mind2web import OnlineMind2WebSource
+    from dataset_script.sources.published import PublishedSource
+    from dataset_script.sources.released import ReleasedSource
 
     web = (ReleasedSource, PublishedSource, AgentLabSource, OnlineMind2WebSource, BrowserUseSource)
     for kind in (*web, InspectSource, AtifSource):
@@ -50,6 +46,8 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
 
 
 def _holds_spans(path: Path) -> bool:
-    """Return whether one of the first JSON files begins like spans of OpenTelemetry's exporters (OTLP)."""
+    """Whether one of the first files of JSON in it begins as OpenTelemetry's exporters write spans (OTLP)."""
+    from dataset_script.sources.base import content_of
+
     files = (path,) if path.is_file() else islice(path.rglob("*.json*"), 20)
     return any(re.match(rb'\s*\{\s*"resourceSpans"\s*:', content_of(file, 200)) for file in files)

@@ -147,7 +147,7 @@ class PublishedDataset:
     def observed(self) -> Mapping[str, Observed]:
         """The kinds of observations of each trajectory, according to the footers of `steps`.
 
-        Older datasets have other footers, and nothing is known.
+        It is empty for older datasets, whose footers do not say it.
         """
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
