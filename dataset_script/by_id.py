@@ -5,8 +5,6 @@ bytes per shard), the footer of a shard and, from its row groups, the columns th
 group holds the rows of one trajectory. Elsewhere it holds many, so name the columns.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

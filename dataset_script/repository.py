@@ -4,8 +4,6 @@ Each repository gets one commit, or none if it holds the same content already (`
 The test labels go into a private repository of their own.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

@@ -8,8 +8,6 @@ whether built or downloaded. It names tables by a pattern, so it does not grow w
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -27,7 +27,7 @@ class OutputError(ValueError):
 
 
 def check_replaceable(out: Path, source: Path) -> None:
-    """Raise OutputError unless ``out`` is absent, empty or a build of ours, and does not contain the source."""
+    """Raise OutputError unless ``out`` is absent, empty or a build of ours, without the source in it."""
     inside = out.resolve()
     if inside == source.resolve() or inside in source.resolve().parents:
         raise OutputError(f"{out}: holds the source; name another folder")

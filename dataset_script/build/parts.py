@@ -77,14 +77,10 @@ def group_files(
         else:
             found.setdefault(trajectory, []).append(file)
 
-    def preference(trajectory: Trajectory, file: SourceFile) -> tuple[bool, bytes]:
-        is_other_spelling = file.trajectory_id != trajectory.trajectory_id
-        return is_other_spelling, file.name.encode("utf-8", "surrogatepass")
-
-    return {
-        trajectory: tuple(sorted(files, key=lambda file: preference(trajectory, file)))
-        for trajectory, files in found.items()
-    }
+    for trajectory, files in found.items():
+        files.sort(key=lambda file: file.name.encode("utf-8", "surrogatepass"))
+        files.sort(key=lambda file: file.trajectory_id != trajectory.trajectory_id)
+    return {trajectory: tuple(files) for trajectory, files in found.items()}
 
 
 Result = TypeVar("Result")

@@ -10,8 +10,6 @@ task, the first by seed and time has the id ``benchmark/agent/task`` and the oth
 on. Runs that were cut off come last.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -143,6 +143,15 @@ def _json_text(value: Any) -> str:
         return "…"
 
 
+def text_of_literal(literal: bytes) -> str:
+    """Return the text of a JSON string literal, or an empty text if it is anything else."""
+    try:
+        value = json.loads(literal)
+    except ValueError:
+        return ""
+    return value if isinstance(value, str) else ""
+
+
 def objects(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects in a JSON array, without its other elements."""
     return [each for each in sequence(value) if isinstance(each, dict)]

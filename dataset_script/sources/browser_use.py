@@ -18,8 +18,6 @@ are searched for at the recorded path and, since folders may have been moved, in
 ``judgement`` (a judge's verdict) and ``success`` (the agent's own) are not read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -50,6 +48,7 @@ from dataset_script.sources.base import (
     missing_screenshots,
     read_json_object,
     sequence,
+    text_of_literal,
     valid_text,
 )
 
@@ -126,7 +125,7 @@ class BrowserUseSource(TrajectorySource):
         return recording, notes
 
     def identity(self, file: SourceFile) -> str:
-        named = {_unquoted(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
+        named = {text_of_literal(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
         pictures = (self._find_picture(file.path, name) for name in sorted(named))
         return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *filter(None, pictures))))
 
@@ -327,14 +326,6 @@ def _read_goals(path: Path, *_version: int) -> Mapping[str, str]:
         ) from error
     goals = ((task, valid_text(goal)) for task, goal in content.items())
     return {task: goal for task, goal in goals if goal}
-
-
-def _unquoted(literal: bytes) -> str:
-    try:
-        value = json.loads(literal)
-    except ValueError:
-        return ""
-    return value if isinstance(value, str) else ""
 
 
 def _task_folder(path: Path) -> Path:

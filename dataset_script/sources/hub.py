@@ -6,8 +6,6 @@ it. `huggingface_hub` fetches each file. Unlike its snapshots, a download here r
 ends if many fail in a row, and stops at once when it is interrupted.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -15,8 +15,6 @@ answer and its next attempt, since they say how the scorer judged. A sub-agent i
 agent saw it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

@@ -14,8 +14,6 @@ agent's own verdict (``result_status``) are not read.
 The result.json of a Harbor trial has no ``action_history``, so it is not one of these.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

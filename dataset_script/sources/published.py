@@ -4,8 +4,6 @@
 one of an own suite. `by_id` reads the rows of one trajectory without the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

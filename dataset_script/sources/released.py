@@ -160,7 +160,9 @@ class ReleasedSource(TrajectorySource):
                 if path in links:
                     continue
                 if is_in_place and path.suffix == ".json":
-                    files.append(SourceFile(path, self.name_of(path), _place_id(path.relative_to(root))))
+                    benchmark, agent, *_ = path.relative_to(root).parts
+                    own_id = f"{benchmark}/{agent}/{path.stem.removesuffix(ERROR_ENDING)}"
+                    files.append(SourceFile(path, self.name_of(path), own_id))
                 else:
                     others.append(self.name_of(path))
         files.sort(key=lambda file: PurePosixPath(file.name).parts)
@@ -227,8 +229,3 @@ def _other_names(content: CleanedFile, place: TrajectoryId) -> Iterator[Note]:
     for field, (inside, outside) in names.items():
         if inside not in (None, outside):
             yield Note("other_names", f"{field} {inside[:80]!r}")
-
-
-def _place_id(place: Path) -> str:
-    benchmark, agent, _experiment_or_judge, _file = place.parts
-    return f"{benchmark}/{agent}/{place.stem.removesuffix(ERROR_ENDING)}"

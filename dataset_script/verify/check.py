@@ -1,7 +1,5 @@
 """Run every check of a published folder, in order. Wrong data gives findings, not exceptions."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch

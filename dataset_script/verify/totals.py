@@ -8,7 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from arb.core.annotation import DECISION
 from arb.core.ids import Trajectory, TrajectoryId, reading_key
@@ -19,9 +21,6 @@ from dataset_script.by_id import IndexEntry
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ENDS: Final = {
     "final_axtree": "axtree",
@@ -55,7 +54,7 @@ class ShardFacts:
     tasks: list[Task] = field(default_factory=list)
     ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
-    def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
+    def take(self, batch: pa.RecordBatch, digests: Digests, findings: Findings) -> None:
         key_columns = [
             batch.column(name).to_pylist() for name in CONFIGURATIONS[self.shard.configuration].key
         ]
@@ -79,14 +78,14 @@ class ShardFacts:
         first, last = min(self.ends, default=None), max(self.ends, default=None)
         return IndexEntry(self.shard.configuration, self.shard.split, self.shard.name, first, last)
 
-    def _take_tasks(self, batch: "pa.RecordBatch", findings: Findings) -> None:
+    def _take_tasks(self, batch: pa.RecordBatch, findings: Findings) -> None:
         columns = (batch.column(name).to_pylist() for name in ("benchmark", "task", "split"))
         for benchmark, task, split in zip(*columns, strict=True):
             self.tasks.append((str(benchmark), str(task), str(split)))
             if split != self.shard.split:
                 findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
-    def _take_row(self, trajectory_id: str, row: int, batch: "pa.RecordBatch", digests: Digests) -> None:
+    def _take_row(self, trajectory_id: str, row: int, batch: pa.RecordBatch, digests: Digests) -> None:
         """Note the length and the last step of a row's trajectory."""
         end = self.ends[trajectory_id]  # adds the trajectory if it is new
         if self.shard.configuration == "steps":
@@ -102,7 +101,7 @@ class ShardFacts:
             end[column] = _digest(batch, digests, column, row)
 
 
-def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) -> str:
+def _digest(batch: pa.RecordBatch, digests: Digests, column: str, row: int) -> str:
     if column in digests:
         return digests[column][row] or ""
     text = batch.column(column)[row].as_py()

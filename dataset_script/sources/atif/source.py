@@ -25,6 +25,7 @@ from dataset_script.sources.base import (
     mapping,
     objects,
     read_json_object,
+    text_of_literal,
     valid_text,
 )
 
@@ -130,7 +131,7 @@ class AtifSource(TrajectorySource):
             if path not in found:
                 found[path] = None
                 names = _NAMED_FILE.findall(content_of(path)) if path.suffix == ".json" else ()
-                waiting += files_named(map(_unescaped, names), path, self.root)
+                waiting += files_named(map(text_of_literal, names), path, self.root)
         return "\n".join(file_stamp(path) for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
@@ -254,10 +255,3 @@ def _state(result: Mapping[str, Any], step: str | None) -> str | None:
         if failed and not failed.startswith(_VERIFIER_FAILED):
             return f"exception: {failed}"
     return "completed" if result.get("finished_at") else None
-
-
-def _unescaped(name: bytes) -> Any:
-    try:
-        return json.loads(name)
-    except ValueError:
-        return None
