@@ -78,9 +78,10 @@ def section(heading: str, titles: Mapping[str, str], findings: Sequence[Finding]
     if not findings:
         yield f"{heading}: nothing"
         return
-    codes = [*titles, *dict.fromkeys(f.code for f in findings if f.code not in titles)]
-    groups = {code: [f for f in findings if f.code == code] for code in codes}
-    groups = {code: group for code, group in groups.items() if group}  # in the order of the titles
+    groups: dict[str, list[Finding]] = {code: [] for code in titles}  # in the order of the titles
+    for each in findings:
+        groups.setdefault(each.code, []).append(each)
+    groups = {code: group for code, group in groups.items() if group}
     yield f"{heading}:"
     yield from (f"  {len(group):>6}  {titles.get(code, code)}" for code, group in groups.items())
     for code, group in groups.items():

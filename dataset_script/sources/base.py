@@ -106,7 +106,7 @@ _NOT_IN_IDS: Final = re.compile(r"[/\s\x00-\x1f\x7f]+")
 
 
 def valid_text(value: Any) -> str | None:
-    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None if it is no text."""
+    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None if it is not a text."""
     if not isinstance(value, str):
         return None
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

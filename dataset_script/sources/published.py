@@ -145,7 +145,7 @@ class PublishedDataset:
     def observed(self) -> Mapping[str, Observed]:
         """The kinds of observations of each trajectory, according to the footers of `steps`.
 
-        It is empty for older datasets, whose footers do not say it.
+        Older datasets give an empty mapping, because their footers do not say it.
         """
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
