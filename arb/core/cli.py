@@ -113,7 +113,7 @@ def flags(**options: Any) -> list[str]:
 
 
 def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
-    """The command, and after it the `next_step` that ``make`` gives of its options."""
+    """Return a command that also prints the next step, whose words ``make`` computes from the options."""
 
     @functools.wraps(command)
     def called(**values: Any) -> None:

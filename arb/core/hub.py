@@ -185,7 +185,7 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path in a public repository belongs to a publication; anything else there stays."""
+    """Return whether a path in a public repository belongs to a build. Other files there are kept."""
     return path in BESIDE_THE_DATA or path.startswith("data/")
 
 
