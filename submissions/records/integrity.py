@@ -14,6 +14,8 @@ ARB_SECRET (or the file ``secret`` of the state folder) in another place.
 """
 
 import json
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +27,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from arb.core.files import atomic_write, new_folder
+from arb.core.files import atomic_write
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from leaderboard.labels.labels import LabelSet
@@ -267,12 +269,20 @@ def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BackupError(f"{folder.name!r} exists and is not empty; name a new folder")
     try:
-        with new_folder(folder, mode=0o700) as part:
-            return _write(service, part)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+        try:
+            made = _write(service, beside)
+            if folder.exists():
+                folder.rmdir()
+            beside.replace(folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
     except OSError as error:
         raise BackupError(
             f"{folder.name!r} cannot be written: {error.strerror or type(error).__name__}"
         ) from error
+    return made
 
 
 def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = False) -> Backup:
