@@ -26,7 +26,7 @@ from typing import Final
 
 from bench.support.build_corpus import make_corpus, make_runs
 from bench.support.processes import Watched, watch
-from dataset_script.build.parts import default_workers
+from dataset_script.build.workers import default_workers
 
 AT_LEAST_TIMES_FASTER = 8
 AT_MOST_BYTES = 1_000_000_000
@@ -152,7 +152,7 @@ def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool
 
 
 _IDLE = """
-from dataset_script.build.parts import Workers
+from dataset_script.build.workers import Workers
 from dataset_script.schema import arrow_schema
 if __name__ == "__main__":
     with Workers({workers}) as workers:

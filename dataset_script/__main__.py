@@ -1,6 +1,7 @@
-"""``python -m dataset_script``: build the dataset, list suites and runs. Heavy imports wait for a command."""
+"""``python -m dataset_script``: get, build, verify and publish the dataset, list suites and runs."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,16 +14,28 @@ from arb.core.cli import (
     next_step,
     plain_console,
     print_json,
+    read_settings,
     stop,
     stopped_like_ctrl_c,
     then,
 )
 from arb.core.console import printable, text_table
-from dataset_script import commands, hub
-from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION
+from arb.core.files import new_folder
+from arb.core.hub import RELEASED_REPO, RELEASED_REVISION
+from arb.core.lazy import lazy_imports
+from arb.core.suite import load_dev_labels, load_suite, shipped_suites
+from arb.core.vocabulary import SPLITS
+from dataset_script import commands, hub, sample
+
+with lazy_imports():
+    from dataset_script import sources
+    from dataset_script.build import output, parts, rows
+    from dataset_script.build import report as reports
+    from dataset_script.sources import base
 
 if TYPE_CHECKING:
     from arb.core.predictions.findings import Finding
+    from arb.core.trajectory import Recording
     from dataset_script.sources.base import SourceFile, TrajectorySource
 
 SAMPLE_NOTE = (
@@ -30,7 +43,7 @@ SAMPLE_NOTE = (
     "(`arb data get`) puts the benchmark in its place."
 )
 Step = tuple[object, ...]
-"""What `next_step` takes."""
+"""The arguments of `next_step`."""
 
 
 def _after_fetch(out: Path, **_: object) -> Step:
@@ -90,36 +103,26 @@ def get(
     repo: Annotated[str, typer.Option(help="Dataset repository in the released layout.")] = RELEASED_REPO,
     revision: Annotated[str, typer.Option(help="Commit, branch or tag.")] = RELEASED_REVISION,
     suite: Annotated[str, typer.Option(help="The suite that it is.")] = "agent-reward-bench",
-    sample: Annotated[
+    only_sample: Annotated[
         bool, typer.Option("--sample", help="The sample that ships with the code, where nothing is.")
     ] = False,
 ) -> None:
     """Get the benchmark: fetch, build and verify it, then put it in place.
 
-    38 GB to fetch, less with --benchmark or --agent; what was fetched before stays in it. It is put in
-    place whole or not at all, and stopped it goes on from there when run again. A dataset that was built
-    is replaced, the sample too, never by it.
+    It fetches 38 GB, or less with --benchmark or --agent, and keeps what it fetched before. The dataset is
+    put in place completely or not at all. A stopped command resumes when you run it again. It replaces an
+    earlier dataset or the sample, but the sample never replaces anything.
 
-    Exit code 0: it is there; 1: something could not be had or is wrong with it; 2: it cannot run as given.
+    Exit code 0: it is there; 1: something could not be fetched or is wrong; 2: it cannot run as given.
     """
-    from arb.core.cli import read_settings
-    from arb.core.suite import load_suite
-    from dataset_script.build.output import (
-        OutputError,
-        check_replaceable,
-        code_version,
-        put_in_place,
-        restore_replaced,
-    )
-
-    restore_replaced(out)
-    if sample:
+    output.restore_replaced(out)
+    if only_sample:
         _put_sample(out)
         return
     released = released or read_settings().cache_dir.expanduser() / "released"
     try:
-        check_replaceable(out, released)
-    except OutputError as problem:
+        output.check_replaceable(out, released)
+    except output.OutputError as problem:
         stop(str(problem))
     typer.echo(f"1 of 3: fetching {repo} into {released}", err=True)
     hub.fetch(released, repo, revision, benchmark, agent, None)
@@ -132,20 +135,19 @@ def get(
     staged = out.absolute().with_name(f".{out.absolute().name}.get")
     built_of = staged.with_name(f"{staged.name}.json")
     fetched = (released / "fetched.json").read_text(encoding="utf-8")
-    made_of = json.dumps([fetched, benchmark, agent, suite, code_version()])
+    made_of = json.dumps([fetched, benchmark, agent, suite, output.code_version()])
     if not (staged.is_dir() and built_of.is_file() and built_of.read_text(encoding="utf-8") == made_of):
         built_of.unlink(missing_ok=True)
         try:
             commands.build(released, staged, suite=suite, allow_missing=left_out)
         except typer.Exit as ended:
-            if (
-                ended.exit_code != commands.DAMAGED_FILES
-            ):  # built, without the files that are broken as released
+            # With this code it is built, without the files that are broken in the release.
+            if ended.exit_code != commands.DAMAGED_FILES:
                 raise
         built_of.write_text(made_of, encoding="utf-8")
     typer.echo("3 of 3: verifying", err=True)
     commands.verify(str(staged), allow_missing=left_out)
-    put_in_place(staged, out)
+    output.put_in_place(staged, out)
     built_of.unlink()
     typer.echo(
         f"{out} holds the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more "
@@ -162,24 +164,21 @@ def get(
 
 
 def _put_sample(out: Path) -> None:
-    """The sample's folder, where there is none: nothing that was built is ever replaced by it."""
-    import shutil
-
-    from dataset_script import sample
-
-    staged = out.absolute().with_name(f".{out.absolute().name}.sample")
-    shutil.rmtree(staged, ignore_errors=True)  # of a process that was killed
-    if not out.exists():
-        shutil.copytree(Path(sample.__file__).parent / "data", staged)
-        card = staged / "README.md"
-        text = card.read_text(encoding="utf-8").replace('load_dataset("sample"', f'load_dataset("{out.name}"')
-        title, rest = text.split("\n# ", 1)
-        heading, rest = rest.split("\n", 1)
-        card.write_text(f"{title}\n# {heading}\n\n{SAMPLE_NOTE}\n{rest}", encoding="utf-8")
+    """Write the sample's folder, unless there is a folder already."""
     try:
-        staged.rename(out)  # fails where something is, also what came there a moment ago
+        if out.exists():
+            raise FileExistsError(out)
+        with new_folder(out) as part:
+            shutil.copytree(Path(sample.__file__).parent / "data", part, dirs_exist_ok=True)
+            card = part / "README.md"
+            text = card.read_text(encoding="utf-8")
+            text = text.replace('load_dataset("sample"', f'load_dataset("{out.name}"')
+            title, rest = text.split("\n# ", 1)
+            heading, rest = rest.split("\n", 1)
+            card.write_text(f"{title}\n# {heading}\n\n{SAMPLE_NOTE}\n{rest}", encoding="utf-8")
     except OSError:
-        shutil.rmtree(staged, ignore_errors=True)
+        if not out.exists():
+            raise
         typer.echo(f"{out} is there and stays as it is", err=True)
         return
     typer.echo(f"{out} holds the sample: 72 recordings of scripted agents, no benchmark data", err=True)
@@ -189,12 +188,9 @@ def _put_sample(out: Path) -> None:
 @app.command()
 def suites(as_json: JsonOption = False) -> None:
     """List the shipped suites and their sizes."""
-    from arb.core.suite import load_dev_labels, load_suite, shipped_suites
-    from arb.core.vocabulary import SPLITS
-
     figures = (*SPLITS, *(f"tasks {split}" for split in SPLITS), "dev labels")
     table = text_table("benchmark", figures=figures, box=None)
-    rows = []
+    listed = []
     for name in shipped_suites():
         suite = load_suite(name)
         labelled = {label.trajectory_id for label in load_dev_labels(suite)}
@@ -206,10 +202,10 @@ def suites(as_json: JsonOption = False) -> None:
                 *(len({(t.benchmark, t.task) for t in group}) for group in splits),
                 sum(t.trajectory_id in labelled for t in splits[0]),
             ]
-            rows.append({"suite": name, "benchmark": benchmark, **dict(zip(figures, counts, strict=True))})
+            listed.append({"suite": name, "benchmark": benchmark, **dict(zip(figures, counts, strict=True))})
             table.add_row(name if benchmark is None else f"  {benchmark}", *map(str, counts))
     if as_json:
-        print_json(rows)
+        print_json(listed)
     else:
         plain_console().print(table)
 
@@ -224,74 +220,67 @@ def inspect_source(
     ] = False,
     allow_class: commands.AllowOption = None,
 ) -> None:
-    """Show what is read of recorded runs.
+    """Show how recorded runs are read.
 
-    A table of the runs and the findings about them; with --json goal, steps, answer and end of each run.
-    Nothing is written.
+    Prints a table of the runs and the findings about them; with --json goal, steps, answer and end of each
+    run. Nothing is written.
 
     Exit code 0: everything was read; 2: nothing can be read; 3: some files are broken (they are named).
     """
-    from dataset_script.build.report import DAMAGED, LEFT_OUT, NOTES, finding, section
-    from dataset_script.sources import open_source
-    from dataset_script.sources.base import SourceError
-
-    left_out, notes, read = [], [], 0
+    left_out: list[Finding] = []
+    notes: list[Finding] = []
+    read = 0
     table = text_table("run", "answer", "end", "goal", figures=("steps", "pictures", "trees"), box=None)
     table.columns[0].no_wrap = True
     try:
         with stopped_like_ctrl_c():
-            source = open_source(path, tuple(allow_class or ()))
+            source = sources.open_source(path, tuple(allow_class or ()))
             listing = source.list_runs()
-            left_out += [finding("link_out", name) for name in listing.links_out]
-            left_out += [finding("misplaced", name) for name in listing.others if name.endswith(".json")]
-            notes += [finding(note.code, source.kind, note.detail) for note in listing.notes]
+            left_out += [reports.finding("link_out", name) for name in listing.links_out]
+            misplaced = (name for name in listing.others if name.endswith(".json"))
+            left_out += [reports.finding("misplaced", name) for name in misplaced]
+            notes += [reports.finding(note.code, source.kind, note.detail) for note in listing.notes]
             for file in listing.files:
                 run, of_run = _read_run(source, file)
                 read += run["goal"] is not None
-                left_out += [each for each in of_run if each.code in LEFT_OUT]
-                notes += [each for each in of_run if each.code not in LEFT_OUT]
+                left_out += [each for each in of_run if each.code in reports.LEFT_OUT]
+                notes += [each for each in of_run if each.code not in reports.LEFT_OUT]
                 if as_json:
                     typer.echo(json.dumps(run, ensure_ascii=False))
                 elif run["goal"] is not None:
                     table.add_row(*_run_cells(run))
-    except BrokenPipeError:  # whoever reads has enough
+    except BrokenPipeError:  # the reader of the output has closed it
         raise
-    except (SourceError, OSError) as error:
+    except (base.SourceError, OSError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted", 130)
     if not as_json:
         plain_console().print(table)
-    for line in (*section("left out", LEFT_OUT, left_out), *section("to know", NOTES, notes)):
+    for line in reports.section("left out", reports.LEFT_OUT, left_out):
+        typer.echo(line, err=as_json)
+    for line in reports.section("to know", reports.NOTES, notes):
         typer.echo(line, err=as_json)
     if not read:
         stop(f"{path}: no run in it can be read", 2)
-    if damaged := sum(each.code in DAMAGED for each in left_out):
+    if damaged := sum(each.code in reports.DAMAGED for each in left_out):
         stop(f"{damaged} broken files; they are named above", commands.DAMAGED_FILES)
 
 
 def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str, Any], list["Finding"]]:
-    """A run as JSON, and what is to say of it; of a broken one the goal is null."""
-    from arb.core.ids import TrajectoryId
-    from dataset_script.build.parts import guarded
-    from dataset_script.build.report import finding
-    from dataset_script.build.rows import describe_run
-    from dataset_script.sources.base import Recording, UnusableFileError
-
+    """Return a run as JSON, whose goal is null if it cannot be read, and the findings about it."""
     recording: Recording | None = None
     try:
-        TrajectoryId.parse(file.trajectory_id)
-        recording, notes = guarded(source.read, file)
-        found = [finding(note.code, file.name, note.detail) for note in notes]
-    except ValueError as error:
-        code = error.code if isinstance(error, UnusableFileError) else "not_a_trajectory"
-        found = [finding(code, file.name, str(error))]
+        recording, notes = parts.read_run(source, file)
+        found = [reports.finding(note.code, file.name, note.detail) for note in notes]
+    except base.UnusableFileError as error:
+        found = [reports.finding(error.code, file.name, error.detail)]
     findings = [{"code": each.code, "name": each.file, "detail": each.message} for each in found]
-    return describe_run(source.kind, file.trajectory_id, recording) | {"findings": findings}, found
+    return rows.describe_run(source.kind, file.trajectory_id, recording) | {"findings": findings}, found
 
 
 def _run_cells(run: dict[str, Any]) -> list[str]:
-    """A row of the table: texts on one line and cut."""
+    """Return a row of the table, with shortened texts on one line."""
     texts = (" ".join((run[name] or "").split()) for name in ("answer", "state", "goal"))
     cut = [text if len(text) <= 30 else f"{text[:29]}…" for text in texts]
     counts = [sum(step[name] for step in run["steps"]) for name in ("has_screenshot", "has_axtree")]

@@ -1,11 +1,11 @@
-"""The dataset as a builder of `datasets`, one BuilderConfig for each configuration of the schema.
+"""The dataset as a builder of `datasets`, with one BuilderConfig per configuration of the schema.
 
-From Python, with any version of `datasets`: ``AgentRewardBench(config_name="steps", data_dir=FOLDER)``, then
+With any version of `datasets`: ``AgentRewardBench(config_name="steps", data_dir=FOLDER)``, then
 ``download_and_prepare()`` and ``as_dataset()``, or ``as_streaming_dataset()``. With `datasets` 2 and 3 the
-file is a loading script too: ``load_dataset("dataset_script/agent_reward_bench.py", "steps",
-data_dir=FOLDER, trust_remote_code=True)``, where the checkout is on the path. FOLDER holds runs in any form
-that `build` takes: the released layout, AgentLab's results, or what `build` wrote. The rows come from the
-parts that `build` makes, so both give the same of a folder.
+file is also a loading script, if the checkout is on the path:
+``load_dataset("dataset_script/agent_reward_bench.py", "steps", data_dir=FOLDER, trust_remote_code=True)``.
+FOLDER holds runs in any form that `build` reads, or what `build` wrote. The rows come from the parts that
+`build` makes, so both give the same rows.
 """
 
 import logging
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow.parquet as pq
 
 from arb.core.suite import load_dev_labels, load_suite
 from arb.core.suites.questions import Question
@@ -26,7 +27,7 @@ from dataset_script.build.rows import Row, annotation_row, task_row
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
 from dataset_script.sources import open_source
 from dataset_script.sources.published import MANIFEST, PublishedDataset, PublishedSource
-from dataset_script.task_selection import load_tasks
+from dataset_script.tasks import load_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +36,13 @@ _VERSION = datasets.Version("1.0.0")
 
 @dataclass
 class AgentRewardBenchConfig(datasets.BuilderConfig):
-    """``suite`` is a shipped suite or a suite's folder; None: the shipped one that the runs belong to."""
+    """A configuration; ``suite`` is a shipped suite or a folder; by default the runs determine it."""
 
     suite: str | None = None
 
 
 class AgentRewardBench(datasets.GeneratorBasedBuilder):
-    """Trajectories of web agents with expert labels on dev; see the card that `build` writes."""
+    """Trajectories of web agents, with expert labels on dev. The card that `build` writes says more."""
 
     VERSION = _VERSION
     BUILDER_CONFIG_CLASS = AgentRewardBenchConfig
@@ -80,17 +81,15 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
 
 
 Item = Callable[[], Iterable[Row]]
-"""What gives rows when it is called; a list of them can be shared out to processes."""
+"""A function that returns rows. `datasets` shares a list of them out to processes."""
 
 
 def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
-    """What the annotations of these runs answer: of a folder that `build` wrote, as it carries it."""
+    """Return the suite's own questions, which are columns of the annotations."""
     if config.name != ANNOTATIONS or config.data_dir is None:
         return ()
     folder = Path(config.data_dir)
     if (folder / MANIFEST).is_file():
-        import pyarrow.parquet as pq
-
         files = PublishedDataset(folder).files(ANNOTATIONS)
         known = {column.name for column in CONFIGURATIONS[ANNOTATIONS].columns}
         names = pq.read_schema(files[0]).names if files else []
@@ -99,7 +98,6 @@ def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
 
 
 def _items_by_split(folder: Path, configuration: str, suite_name: str | None) -> Mapping[str, list[Item]]:
-    """Raises SourceError and SuiteError."""
     source = open_source(folder)
     if isinstance(source, PublishedSource):
         return _published(PublishedDataset(folder), configuration)
@@ -115,25 +113,25 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     if is_judgments:
         listing = source.list_judgments()
     primary = {each.trajectory_id: each for each in labels if each.is_primary}
-    tasks = [
+    parts = [
         PartTask(Path(), source, trajectory, files, primary.get(trajectory.trajectory_id), None, is_judgments)
         for trajectory, files in group_files(suite, listing, BuildReport(suite.name)).items()
     ]
-    tasks.sort(key=lambda task: task.published_id)
-    for task in tasks:
-        own = [one for one in labels if one.trajectory_id == task.trajectory.trajectory_id]
-        annotations = [annotation_row(one, suite.questions) for one in own if configuration == ANNOTATIONS]
-        if configuration == ANNOTATIONS and not annotations:
-            continue
-        annotations.sort(key=itemgetter("annotation"))
-        item = partial(_rows_of_part, task, configuration, annotations)
-        found.setdefault(task.trajectory.split, []).append(item)
+    parts.sort(key=lambda part: part.published_id)
+    for part in parts:
+        annotations: list[Row] = []
+        if configuration == ANNOTATIONS:
+            own = (one for one in labels if one.trajectory_id == part.trajectory.trajectory_id)
+            annotations = [annotation_row(one, suite.questions) for one in own]
+            annotations.sort(key=itemgetter("annotation"))
+            if not annotations:
+                continue
+        item = partial(_rows_of_part, part, configuration, annotations)
+        found.setdefault(part.trajectory.split, []).append(item)
     return found
 
 
 def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[Item]]:
-    import pyarrow.parquet as pq
-
     return {
         split: [
             partial(_published_rows, configuration, path, number)
@@ -145,9 +143,7 @@ def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[
 
 
 def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row]:
-    """The rows of a row group of a folder that `build` wrote."""
-    import pyarrow.parquet as pq
-
+    """Yield the rows of a row group of a folder that `build` wrote."""
     with pq.ParquetFile(path, pre_buffer=False) as file:
         rows = file.read_row_group(number).to_pylist()
     for row in rows:
@@ -155,9 +151,9 @@ def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row
 
 
 def _rows_of_part(task: PartTask, configuration: str, annotations: Sequence[Row]) -> Iterable[Row]:
-    """One configuration's rows of a part; the log names what was left out of it.
+    """Return a part's rows in one configuration, and log what was left out.
 
-    ``annotations`` come from the suite; they are given where the part has anything at all.
+    ``annotations`` come from the suite. If there are any, they are returned unless the part is empty.
     """
     tables, left_out, notes = make_tables(task)
     for finding in left_out:

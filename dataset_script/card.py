@@ -1,13 +1,16 @@
-"""The texts next to the data of a build, as pure functions, and the paper's citation.
+"""Render the texts next to the data of a build, and hold the paper's citation.
 
 README.md is the dataset card (`card.md.j2`), with the YAML block that `load_dataset` reads. The Hub shows a
-dataset as a benchmark by its eval.yaml (`eval.yaml.j2`).
+dataset with an eval.yaml (`eval.yaml.j2`) as a benchmark.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
@@ -30,9 +33,10 @@ PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What a card says of a build: trajectories by split and reporting benchmark, and rows by configuration
-    and split, without those that have none. ``about`` is what the suite says of its data, in Markdown;
-    ``questions`` are the suite's.
+    """The facts on a card.
+
+    ``counts`` has trajectories by split and reporting benchmark, ``rows`` the rows by configuration and
+    split, without empty ones. ``about`` is the suite's text about its data, in Markdown.
     """
 
     suite: str
@@ -45,9 +49,9 @@ class CardFacts:
 
 
 def render_card(facts: CardFacts) -> str:
-    """README.md of a build.
+    """Return README.md.
 
-    A split without rows is not listed in ``configs``: datasets 5.2 refuses a dataset that lists one.
+    A split without rows is left out of ``configs``, because datasets 5.2 refuses a dataset that lists one.
     """
     official = facts.suite == OFFICIAL
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
@@ -70,9 +74,9 @@ def render_card(facts: CardFacts) -> str:
 
 
 def _listed_columns(name: str, facts: CardFacts) -> tuple[str, bool, tuple[Column, ...]]:
-    """A configuration, and the columns to list; those of the default one are listed once.
+    """Return a configuration's name, whether it has the default one's columns too, and the columns to list.
 
-    The flag says whether the columns of the default configuration come before these.
+    The columns of the default configuration are listed only there.
     """
     default, columns = CONFIGURATIONS[DEFAULT].columns, columns_of(name, facts.questions)
     has_default = name != DEFAULT and columns[: len(default)] == default
@@ -80,17 +84,18 @@ def _listed_columns(name: str, facts: CardFacts) -> tuple[str, bool, tuple[Colum
 
 
 def size_category(rows: int) -> str:
-    """The Hub's name for a number of rows: powers of ten, from under a thousand on."""
-    names = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
-    names += ("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T")
+    """Return the Hub's name for a number of rows, a power of ten."""
+    names = (
+        *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
+        *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
+    )
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
 
 
 def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
-    """eval.yaml with one task for each label that judges are scored on.
+    """Return eval.yaml, with one task for each label that judges are scored on.
 
-    ``splits`` are those that the configuration ``config`` has rows in; judges are ranked on test, and a suite
-    without test rows is rehearsed on dev. ``title`` is the suite's. Raises ValueError without any.
+    ``splits`` are those with rows: judges are ranked on test, or on dev if only dev has rows.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:
@@ -98,13 +103,11 @@ def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: st
     return _render("eval.yaml.j2", suite=suite, title=title, labels=LABELS, config=config, split=split)
 
 
+def _yaml_line(value: str, name: str) -> str:
+    return yaml.safe_dump({name: value}, allow_unicode=True, width=110)
+
+
 def _render(template: str, **values: Any) -> str:
-    import yaml
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    def yaml_line(value: str, name: str) -> str:
-        return yaml.safe_dump({name: value}, allow_unicode=True, width=110)
-
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -112,5 +115,5 @@ def _render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["yaml_line"] = yaml_line
+    environment.filters["yaml_line"] = _yaml_line
     return environment.get_template(template).render(**values)

@@ -1,6 +1,4 @@
-"""The commands that work on this machine: `build`, `unblind`, `verify`, and for a suite of one's own
-`sample-tasks`, `split` and `new-suite`. Heavy imports wait for the command.
-"""
+"""The commands that need no Hub: `build`, `unblind`, `verify`, `sample-tasks`, `split` and `new-suite`."""
 
 import json
 import re
@@ -16,7 +14,17 @@ from arb.core.cli import JsonOption, print_json, read_settings, stop, stopped_li
 from arb.core.console import printable, progress_bar
 from arb.core.files import atomic_write, csv_text
 from arb.core.hub import HubError, hub_of
+from arb.core.lazy import lazy_imports
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
+
+with lazy_imports():
+    from dataset_script import new_suite as suites
+    from dataset_script import repository, sources, task_selection
+    from dataset_script.build import blind as blinding
+    from dataset_script.build import build as builder
+    from dataset_script.build import report as reports
+    from dataset_script.build import workers as pool
+    from dataset_script.verify import check, manifest
 
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
@@ -47,18 +55,19 @@ AcceptOption = Annotated[
         help="A warning about words on a page that you have looked at (again for more).",
     ),
 ]
+RevisionOption = Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")]
 OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
 SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
 
 DAMAGED_FILES = 3
-"""Exit code of a build that is there, but met broken files."""
+"""The exit code of a build that succeeded, but left out broken files."""
 
 
 @contextmanager
 def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
     """End the command with one line for a problem (exit code 2) or an interruption (130).
 
-    The errors that the packages raise on purpose are ValueErrors and HubErrors.
+    All errors that the packages raise on purpose are ValueErrors and HubErrors.
     """
     try:
         with stopped_like_ctrl_c():
@@ -71,7 +80,7 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
         stop(interrupted, 130)
 
 
-def build(
+def build(  # noqa: PLR0913 - a command's options
     source: RunsOption,
     out: Annotated[Path, typer.Option(help="The dataset's folder; one built before is replaced.")],
     suite: Annotated[
@@ -103,55 +112,49 @@ def build(
 ) -> None:
     """Build the dataset.
 
-    Makes Parquet in the configurations of the card, splits dev and test, for load_dataset. Labels are filled
-    on dev, null on test. A build that was stopped goes on when it is run again.
+    Writes Parquet files for load_dataset, in the configurations of the card and the splits dev and test.
+    Labels are filled in on dev and null on test. A stopped build resumes when you run it again.
 
     Exit code 0: built; 1: nothing built, or --strict and something was left out; 2: the command cannot run as
     given; 3: built, but some files of the source are broken (they are named).
     """
-    from dataset_script.build.blind import Blinding, read_key
-    from dataset_script.build.build import BuildOptions
-    from dataset_script.build.build import build as build_dataset
-    from dataset_script.build.parts import default_workers
-
     if append and (blind or blind_key):
         stop("--append would show in a blind dataset which runs came later; build it without", 2)
     if report is not None and not report.absolute().parent.is_dir():
         stop(f"--report {report}: there is no folder {report.parent}", 2)
-    blinding = None
+    hiding = None
     interrupted = f"interrupted; nothing half-built was left at {out}, and the same command goes on from here"
     with one_line_errors(interrupted):
         chosen = load_suite(suite) if suite is not None else None
         if blind or blind_key:
             key = blind_key or out.absolute().with_name(f"{out.absolute().name}.blind-key")
-            blinding = Blinding(read_key(key, create=True))
-        options = BuildOptions(
+            hiding = blinding.Blinding(blinding.read_key(key, create=True))
+        options = builder.BuildOptions(
             strict,
-            workers or default_workers(),
-            blinding,
+            workers or pool.default_workers(),
+            hiding,
             tuple(allow_class or ()),
             allow_missing=tuple(allow_missing or ()),
             append=append,
         )
         with progress_bar(shows_time=True) as progress:
-            done = build_dataset(source, out, chosen, options, progress)
+            done = builder.build(source, out, chosen, options, progress)
         if report is not None:
             atomic_write(report, json.dumps(done.as_json(), indent=2) + "\n")
     if as_json:
         print_json(done.as_json())
     _print_report(done, out, as_json=as_json)
-    if blinding is not None:
+    if hiding is not None:
         typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it", err=as_json)
     if done.damaged():
         stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
 
 def _print_report(done: "BuildReport", out: Path, *, as_json: bool = False) -> None:
-    """Print what a build took and left out; ends the command with 1 when nothing was published."""
-    from dataset_script.build.report import lines
-
-    for line in () if as_json else lines(done):
-        typer.echo(line)
+    """Print the report of a build. End the command with code 1 if nothing was published."""
+    if not as_json:
+        for line in reports.lines(done):
+            typer.echo(line)
     if not done.published:
         reason = "something was left out (--strict)" if done.built() else "there is no trajectory to publish"
         stop(f"{out} is as it was: {reason}", 1)
@@ -162,18 +165,15 @@ MOST_LEFT_OUT = 20
 
 
 def read_source(source: Path) -> "SourceDataset":
-    """The suite and the dataset of a source's runs, built into the private cache with a bar on the terminal.
+    """Return the suite and the dataset of a source's runs, built in the private cache.
 
-    Says how many runs there are, and what gives none. Ends the command where no run can be used, and when it
-    is interrupted; the next one goes on from there.
+    Prints the number of runs and the files without any. Ends the command if no run can be used or if it is
+    interrupted; the next one resumes.
     """
-    from dataset_script.build.parts import default_workers
-    from dataset_script.new_suite import build_source
-
     cache = read_settings().cache_dir.expanduser() / "sources"
     try:
         with stopped_like_ctrl_c(), progress_bar(only_on_terminal=True, stays=False) as progress:
-            built = build_source(source, cache, default_workers(), progress)
+            built = suites.build_source(source, cache, pool.default_workers(), progress)
     except (ValueError, OSError) as problem:
         stop(f"--source {problem if str(source) in str(problem) else f'{source}: {problem}'}")
     except KeyboardInterrupt:
@@ -197,19 +197,18 @@ def unblind(
         str | None, typer.Option(help="The suite that was built; agent-reward-bench by default.")
     ] = None,
 ) -> None:
-    """Map the ids of a blind dataset back in a prediction file."""
-    from dataset_script.build.blind import Blinding, read_key, restore_ids
-
+    """Restore the suite's ids in a prediction file with blind ids."""
     with one_line_errors():
         try:
             text = predictions.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
             stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV")
-        atomic_write(out, restore_ids(text, load_suite(suite or OFFICIAL), Blinding(read_key(key))))
+        hiding = blinding.Blinding(blinding.read_key(key))
+        atomic_write(out, blinding.restore_ids(text, load_suite(suite or OFFICIAL), hiding))
     typer.echo(f"wrote {out}")
 
 
-def verify(
+def verify(  # noqa: PLR0913 - a command's options
     what: Annotated[
         str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A built folder, or its repository.")
     ],
@@ -222,7 +221,7 @@ def verify(
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
-    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")] = None,
+    revision: RevisionOption = None,
     keep: Annotated[
         Path | None, typer.Option(help="Fetch the repository into this folder and keep it.")
     ] = None,
@@ -232,35 +231,32 @@ def verify(
 ) -> None:
     """Check a published dataset.
 
-    Hashes against the manifest, schema, counts and splits against the suite, unique ids, every image decoded;
-    and nothing in it that must not be: rewards, prompts, test labels, annotators' names, paths, canaries.
-    As columns, fields and metadata they are errors. Words of a page or a model that only look like them are
-    warnings, each with its trajectory and steps; `publish` wants them accepted by name.
+    Compares hashes with the manifest, and schema, counts and splits with the suite. Ids must be unique, and
+    every image must be decodable. The dataset must not contain rewards, prompts, test labels, annotators'
+    names, paths or canaries. As columns, fields and metadata they are errors. Words of a page or a model that
+    only look like them are warnings, each with its trajectory and steps; `publish` requires that you accept
+    each by name.
 
     Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
     """
-    from dataset_script.build.parts import default_workers
-    from dataset_script.verify.check import verify as verify_folder
-    from dataset_script.verify.manifest import lines
-
     with (
         one_line_errors(),
         _folder_of(what, revision, keep) as folder,
         progress_bar(only_on_terminal=True) as progress,
     ):
-        report = verify_folder(
+        report = check.verify(
             folder,
             suite=load_suite(suite) if suite is not None else None,
             canaries=canary or (),
             accept=accept or (),
             allow_missing=allow_missing or (),
             progress=progress,
-            workers=workers or default_workers(),
+            workers=workers or pool.default_workers(),
         )
     if as_json:
         print_json(report.as_json())
     else:
-        for line in lines(report):
+        for line in manifest.lines(report):
             typer.echo(printable(line))
     if not report.ok:
         raise typer.Exit(1)
@@ -285,18 +281,17 @@ def sample_tasks(
 ) -> None:
     """Choose tasks for a new suite.
 
-    A group is a task's first site (WorkArena: its category) with one of its evaluation methods; from each, up
-    to --per-group tasks are drawn. A task that is in two groups is in the sample once. With --total every
-    site gives as many as any other, as far as it has them.
+    A group is a task's first site (in WorkArena its category) with one of its evaluation methods. Up to
+    --per-group tasks are drawn from each group. A task in two groups is in the sample once. With --total,
+    every site gives as many tasks as any other, or all that it has.
     """
-    from dataset_script.task_selection import count_by_area, read_metadata, sample_tasks
-
     with one_line_errors():
-        known = read_metadata(metadata)
-        tasks = sample_tasks(known, per_group, seed, metadata_split, total=total, level=level)
+        known = task_selection.read_metadata(metadata)
+        tasks = task_selection.sample_tasks(known, per_group, seed, metadata_split, total=total, level=level)
     rows = ((t.task_id, " ".join(t.sites), " ".join(t.evaluations), t.category) for t in tasks)
     _write_csv(out, ("task_id", "sites", "evaluation_types", "category"), rows)
-    sizes = ", ".join(f"{area} {count}" for area, count in count_by_area(tasks).items())
+    counts = task_selection.count_by_area(tasks)
+    sizes = ", ".join(f"{area} {count}" for area, count in counts.items())
     typer.echo(f"{len(tasks)} tasks: {sizes}", err=True)
 
 
@@ -310,18 +305,17 @@ def split(
 ) -> None:
     """Split ids into dev and test, by task.
 
-    Every run of a task goes with it, in any spelling. Trajectory ids make a suite's trajectories.csv.
+    All runs of a task are in the same split, in any spelling of their ids. With trajectory ids, the output is
+    a suite's trajectories.csv.
     """
-    from dataset_script.task_selection import read_ids, split_by_task
-
     with one_line_errors():
-        column, named = read_ids(ids)
-        splits = split_by_task(named, dev_tasks, seed)
+        column, named = task_selection.read_ids(ids)
+        splits = task_selection.split_by_task(named, dev_tasks, seed)
     _write_csv(out, (column, "split"), zip(named, splits, strict=True))
     typer.echo(f"dev {splits.count('dev')}, test {splits.count('test')}", err=True)
 
 
-def new_suite(
+def new_suite(  # noqa: PLR0913 - a command's options
     source: RunsOption,
     out: Annotated[Path, typer.Option(help="The suite's folder; its name is the suite's. A new one.")],
     dev_share: Annotated[
@@ -347,26 +341,20 @@ def new_suite(
 ) -> None:
     """Make a suite's folder from recorded runs.
 
-    trajectories.csv with every run that can be used, split by task; suite.toml with title, links, pages,
-    hidden labels and every rule; tasks.csv with the goals. Nothing is written over.
+    Writes trajectories.csv with every usable run, split by task; suite.toml with title, links, pages, hidden
+    labels and every rule; and tasks.csv with the goals. Existing files are never overwritten.
 
     Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
     """
-    from dataset_script import new_suite as suites
-    from dataset_script.build.parts import default_workers
-    from dataset_script.build.report import LEFT_OUT, finding_line, lines
-    from dataset_script.sources import open_source
-    from dataset_script.task_selection import read_metadata
-
     with one_line_errors("interrupted; nothing was written"):
         suites.check_new(out)
         title = suites.check_title(title, out)
         published = [load_suite(name) for name in dev_of or ()]
         always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
-        known = [task for path in metadata or () for task in read_metadata(path)]
+        known = [task for path in metadata or () for task in task_selection.read_metadata(path)]
         with progress_bar(stays=False) as progress:
-            runs = open_source(source, tuple(allow_class or ()))
-            found = suites.find_runs(runs, workers or default_workers(), progress)
+            runs = sources.open_source(source, tuple(allow_class or ()))
+            found = suites.find_runs(runs, workers or pool.default_workers(), progress)
         try:
             if not found.runs:
                 raise SuiteError(f"{source}: no run in it can be used")
@@ -374,13 +362,14 @@ def new_suite(
             suites.write_new(out, texts)
         except (ValueError, OSError):
             for finding in found.left_out:
-                typer.echo(f"left out: {finding_line(finding)} ({LEFT_OUT[finding.code]})")
+                reason = reports.LEFT_OUT[finding.code]
+                typer.echo(f"left out: {reports.finding_line(finding)} ({reason})")
             raise
         made = suites.suite_report(out, found)
     if as_json:
         print_json(made.as_json())
     else:
-        for line in lines(made):
+        for line in reports.lines(made):
             typer.echo(line)
         typer.echo(f"wrote {out}: {', '.join(texts)}")
     if made.damaged():
@@ -389,7 +378,7 @@ def new_suite(
 
 @contextmanager
 def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[Path]:
-    """The folder that was named, or the files of the repository that was."""
+    """Yield the folder with this name, or the downloaded files of the repository with this name."""
     if Path(what).is_dir():
         if revision is not None or keep is not None:
             raise ValueError(f"{what}: is a folder; --revision and --keep are for a repository")
@@ -397,9 +386,7 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
         return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):
         raise ValueError(f"{what}: is no folder, and no repository's name (owner/name)")
-    from dataset_script.verify.check import fetched
-
-    with fetched(hub_of(read_settings()), what, revision, keep) as folder:
+    with repository.fetched(hub_of(read_settings()), what, revision, keep) as folder:
         yield folder
 
 

@@ -1,151 +1,34 @@
-"""The commands that talk to the Hub: `fetch` the release, `publish` a built folder, `show` a trajectory.
-
-Heavy imports wait. The test labels go beside the folder into a private repository. Each repository gets one
-commit, or none when it holds the same content already (`arb.core.hub.HubRepository`).
-"""
+"""The commands that use the Hub: `fetch` the release, `publish` a built folder, `show` a trajectory."""
 
 from __future__ import annotations
 
-import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
 from arb.core.console import printable
-from arb.core.hub import (
-    HubError,
-    HubRepository,
-    Publication,
-    PublishError,
-    describe_failure,
-    hub_of,
-    is_ours,
-    is_repo_name,
-    patiently,
-    published_files,
-)
-from dataset_script.commands import AcceptOption, AllowMissingOption, one_line_errors
-from dataset_script.sources.hub import RELEASED_REPO, RELEASED_REVISION, Selection
-from dataset_script.sources.hub import fetch as fetch_released
+from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
+from arb.core.lazy import lazy_imports
+from dataset_script.commands import AcceptOption, AllowMissingOption, RevisionOption, one_line_errors
+
+with lazy_imports():
+    from rich import console as rich_console
+    from rich import progress as rich_progress
+
+    from dataset_script import by_id, repository, schema
+    from dataset_script.build import workers
+    from dataset_script.sources import hub as released
+    from dataset_script.verify import check
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
     from dataset_script.by_id import TrajectoryReader
     from dataset_script.verify.manifest import VerifyReport
-
-LABELS_IN_REPO: Final = "data/annotations.csv"
-"""Where ARB_LABELS=hub:OWNER/REPO looks for the labels."""
-
-MOST_FINDINGS: Final = 20
-
-MOST_FILES: Final = 25_000
-"""The Hub takes so many in a commit (`HfApi.create_commit`)."""
-
-
-@dataclass(frozen=True)
-class Publisher:
-    """The Hub and how to wait for it; ``say`` gets a line for every pause."""
-
-    hub: HfApi
-    say: Callable[[str], None] = lambda _line: None
-    sleep: Callable[[float], None] = time.sleep
-
-    def publish(
-        self,
-        folder: Path,
-        repo: str,
-        private_labels: str | None = None,
-        labels_file: Path | None = None,
-        *,
-        verify: Callable[[Path], VerifyReport],
-    ) -> tuple[Publication, ...]:
-        """Put the folder into the dataset repository ``repo``; the labels first, where they are named.
-
-        Everything that can be refused is refused before anything is sent. Raises PublishError for what must
-        not be published, HubError for what the Hub does not do.
-        """
-        _check_names(repo, private_labels, labels_file)
-        _check_content(folder, verify)
-        files = published_files(folder)
-        if len(files) > MOST_FILES:
-            raise PublishError(
-                f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} in a commit"
-            )
-        if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
-            raise PublishError(f"{labels_file.name}: the labels lie in the folder to publish; move them out")
-        if not self.hub.token:
-            raise HubError("publishing needs a token with write access; set HF_TOKEN")
-        patiently(self.hub.whoami, "who HF_TOKEN belongs to", self.sleep, self.say)
-        if private_labels is not None:
-            self._prepare(private_labels, private=True)
-        self._prepare(repo, private=False)
-        done = []
-        if private_labels is not None and labels_file is not None:
-            labels = {LABELS_IN_REPO: labels_file}
-            done.append(self._repository(private_labels).put(labels, owned=lambda _path: False))
-        manifest = json.loads(files["manifest.json"].read_bytes())["files"]
-        verified = {name: entry["sha256"] for name, entry in manifest.items()}
-        done.append(self._repository(repo, verified).put(files, owned=is_ours))
-        return tuple(done)
-
-    def _prepare(self, repo: str, private: bool) -> None:
-        """Make the repository if it is not there; refuse one that is public or holds something else."""
-        from huggingface_hub.errors import RepositoryNotFoundError
-
-        def info():
-            try:
-                return self.hub.repo_info(repo, repo_type="dataset")
-            except RepositoryNotFoundError:
-                self.hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
-                return self.hub.repo_info(repo, repo_type="dataset")
-
-        found = self._repository(repo).patiently(info)
-        if private and not found.private:
-            raise PublishError(f"{repo}: is public; test labels go into a private repository only")
-        names = {sibling.rfilename for sibling in found.siblings or ()}
-        if not private and "manifest.json" not in names and any(name.startswith("data/") for name in names):
-            raise PublishError(
-                f"{repo}: holds data that was not published from here (it has no manifest.json); "
-                "name another repository, or empty this one"
-            )
-
-    def _repository(self, repo: str, sha256s: Mapping[str, str] | None = None) -> HubRepository:
-        return HubRepository(self.hub, repo, "dataset", self.say, self.sleep, sha256s=sha256s or {})
-
-
-def _check_names(repo: str, private_labels: str | None, labels_file: Path | None) -> None:
-    if not all(is_repo_name(name) for name in (repo, private_labels) if name is not None):
-        raise PublishError("a repository is named owner/name")
-    if private_labels == repo:
-        raise PublishError(f"{repo}: the labels need a repository of their own, which is private")
-    if private_labels is not None and labels_file is None:
-        raise PublishError("--private-labels needs the labels: --labels FILE, or ARB_LABELS=csv:FILE")
-    if private_labels is not None and labels_file is not None and not labels_file.is_file():
-        raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
-
-
-def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
-    report = verify(folder)
-    if not report.ok:
-        found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
-        more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
-        listed = "; ".join(found[:MOST_FINDINGS])
-        raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {listed}{more}")
-    if report.to_accept:
-        options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
-        more = len(report.to_accept) - MOST_FINDINGS
-        raise PublishError(
-            f"{folder}: `python -m dataset_script verify` warns of words; look at them, then add: {options}"
-            + (f" and {more} more that it names" if more > 0 else "")
-        )
 
 
 def fetch(
@@ -163,15 +46,16 @@ def fetch(
 ) -> None:
     """Fetch the released layout from the Hub.
 
-    All of it is 38 GB. What is there already is not fetched again; the address of the Hub is HF_ENDPOINT.
+    All of it is 38 GB. Files that are already there are not fetched again. HF_ENDPOINT is the Hub's address.
 
-    Exit code 0: all there; 1: some files could not be had (they are named); 2: it cannot run as given.
+    Exit code 0: all files are there; 1: some files could not be fetched (they are named); 2: it cannot run as
+    given.
     """
-    wanted = Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
+    wanted = released.Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
     interrupted = f"interrupted; {out} holds whole files only: the same command goes on from there"
     with one_line_errors(interrupted), _byte_progress() as progress:
-        done = fetch_released(hub, out, wanted, repo, revision, progress, _say)
+        done = released.fetch(hub, out, wanted, repo, revision, progress, _say)
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
     else:
@@ -203,38 +87,33 @@ def publish(
 ) -> tuple[Publication, ...]:
     """Publish a built folder on the Hub.
 
-    Data, card and eval.yaml go into one commit; the test labels into one of a private repository. What does
-    not pass `verify` is refused, and so are its warnings about words until they are accepted by name; what is
-    there already is not committed again. HF_TOKEN needs write access.
+    Data, card and eval.yaml go into one commit, and the test labels into one commit of a private repository.
+    The command refuses a dataset that does not pass `verify`, or has warnings about words that you have not
+    accepted by name. Without changes it makes no commit. HF_TOKEN needs write access.
 
-    Exit code 0: published, or there already; 2: refused, or the Hub does not do it.
+    Exit code 0: published, or published already; 2: refused, here or by the Hub.
     """
-    from huggingface_hub.utils import disable_progress_bars
-
-    from dataset_script.build.parts import default_workers
-    from dataset_script.verify.check import verify
-
     settings = read_settings()
     expected = read_suite(suite, settings) if suite is not None else None
     kind, _, path = settings.labels.partition(":")
     if labels is None and private_labels is not None and kind == "csv" and path:
         labels = Path(path).expanduser()
     if not sys.stderr.isatty():
-        disable_progress_bars()
+        repository.disable_progress_bars()
 
     def verified(built: Path) -> VerifyReport:
-        return verify(
+        return check.verify(
             built,
             suite=expected,
             accept=accept or (),
             allow_missing=allow_missing or (),
-            workers=default_workers(),
+            workers=workers.default_workers(),
         )
 
     with one_line_errors(
         "interrupted; a repository holds either all of a commit or none: run again to go on"
     ):
-        publisher = Publisher(hub_of(settings), _say)
+        publisher = repository.Publisher(hub_of(settings), _say)
         done = publisher.publish(folder, repo, private_labels, labels, verify=verified)
     if as_json:
         print_json([asdict(one) | {"committed": one.committed} for one in done])
@@ -250,7 +129,7 @@ def show(
         str, typer.Argument(metavar="FOLDER_OR_REPO", help="A folder that `build` wrote, or a repository.")
     ],
     trajectory_id: Annotated[str, typer.Argument(help="The trajectory, as the dataset spells it.")],
-    revision: Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")] = None,
+    revision: RevisionOption = None,
     pictures: Annotated[
         Path | None, typer.Option(help="Write its screenshots into this folder; they are not read without.")
     ] = None,
@@ -258,25 +137,22 @@ def show(
 ) -> None:
     """Show one trajectory of a published dataset.
 
-    Goal, steps and answer; with --json the trees, labels and published judgments too. Of a repository only
-    what is shown is read, 1 to 2 MB in a dataset of a million.
+    Prints goal, steps and answer; with --json also the trees, labels and published judgments. From a
+    repository it reads only what it shows, 1 to 2 MB in a dataset of a million trajectories.
 
-    Exit code 0: shown; 2: there is no such trajectory, or the command cannot run as given.
+    Exit code 0: shown; 2: the trajectory does not exist, or the command cannot run as given.
     """
-    from huggingface_hub.errors import HTTPError
-
-    from dataset_script.by_id import reader_of_folder, reader_of_repository
-
     try:
-        if Path(what).is_dir():
-            reader = reader_of_folder(Path(what))
-        elif is_repo_name(what):
-            reader = reader_of_repository(hub_of(read_settings()), what, revision)
-        else:
-            stop(f"{what}: is no folder, and no repository's name (owner/name)", 2)
-        found = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
-    except HTTPError as error:
-        stop(f"{what}: {describe_failure(error)}", 2)
+        with repository.hub_errors(what):
+            if Path(what).is_dir():
+                reader = by_id.reader_of_folder(Path(what))
+            elif is_repo_name(what):
+                reader = repository.reader_of_repository(hub_of(read_settings()), what, revision)
+            else:
+                stop(f"{what}: is no folder, and no repository's name (owner/name)", 2)
+            found = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
+    except HubError as error:
+        stop(str(error), 2)
     except (OSError, ValueError, KeyError) as error:
         stop(f"{what}: is no dataset that can be read ({error})", 2)
     if found is None:
@@ -299,23 +175,26 @@ def show(
         typer.echo(printable(f"answer: {run['answer']}"))
 
 
-def _trajectory(reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool) -> dict | None:
-    """Everything of a trajectory but its rewards; None where there is none of this id."""
-    from dataset_script.schema import CONFIGURATIONS, DEFAULT
-
+def _trajectory(
+    reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool
+) -> dict[str, Any] | None:
+    """Return everything of a trajectory except its rewards, or None if it does not exist."""
+    tables, default = schema.CONFIGURATIONS, schema.DEFAULT
     large = ("steps", "final_axtree", "final_axtree_pruned")  # the last step has the trees
-    columns = [c.name for c in CONFIGURATIONS[DEFAULT].columns if c.name not in large]
-    rows = reader.rows(DEFAULT, trajectory_id, columns)
+    columns = [column.name for column in tables[default].columns if column.name not in large]
+    rows = reader.rows(default, trajectory_id, columns)
     if not rows:
         return None
-    columns = [c.name for c in CONFIGURATIONS["steps"].columns if with_pictures or c.name != "screenshot"]
+    columns = [column.name for column in tables["steps"].columns]
+    if not with_pictures:
+        columns.remove("screenshot")
     of_id = {name: reader.rows(name, trajectory_id) for name in ("judgments", "annotations")}
     return {"trajectory": rows[0], "steps": reader.rows("steps", trajectory_id, columns), **of_id}
 
 
 @contextmanager
 def _byte_progress() -> Iterator[Callable[[int, int], None]]:
-    """Bytes there and wanted: a bar on a terminal, a line for each tenth elsewhere (a log)."""
+    """Show how many of the wanted bytes are there: a bar on a terminal, a line per tenth in a log."""
     if not sys.stderr.isatty():
         last = -1
 
@@ -328,15 +207,17 @@ def _byte_progress() -> Iterator[Callable[[int, int], None]]:
 
         yield say_tenths
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    columns = (
+        rich_progress.BarColumn(),
+        rich_progress.DownloadColumn(),
+        rich_progress.TransferSpeedColumn(),
+        rich_progress.TimeRemainingColumn(),
+    )
+    with rich_progress.Progress(*columns, console=rich_console.Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _say(line: str) -> None:
-    """A line on stderr; names of files come from strangers, so it is made fit for a terminal."""
+    """Print a line on stderr, without control characters: names of files come from strangers."""
     typer.echo(printable(line), err=True)

@@ -1,17 +1,15 @@
-"""A suite of one's own from recorded runs: which runs can be used, their split, the files of its folder.
+"""Make a suite from recorded runs: find the usable runs, split them, and write the suite's folder.
 
-Every run of the source is read, as `build` reads it, for its id and its goal. The folder is written whole and
-never over anything; its ``suite.toml`` hides the labels and says what each rule does.
+Every run of the source is read as `build` reads it, for its id and its goal. The folder is written completely
+or not at all, and never over anything. Its ``suite.toml`` hides the labels and explains each rule.
 
-`build_source` needs no such folder: it makes a suite of all runs of a source, and their dataset, in a cache.
+`build_source` needs no such folder. It makes a suite of all runs of a source, and their dataset, in a cache.
 """
 
 import fcntl
 import hashlib
 import json
 import re
-import secrets
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from arb.core.console import Progress, no_progress
-from arb.core.files import atomic_write, csv_text
+from arb.core.files import atomic_write, csv_text, new_folder
 from arb.core.ids import TrajectoryId, reading_key, task_key
 from arb.core.predictions.findings import Finding
 from arb.core.suite import Suite, SuiteError, SuiteRules, load_suite, shipped_suites
@@ -28,48 +26,48 @@ from arb.core.suites.profile import read_profile, render_suite_toml
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
-from dataset_script.build.parts import Workers, guarded
+from dataset_script.build.parts import first_usable, read_run
 from dataset_script.build.report import LEFT_OUT, BuildReport, finding, finding_line
+from dataset_script.build.workers import Workers
 from dataset_script.sources import open_source
 from dataset_script.sources.base import (
     SourceError,
     SourceFile,
     SourceListing,
     TrajectorySource,
-    UnusableFileError,
     id_part,
 )
 from dataset_script.sources.published import PublishedDataset
-from dataset_script.task_selection import MetadataTask, draw_dev_tasks, load_tasks
+from dataset_script.task_selection import MetadataTask, draw_dev_tasks
+from dataset_script.tasks import load_tasks
 
 
 @dataclass(frozen=True, slots=True)
 class UsableRun:
-    """A trajectory that a suite can have, and its goal in words; empty if none was recorded."""
+    """A trajectory that a suite can have, and its goal, which is empty if none was recorded."""
 
     trajectory_id: str
     goal: str
 
     @property
     def task(self) -> tuple[str, str]:
-        """The benchmark and the task."""
         parts = TrajectoryId.parse(self.trajectory_id)
         return parts.benchmark, parts.task
 
 
 @dataclass(slots=True)
 class FoundRuns:
-    """The runs of a source, by id; and by name what gives none, with the reason."""
+    """The usable runs of a source by id, and the files without a run, with the reasons."""
 
     runs: list[UsableRun] = field(default_factory=list)
     left_out: list[Finding] = field(default_factory=list)
 
 
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
-    """Every trajectory that `build` could take from the source; a file that is broken ends nothing.
+    """Return every trajectory that `build` could take from the source.
 
-    Several files of one trajectory, in any spelling, are one; the first by name that can be used counts.
-    Raises SourceError, and OSError when a process was killed.
+    If a trajectory has several files, in any spelling of its id, the first usable one by name counts. Raises
+    SourceError, and OSError if a process was killed.
     """
     listing = source.list_runs()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -83,7 +81,8 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
             results[candidate] = result
             progress(len(results), len(candidates), candidate[0].name)
     found = FoundRuns(left_out=[finding("link_out", name) for name in listing.links_out])
-    for run, left_out in map(results.get, candidates):
+    for candidate in candidates:
+        run, left_out = results[candidate]
         found.left_out += left_out
         if run is not None:
             found.runs.append(run)
@@ -94,23 +93,18 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
 def _usable_run(
     source: TrajectorySource, files: Sequence[SourceFile]
 ) -> tuple[UsableRun | None, Sequence[Finding]]:
-    left_out: list[Finding] = []
-    for place, file in enumerate(files):
-        try:
-            TrajectoryId.parse(file.trajectory_id)
-            recording, _ = guarded(source.read, file)
-        except ValueError as problem:
-            code = problem.code if isinstance(problem, UnusableFileError) else "not_a_trajectory"
-            left_out.append(finding(code, file.name, str(problem)))
-            continue
-        others = files[place + 1 :]
-        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
-        return UsableRun(file.trajectory_id, recording.goal.strip()), left_out
-    return None, left_out
+    def used(file: SourceFile) -> UsableRun:
+        recording, _ = read_run(source, file)
+        return UsableRun(file.trajectory_id, recording.goal.strip())
+
+    return first_usable(files, used)
 
 
 def suggested_rules(test_trajectories: int) -> SuiteRules:
-    """The defaults; on a small test split fewer positive verdicts do, or an honest judge would be held."""
+    """Return the default rules, with fewer required positive verdicts if the test split is small.
+
+    Otherwise the submission of an honest judge would be held back.
+    """
     fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
     return SuiteRules(fewest_positives=fewest)
 
@@ -129,12 +123,12 @@ def suite_texts(
     title: str,
     metadata: Iterable[MetadataTask] = (),
 ) -> dict[str, str]:
-    """Return the suite's files by name: trajectories.csv, suite.toml and, if something is known, tasks.csv.
+    """Return the suite's files by name: trajectories.csv, suite.toml and, if there are goals, tasks.csv.
 
-    ``always_dev`` are tasks, as (benchmark, task), that have to be dev. The same values give the same texts.
-    Raises SuiteError when the runs cannot be split.
+    ``always_dev`` are tasks, as (benchmark, task), that have to be dev. Raises SuiteError if the runs cannot
+    be split.
     """
-    goals: dict[tuple[str, str], str] = {}  # of each task, from its first run that has one
+    goals: dict[tuple[str, str], str] = {}  # for each task the goal of its first run that has one
     for run in found.runs:
         goals[run.task] = goals.get(run.task) or run.goal
     dev = draw_dev_tasks(goals, dev_share, seed, always_dev)
@@ -161,7 +155,7 @@ def suite_texts(
 
 
 def check_title(title: str | None, folder: Path) -> str:
-    """The title of a new suite, by default made of its folder's name. Raises SuiteError."""
+    """Return the title of a new suite, by default made from its folder's name. Raises SuiteError."""
     try:
         return read_profile({"title": title or ""}, folder.resolve().name).title
     except ValueError as problem:
@@ -169,7 +163,7 @@ def check_title(title: str | None, folder: Path) -> str:
 
 
 def check_new(folder: Path) -> None:
-    """Refuse a folder that is there already, and a name that no suite can have. Raises SuiteError."""
+    """Raise SuiteError if the folder exists already, or no suite can have its name."""
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise SuiteError(f"{name!r}: use letters, digits, '.', '_' and '-' in a suite's name")
@@ -180,25 +174,15 @@ def check_new(folder: Path) -> None:
 
 
 def write_new(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the files into a new folder, all or none.
-
-    Raises SuiteError when it is there, and OSError.
-    """
+    """Write the files into a new folder, all or none. Raises SuiteError if it exists, and OSError."""
     check_new(folder)
-    target = folder.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        unfinished.mkdir()
+    with new_folder(folder.resolve()) as unfinished:
         for name, text in texts.items():
             (unfinished / name).write_text(text, encoding="utf-8", newline="")
-        unfinished.rename(target)  # fails where somebody has filled the folder meanwhile
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
-    """What is in the suite, read again from its folder, and what was left out, as `build` reports it."""
+    """Return a report of the suite, read from its folder, and of what was left out."""
     suite = load_suite(folder)
     report = BuildReport(suite.name)
     for trajectory in suite.trajectories:
@@ -210,13 +194,15 @@ def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
 
 
 SOURCE_SPLIT: Final = "test"
-"""The split that all runs of a source are in: nothing is known of their labels."""
+"""The split of all runs of a source, since their labels are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """A source by its folder's name and its kind. ``sha256`` is over the names, sizes and times of its files;
-    ``left_out`` are lines that name what gave no run, with the reason.
+    """The name of a source's folder, and its kind.
+
+    ``sha256`` is a hash of the names, sizes and times of its files. ``left_out`` has a line with the reason
+    for each file without a run.
     """
 
     name: str
@@ -227,7 +213,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SourceDataset:
-    """All readable runs of a source: a suite of them, and the dataset that was built of them."""
+    """The suite and the dataset of all readable runs of a source."""
 
     suite: Suite
     folder: Path
@@ -235,19 +221,18 @@ class SourceDataset:
 
     @property
     def suite_folder(self) -> Path:
-        """Where `load_suite` finds the suite."""
         return self.suite.tasks_path.parent
 
 
 def build_source(
     source: Path, cache: Path, workers: int = 1, progress: Progress = no_progress
 ) -> SourceDataset:
-    """The runs of a source as a suite and a dataset, without rewards and judgments, to judge or to look at.
+    """Return the runs of a source as a suite and a dataset without rewards and judgments.
 
-    Both lie in ``cache``, under a hash of the source and of the code that reads it: an unchanged source is
-    not built again, and a build that was stopped goes on. While another process builds the same source it is
-    waited for. The folders there may be removed whenever nothing reads them. Raises SourceError, also where
-    no run can be used; OutputError, OSError.
+    Both are in ``cache``, under a hash of the source and of the code that reads it. An unchanged source is
+    not built again, and a stopped build resumes. If another process builds the same source, this one waits
+    for it. The folders may be removed when nothing reads them. Raises SourceError, also if no run can be
+    used, OutputError and OSError.
     """
     runs = open_source(source)
     listing = runs.list_runs()
@@ -267,7 +252,7 @@ def build_source(
 
 
 def source_facts(dataset: Path) -> SourceFacts | None:
-    """What `build_source` noted of the source of a dataset; None for a dataset of another kind."""
+    """Return what `build_source` stored about the source of a dataset, or None if it did not build it."""
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None
@@ -276,14 +261,13 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""Fewer runs are read before other processes have started."""
+"""Reading fewer runs takes less time than starting other processes."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"
 
 
 def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
-    """SHA-256 that changes when a run comes, goes or may give something else."""
     digest = hashlib.sha256(runs.kind.encode())
     try:
         for file in listing.files:
@@ -296,7 +280,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, workers: int, progress: Progress
 ) -> list[str]:
-    """Build the dataset, and write the suite of the runs that are in it; what was left out, a line each."""
+    """Build the dataset, and write the suite of its runs. Return a line for each file that was left out."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:

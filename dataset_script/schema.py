@@ -1,8 +1,8 @@
 """The configurations of the published dataset and their columns, as `schema.toml` declares them.
 
-The Parquet files, the features that `datasets` sees, the builder's configurations and the tables of the
-dataset card are all made from here. What is not listed is not published: no prompt of an agent or a judge,
-no name of an annotator, no path of the machine that recorded, and no reward outside ``rewards``.
+The Parquet files, the features of `datasets`, the builder's configurations and the tables of the dataset card
+are made from this declaration. Nothing else is published: no prompts of agents and judges, names of
+annotators or paths of the recording machine, and no rewards outside ``rewards``.
 """
 
 import json
@@ -13,21 +13,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from arb.core.console import markdown_text
 from arb.core.suites.questions import Question
 from arb.core.vocabulary import SPLITS, STATES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from datasets import Features
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. ``type`` is an Arrow type's name, ``class`` (see ``names``), ``image``, or a list.
+    """A column of a configuration.
 
-    Lists are ``list`` (of ``item``, a type as above) and ``structs`` (of ``fields``). ``private`` marks what
-    a judge of a blind dataset must not see: it is null there.
+    ``type`` is an Arrow type's name, ``class`` (of ``names``), ``image``, ``list`` (of ``item``, one of the
+    types before) or ``structs`` (a list of structures of ``fields``). A ``private`` column is null in a blind
+    dataset.
     """
 
     name: str
@@ -40,7 +42,7 @@ class Column:
 
     @property
     def type_description(self) -> str:
-        """The type as the card writes it."""
+        """The type, as written on the card."""
         if self.type == "class":
             return "class: " + ", ".join(f"{index} = {name}" for index, name in enumerate(self.names))
         if self.type == "list":
@@ -50,26 +52,26 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One table of the dataset: what a row is, for whom, and its columns."""
+    """A table of the dataset: its rows, its purpose and its columns."""
 
     name: str
     row: str
     purpose: str
     key: tuple[str, ...]
-    """The columns that name a row."""
+    """The columns that identify a row."""
     columns: tuple[Column, ...]
     splits: tuple[str, ...] = SPLITS
     groups_by_trajectory: bool = False
-    """Whether the rows of one trajectory make a Parquet row group of their own."""
+    """Whether each Parquet row group holds the rows of one trajectory."""
 
     @property
     def has_images(self) -> bool:
-        """Whether a column holds images: then shards may be large."""
+        """Whether a column holds images; shards may then be large."""
         return any("image" in (column.type, column.item) for column in self.columns)
 
 
 def described(columns: tuple[Column, ...]) -> dict[str, Any]:
-    """The features of columns, in the words that every version of `datasets` since 2 reads."""
+    """Return the features of columns as JSON that `datasets` reads in every version from 2 on."""
     return {column.name: _description(column) for column in columns}
 
 
@@ -83,10 +85,7 @@ def _description(column: Column) -> Any:
     return {"_type": "Image"} if column.type == "image" else {"dtype": column.type, "_type": "Value"}
 
 
-def arrow_type(column: Column) -> "pa.DataType":
-    """A column's type in Parquet."""
-    import pyarrow as pa
-
+def arrow_type(column: Column) -> pa.DataType:
     if column.type == "class":
         return pa.int64()
     if column.type == "image":
@@ -99,7 +98,7 @@ def arrow_type(column: Column) -> "pa.DataType":
 
 
 ADDED_LATER: Final = ("text", "answer")
-"""Columns, and fields of `steps`, that a dataset built before they came does not have: null to readers."""
+"""Columns, and fields of `steps`, that older datasets lack. Readers get null."""
 
 DEFAULT: Final = "trajectories"
 ANNOTATIONS: Final = "annotations"
@@ -108,10 +107,10 @@ _DECLARED: Final = tomllib.loads(Path(__file__).with_name("schema.toml").read_te
 
 
 def _columns(group: str, words: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return the columns of a group of schema.toml, with ``words`` in the places of their sentences."""
+    """Return the columns of a group of schema.toml, with ``words`` filled into their sentences."""
     columns = []
     for declared in _DECLARED["columns"][group]:
-        more = {"sentence": declared["sentence"].format(states=", ".join(STATES), **words)}
+        more: dict[str, Any] = {"sentence": declared["sentence"].format(states=", ".join(STATES), **words)}
         if "names" in declared:
             more["names"] = tuple(declared["names"])
         if "fields" in declared:
@@ -137,7 +136,7 @@ LABEL_COLUMNS: Final = tuple(column["name"] for column in _DECLARED["columns"]["
 
 
 def columns_of(configuration: str, questions: Sequence[Question] = ()) -> tuple[Column, ...]:
-    """The columns of a configuration of a suite with these questions: own ones are in `annotations` alone."""
+    """Return the columns of a configuration; `annotations` has one more per own question of the suite."""
     own = questions if configuration == ANNOTATIONS else ()
     return (*CONFIGURATIONS[configuration].columns, *(_own_column(each) for each in own if each.is_own))
 
@@ -149,27 +148,25 @@ def _own_column(question: Question) -> Column:
 
 
 def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> "Features":
-    """The columns of a configuration as `datasets` knows them, in any of its versions from 2.
+    """Return the columns of a configuration as features of `datasets`, in any version from 2 on.
 
-    A label is stored as its index: 1 is the positive class, so that the metric takes the column as it is.
-    ``questions`` are the suite's.
+    A label is stored as its index. Class 1 is the positive one, so that the metric accepts the column as it
+    is. ``questions`` are the suite's.
     """
-    from datasets import Features
+    from datasets import Features  # noqa: PLC0415 - heavy, and builds do without
 
     return Features.from_dict(described(columns_of(configuration, questions)))
 
 
 def arrow_schema(
     configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Question] = ()
-) -> "pa.Schema":
-    """The Parquet schema of a configuration; equal to ``features(…).arrow_schema`` but for the metadata.
+) -> pa.Schema:
+    """Return the Parquet schema of a configuration: that of ``features(…)``, with our metadata.
 
-    The metadata carries the features in the words that every version of `datasets` since 2 reads. Types are
-    declared, not inferred, so a column that holds only nulls keeps its own. ``is_older``: without what was
-    `ADDED_LATER`.
+    The metadata holds the features in a form that `datasets` reads in every version from 2 on. Types are
+    declared, not inferred, so a column of nulls keeps its type. With ``is_older`` the columns `ADDED_LATER`
+    are left out.
     """
-    import pyarrow as pa
-
     columns = columns_of(configuration, questions)
     columns = _as_before(columns) if is_older else columns
     carried = json.dumps({"info": {"features": described(columns)}})
@@ -177,7 +174,7 @@ def arrow_schema(
 
 
 def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns without those, and without those of their fields, that were added later."""
+    """Return the columns without those, and without their fields, that were added later."""
     return tuple(
         replace(column, fields=_as_before(column.fields))
         for column in columns
@@ -186,7 +183,7 @@ def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def complete_row(row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-    """A row as it is read, with null for what was added to the schema after its file was written."""
+    """Return a row with null for the columns that were added to the schema after its file was written."""
     absent = {column.name: None for column in columns if column.name in ADDED_LATER}
     lists = {
         column.name: [complete_row(item, column.fields) for item in row[column.name]]

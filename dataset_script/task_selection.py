@@ -1,37 +1,39 @@
-"""Choosing the tasks of a new suite, and its dev and test split, the way the paper did (section 3.2, A.1).
+"""Choose the tasks of a new suite, and its dev and test split, as the paper did (section 3.2, A.1).
 
-A group is a task's area with one of its evaluation methods; an area is its first site, in WorkArena its
-category. Up to n tasks are drawn from each group within one split of the metadata; a task may be in several
-groups and is in the sample once. With a total, each area gives as many as any other, a small one all it has,
-and the largest what is left over: the sizes in A.1 of WebArena, VisualWebArena and WorkArena's second level
-are just this for a total of 100. (Wikipedia's 17 of VisualWebArena are one group, and more than the 9 that
-A.1 allows, so there a group gives more when the total needs it.) Of AssistantBench the paper takes the whole
-validation split, of WorkArena's first level the whole test split.
+A group is a task's area with one of its evaluation methods. An area is the task's first site, or its category
+in WorkArena. Up to n tasks are drawn from each group within one split of the metadata. A task may be in
+several groups, but is in the sample once.
 
-Every draw is seeded on its own, so the order of rows and other groups do not change it. Which tasks the paper
-drew cannot be repeated: its seed is not known.
+With a total, each area gives as many tasks as any other. A small area gives all it has, and the largest give
+the remainder. The sizes in A.1 for WebArena, VisualWebArena and WorkArena's second level follow from this
+with a total of 100. (The 17 tasks on Wikipedia in VisualWebArena are one group, and more than the 9 that A.1
+allows. A group therefore gives more if the total needs it.) The paper uses the whole validation split of
+AssistantBench and the whole test split of WorkArena's first level.
+
+Every draw has its own seed, so the order of rows and other groups do not change it. The paper's own draw
+cannot be repeated, since its seed is unknown.
 """
 
 import hashlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
 
 from arb.core.ids import TrajectoryId, task_key
-from arb.core.suite import Suite, SuiteError, read_rows
+from arb.core.suite import SuiteError, read_rows
 from arb.core.vocabulary import SPLITS
 
 NAME, SPLIT = "task_name", "browsergym_split"
 OPTIONAL_COLUMNS = (("sites", "eval_types"), ("level", "category"))
-"""What a benchmark's metadata may have beside `NAME` and `SPLIT`: WebArena's two, or WorkArena's two."""
+"""The columns that metadata may have besides `NAME` and `SPLIT`: WebArena's two, or WorkArena's two."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTask:
-    """A task of the metadata, everything as given; empty what the benchmark's metadata does not have."""
+    """A task of the metadata. Fields that the metadata does not have are empty."""
 
     task_id: str
     sites: tuple[str, ...]
@@ -42,23 +44,27 @@ class MetadataTask:
 
     @property
     def area(self) -> str:
-        """What a sample is spread over: the first site, else the category, else the benchmark."""
+        """The first site, else the category, else the benchmark."""
         return self.sites[0] if self.sites else self.category or self.task_id.split(".")[0]
 
     @property
     def groups(self) -> tuple[tuple[str, str], ...]:
-        """The groups the task is in: its area with each of its evaluation methods."""
+        """The groups of the task: its area with each of its evaluation methods."""
         return tuple((self.area, evaluation) for evaluation in self.evaluations or ("",))
 
 
 def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
-    """Read BrowserGym's metadata of a benchmark: a CSV file with `NAME` and `SPLIT`, and any of
-    `OPTIONAL_COLUMNS` (sites and evaluation methods separated by spaces). Raises SuiteError naming every
-    bad row.
+    """Read BrowserGym's metadata of a benchmark: a CSV file with `NAME`, `SPLIT` and `OPTIONAL_COLUMNS`.
+
+    Sites and evaluation methods are separated by spaces. Raises SuiteError that names every wrong row.
     """
     rows = read_rows(path, (NAME, SPLIT))
-    there = rows[0].keys() if rows else ()
-    needed = [NAME, *(name for pair in OPTIONAL_COLUMNS if {*pair} & {*there} for name in pair), SPLIT]
+    there = set(rows[0]) if rows else set()
+    needed = [NAME]
+    for pair in OPTIONAL_COLUMNS:
+        if not there.isdisjoint(pair):
+            needed += pair
+    needed.append(SPLIT)
     if absent := [name for name in needed if rows and name not in there]:
         raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
     tasks, problems = {}, []
@@ -87,12 +93,12 @@ def sample_tasks(
     total: int | None = None,
     level: str | None = None,
 ) -> tuple[MetadataTask, ...]:
-    """Draw up to ``per_group`` tasks of ``split`` from every group (None: all), each task once, in the order
-    given; ``level`` is WorkArena's.
+    """Draw up to ``per_group`` tasks of ``split`` from every group, each task once, in the order given.
 
-    With a ``total`` each area gives its share of it: of what was drawn, and where that is not enough, of its
-    other tasks. The paper took 8 a group for WebArena and 9 for VisualWebArena, and 100 in all of either.
-    Raises SuiteError when no task has the split or the level, and when there are fewer than the total.
+    ``level`` is WorkArena's. With a ``total`` each area gives its share, first from the drawn tasks, then
+    from its others. The paper took 8 per group from WebArena and 9 from VisualWebArena, with a total of 100
+    for each. Raises SuiteError if no task has the split or the level, or there are fewer tasks than the
+    total.
     """
     if per_group is not None and per_group < 1:
         raise SuiteError("draw at least one task a group")
@@ -122,7 +128,7 @@ def _no_task(what: str, name: str | None, there: Iterable[str]) -> str:
 
 
 def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, seed: int) -> set[str]:
-    """The ids of so many tasks, spread over the areas; those that were drawn before others."""
+    """Return the ids of ``total`` tasks, spread over the areas, preferably of drawn ones."""
     by_area: dict[str, list[str]] = defaultdict(list)
     for task in tasks:
         by_area[task.area].append(task.task_id)
@@ -135,9 +141,7 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 
 
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """The total shared out: as many from each as from any other, from a small one all that it has; of what
-    does not come out even, the largest give one more. Raises SuiteError when there are fewer in all.
-    """
+    """Share a total out evenly: small groups give all they have, and the largest the remainder."""
     if not 0 < total <= sum(sizes.values()):
         raise SuiteError(f"a total of 1 to {sum(sizes.values())} tasks can be drawn, not {total}")
     shares: dict[str, int] = {}
@@ -149,13 +153,13 @@ def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def count_by_area(tasks: Iterable[MetadataTask]) -> dict[str, int]:
-    """Tasks for each area, smallest first, as the paper lists them."""
+    """Return the number of tasks in each area, smallest first, as the paper lists them."""
     counts = Counter(task.area for task in tasks)
     return dict(sorted(counts.items(), key=lambda item: (item[1], item[0])))
 
 
 def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The ids to split: a CSV file with a column trajectory_id or task_id; returns the column's name too.
+    """Return the column's name and the ids of a CSV file with a column trajectory_id or task_id.
 
     Raises SuiteError.
     """
@@ -178,9 +182,9 @@ def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, ...]:
-    """The split of each id, dev or test: ``dev_tasks`` tasks are drawn for dev, every run of a task with it.
+    """Draw ``dev_tasks`` tasks for dev, and return the split of each trajectory or task id.
 
-    An id is a trajectory's or a task's. Raises SuiteError unless both splits get a task.
+    All runs of a task are in the same split. Raises SuiteError unless both splits get a task.
     """
     tasks = sorted({_task_of(text) for text in ids})
     if not 0 < dev_tasks < len(tasks):
@@ -192,12 +196,11 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 def draw_dev_tasks(
     tasks: Collection[tuple[str, str]], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
-    """The tasks, as (benchmark, task), that are for dev: a share of them, rounded, and about as much of each
-    benchmark.
+    """Draw a share of the tasks, each given as (benchmark, task), for dev: about the same of each benchmark.
 
-    Which ones follows from a hash of the seed and the task, not from their order. Tasks of ``always_dev`` are
-    dev whatever the share. Raises SuiteError for a share that is not between 0 and 1, and unless both
-    splits get a task.
+    The draw depends on a hash of the seed and the task, not on the order of the tasks. Tasks of
+    ``always_dev`` are dev in any case. Raises SuiteError if the share is out of range, or a split would get
+    no task.
     """
     if not 0 < share < 1:
         raise SuiteError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
@@ -218,8 +221,10 @@ def draw_dev_tasks(
 
 
 def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]:
-    """How many of each group make up the share of all: what is left after rounding down goes to those that
-    lost most by it."""
+    """Return how many of each group make up the share of all.
+
+    The numbers are rounded down, and the remainder goes to the groups that lost most by that.
+    """
     numbers = {name: int(share * size) for name, size in sizes.items()}
     left = int(share * sum(sizes.values()) + 0.5) - sum(numbers.values())
     by_loss = sorted(sizes, key=lambda name: (numbers[name] - share * sizes[name], _rank(seed, name)))
@@ -229,12 +234,12 @@ def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]
 
 
 def _rank(seed: int, *names: str) -> bytes:
-    """Draws lots: the same on every machine, in every version of Python."""
+    """Return a pseudo-random sort key that is the same on every machine and in every version of Python."""
     return hashlib.sha256("/".join((str(seed), *names)).encode()).digest()
 
 
 def _task_of(text: str) -> tuple[str, str]:
-    """A task, whatever its spelling; a task id alone begins with its benchmark."""
+    """Return the benchmark and the task of a trajectory id or a task id, in any spelling."""
     if _is_id(text):
         trajectory = TrajectoryId.parse(text)
         return trajectory.folder, trajectory.task
@@ -247,50 +252,3 @@ def _is_id(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_LISTS = ("sites", "evaluation_types")
-_WORDS = ("difficulty", "category")
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task of a suite, in one spelling for all agents; empty or None where nothing is known."""
-
-    task: str
-    benchmark: str
-    split: str
-    sites: tuple[str, ...] = ()
-    evaluation_types: tuple[str, ...] = ()
-    difficulty: str | None = None
-    category: str | None = None
-
-
-def load_tasks(suite: Suite) -> tuple[Task, ...]:
-    """Return every task of the suite's trajectories, by name, with what ``tasks.csv`` says if there is one.
-
-    Benchmark and split are those of the trajectories. Raises SuiteError naming every row of the file that
-    contradicts them or names a task that the suite does not have.
-    """
-    tasks = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
-    problems, described = [], set()
-    needed = ("task", "benchmark", *_LISTS, *_WORDS)
-    rows = read_rows(suite.tasks_path, needed) if suite.tasks_path.is_file() else []
-    for number, row in enumerate(rows, start=2):
-        key = (row["benchmark"] or "", task_key(row["task"] or ""))
-        place = f"row {number}, task {key[1][:80]!r}"
-        task = tasks.get(key)
-        if task is None:
-            problems.append(f"{place}: not a task of the suite's trajectories")
-        elif key in described:
-            problems.append(f"{place}: named twice; keep one row")
-        elif row.get("split") not in (None, "", task.split):
-            problems.append(f"{place}: its trajectories are in {task.split}")
-        else:
-            described.add(key)
-            lists = {name: tuple((row[name] or "").split()) for name in _LISTS}
-            words = {name: row[name] or None for name in _WORDS}
-            tasks[key] = replace(task, **lists, **words)
-    if problems:
-        raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
-    return tuple(tasks[key] for key in sorted(tasks))

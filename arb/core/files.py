@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -49,6 +50,30 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno not in _FOLDERS_CANNOT_BE_FLUSHED:
             raise
+
+
+@contextlib.contextmanager
+def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
+    """Yield an empty folder that gets the name `path` when the block ends without an error.
+
+    On an error it is removed. A killed process may leave it, under a name that begins with `PART_PREFIX`.
+
+    Args:
+        path: The new folder; an empty folder of this name is replaced.
+        mode: The new folder's mode; the umask applies.
+
+    Raises:
+        OSError: Something else has the name, or the folder cannot be written.
+    """
+    path = path.absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
+    part.mkdir(mode)
+    try:
+        yield part
+        part.rename(path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def project_file(name: str) -> Path:

@@ -148,14 +148,13 @@ def is_repo_name(name: str) -> bool:
     return name.count("/") == 1
 
 
-BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json")
-"""Files that every build has outside data/."""
+RELEASED_REPO: Final = "McGill-NLP/agent-reward-bench"
+RELEASED_REVISION: Final = "b6d17e646009d6cb63d5dd7be78807b680693f61"
 
 INDEX: Final = "index.parquet"
 CROISSANT: Final = "croissant.json"
-
-WRITTEN_LATER: Final = (INDEX, CROISSANT)
-"""Files that newer builds have there too."""
+BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json", INDEX, CROISSANT)
+"""The files that a build writes outside data/. Older datasets lack the index and croissant.json."""
 
 
 class PublishError(ValueError):
@@ -177,8 +176,8 @@ def published_files(folder: Path) -> dict[str, Path]:
             f"{folder}: has no manifest.json that can be read ({type(error).__name__}); "
             "build it with `python -m dataset_script build`"
         ) from error
-    later = {name for name in WRITTEN_LATER if (folder / name).is_file()}
-    wanted = listed | set(BESIDE_THE_DATA) | later
+    absent = {name for name in (INDEX, CROISSANT) if not (folder / name).is_file()}
+    wanted = listed | set(BESIDE_THE_DATA).difference(absent)
     found = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")
@@ -194,7 +193,7 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 def is_ours(path: str) -> bool:
     """Return whether a path in a public repository belongs to a build. Other files there are kept."""
-    return path in (*BESIDE_THE_DATA, *WRITTEN_LATER) or path.startswith("data/")
+    return path in BESIDE_THE_DATA or path.startswith("data/")
 
 
 def difference(

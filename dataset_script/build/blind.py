@@ -1,11 +1,11 @@
-"""A blind dataset: who acted cannot be read off the ids, the columns or the names of the hosts.
+"""Hide which agent ran in a dataset: in ids, columns and host names.
 
 The release ran its agents against copies of the sites whose host names end in ``-xl-1`` or ``-xl-2``, and the
-copy shows which agents ran. Blind, every copy is called ``-xl``, the columns agent and model are null, and an
-id is ``<benchmark>/run-<16 digits>/<task>`` with the task in the spelling that all agents share. The digits
-are a keyed hash of the real id: with the same key they stay the same from build to build, and whoever holds
-the key and the suite maps verdicts back (`restore_ids`); without the key, guessing an agent proves nothing.
-What agents wrote, and what a picture shows, is left as it is.
+copy shows which agent ran. In a blind dataset every copy is called ``-xl``, the columns agent and model are
+null, and an id is ``<benchmark>/run-<16 digits>/<task>`` with the task in the spelling that all agents share.
+The digits are a keyed hash of the real id. They are the same in every build with the same key, and the owner
+of the key and the suite can map verdicts back (`restore_ids`). Without the key, nobody can confirm a guess.
+Texts of agents and pictures are not changed.
 """
 
 import hmac
@@ -28,23 +28,23 @@ _BLIND_ID: Final = re.compile(rf"""[^\s"',;/\\]+\\?/run-[0-9a-f]{{{_DIGITS}}}\\?
 
 
 class BlindError(ValueError):
-    """A key or a file that cannot be used; the message says why and what to do."""
+    """Raised for a key or a file that cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Blinding:
-    """How one blind dataset hides its agents; the key stays with the suite's owner."""
+    """A blind dataset's way to hide its agents; the key stays with the suite's owner."""
 
     key: bytes = field(repr=False)
 
     def trajectory_id(self, trajectory_id: str) -> str:
-        """The opaque id of a trajectory, the same for every spelling of it."""
+        """Return the opaque id of a trajectory, the same for every spelling."""
         place = TrajectoryId.parse(trajectory_id)
         digits = hmac.digest(self.key, reading_key(trajectory_id).encode(), "sha256").hex()[:_DIGITS]
         return f"{place.folder}/run-{digits}/{place.task}"
 
     def row(self, row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-        """A row as its blind form: opaque id, shared task, private columns null, hosts without their copy."""
+        """Return the blind form of a row: opaque id, shared task, null in private columns, neutral hosts."""
         hidden = {column.name: self._cell(row[column.name], column) for column in columns}
         if "trajectory_id" in hidden:
             hidden["trajectory_id"] = self.trajectory_id(row["trajectory_id"])
@@ -63,14 +63,13 @@ class Blinding:
 
 
 def same_host(text: str) -> str:
-    """The text with every ``…-xl-1`` and ``…-xl-2`` written ``…-xl``."""
     return _HOST_COPY.sub("-xl", text)
 
 
 def read_key(path: Path, *, create: bool = False) -> bytes:
-    """The key in a file; with ``create`` a new one where there is no file, readable by its owner only.
+    """Return the key in a file. Raises BlindError if it holds none.
 
-    Raises BlindError when there is no key to be read.
+    With ``create``, a file that does not exist gets a new key, and only its owner can read it.
     """
     if create and not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -86,9 +85,9 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
 
 
 def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
-    """A prediction file's text (JSON Lines or CSV) with the suite's own ids in place of the blind ones.
+    """Return the text of a prediction file (JSON Lines or CSV) with the suite's ids instead of blind ones.
 
-    Raises BlindError naming the ids that are of no trajectory under this key, or when no id is blind.
+    Raises BlindError if an id belongs to no trajectory under this key, or no id is blind.
     """
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}

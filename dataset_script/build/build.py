@@ -1,8 +1,8 @@
 """Build the published dataset from recorded runs: Parquet for every configuration, card, manifest.
 
-Labels come from the suite's own ``dev_labels.csv``, so no label of a test trajectory can get in. First every
-trajectory is made into a part (`parts`), then the parts are written as shards (`shards`). Worker processes do
-both; the result does not depend on how many there are.
+Labels come from the suite's own ``dev_labels.csv``, so no label of a test trajectory can get in. Worker
+processes first make a part of every trajectory (`parts`), then write the parts as shards (`shards`). The
+result does not depend on their number.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from dataset_script.build.output import (
     restore_replaced,
     work_folder,
 )
-from dataset_script.build.parts import Part, PartTask, Workers, choose_suite, group_files, make_part
+from dataset_script.build.parts import Part, PartTask, choose_suite, group_files, make_part
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import annotation_row, task_row
 from dataset_script.build.shards import (
@@ -38,23 +38,24 @@ from dataset_script.build.shards import (
     write_rows,
     write_shard,
 )
+from dataset_script.build.workers import Workers
 from dataset_script.by_id import write_index
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources import open_source
 from dataset_script.sources.base import SourceListing, TrajectorySource
 from dataset_script.sources.published import MANIFEST, Shard
-from dataset_script.task_selection import Task, load_tasks
+from dataset_script.tasks import Task, load_tasks
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to build. ``strict``: publish nothing when something is left out. ``workers``: processes.
+    """The options of a build.
 
-    ``also_allowed``: classes of one's own agents in AgentLab's pickles (see `open_source`). ``for_judges``:
-    what judges are shown and nothing else, so no rewards and no published judgments. ``allow_missing``: ids
-    of the suite that the source may lack. ``append``: trajectories that the dataset in ``out`` has stay in
-    their shards, and the others follow.
+    ``strict``: publish nothing if something is left out. ``also_allowed``: classes of own agents in
+    AgentLab's pickles (see `open_source`). ``for_judges``: build only what judges are shown, without rewards
+    and published judgments. ``allow_missing``: ids of the suite that the source may lack. ``append``: leave
+    trajectories that the dataset in ``out`` has in their shards, and add the others.
     """
 
     strict: bool = False
@@ -73,12 +74,12 @@ def build(
     options: BuildOptions = BuildOptions(),
     progress: Progress = no_progress,
 ) -> BuildReport:
-    """Build the dataset of ``suite`` (None: the shipped suite that the source's ids belong to) into ``out``.
+    """Build the dataset of ``suite`` into ``out``. By default it is the shipped suite of the source's ids.
 
-    A file that cannot be used does not end the build; the report names it. ``out`` is replaced only at the
-    end, by renaming, and not at all if nothing was built, or if ``strict`` and something was left out (see
-    ``report.published``). A build that was stopped resumes when it is run again. Raises SourceError,
-    SuiteError, OutputError; OSError when the disk is full or a process was killed.
+    An unusable file does not end the build; the report names it. ``out`` is replaced only at the end, by
+    renaming. It stays as it is if nothing was built, or if ``strict`` and something was left out (see
+    ``report.published``). A stopped build resumes when it is run again. Raises SourceError, SuiteError and
+    OutputError, and OSError if the disk is full or a process was killed.
     """
     restore_replaced(out)
     check_replaceable(out, source)
@@ -146,7 +147,7 @@ class _Build:
         return report
 
     def _make_parts(self, tasks: Sequence[PartTask], report: BuildReport) -> list[tuple[Trajectory, Part]]:
-        """Return the parts that have rows, by published id; ``report`` gets the findings of all of them."""
+        """Return the parts that have rows, by published id; ``report`` gets the findings of all parts."""
         sized = sorted(
             ((task, max(file.size for file in task.files)) for task in tasks),
             key=lambda each: (-each[1], each[0].published_id),
@@ -167,7 +168,7 @@ class _Build:
         judgments: Sequence[tuple[Trajectory, Part]],
         report: BuildReport,
     ) -> None:
-        """Write the files of the dataset; the shards with images, the large ones, first."""
+        """Write the files of the dataset. The shards with images are the largest, so they come first."""
         planned = [name for name in PLANNED if name != "rewards" or not self.options.for_judges]
         tasks: list[tuple[ShardTask, int]] = []
         for configuration in sorted(planned, key=lambda name: not CONFIGURATIONS[name].has_images):
@@ -181,7 +182,7 @@ class _Build:
         self._write_texts([*written, *self._write_tables_of_suite(parts)], report)
 
     def _plan(self, configuration: str, split: str, parts: Sequence[Part]) -> list[ShardTask]:
-        """Return the shards of a split; parts of an earlier build stay in their shards and come first."""
+        """Return the shards of a split. Parts of an earlier build stay in their shards and come first."""
         old, new = [], []
         for part in parts:
             place = self.earlier.get((configuration, split, part.trajectory_id))
@@ -194,7 +195,7 @@ class _Build:
         return plan_shards(self.work.staged, configuration, split, in_order)
 
     def _write_tables_of_suite(self, parts: Sequence[tuple[Trajectory, Part]]) -> list[Shard]:
-        """Write the annotations of the trajectories that were built, and the tasks."""
+        """Write the tasks, and the annotations of the trajectories that were built."""
         staged, blinding, questions = self.work.staged, self.options.blinding, self.suite.questions
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]

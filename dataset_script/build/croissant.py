@@ -1,14 +1,12 @@
-"""croissant.json of a build: its tables, columns and terms in the words of MLCommons Croissant 1.1.
+"""Render croissant.json: the tables, columns and terms of a build as MLCommons Croissant 1.1.
 
-The Hub makes a Croissant file of its own from the Parquet files, for readers of the Hub's copy. It cannot
-know what a column means, how the labels were made, and what the data are not for; this one says that. It
-describes the folder that it lies in: built here, or downloaded. No number of files makes it longer: tables
-are named by pattern (hashes are in manifest.json). There is no date in it, as in nothing that a build writes.
+The Hub generates its own Croissant file from the Parquet files. That file cannot say what a column means, how
+the labels were made and what the data must not be used for; this one does. It describes the folder it is in,
+whether built or downloaded. It names tables by a pattern, so it does not grow with the number of files
+(manifest.json has their hashes). Like everything that a build writes, it has no date.
 
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Mapping
@@ -23,20 +21,20 @@ from dataset_script.schema import CONFIGURATIONS, Column, columns_of
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
 
 _STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text(encoding="utf-8"))
-"""The context, which mlcroissant compares with its own name by name, and texts for every suite."""
+"""The context, which mlcroissant compares with its own, and texts for every suite."""
 
 _TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-"""By the schema's type; classes and whole numbers of any width are Integer."""
+"""Croissant's types by ours. Classes and whole numbers are Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"
 
 
 def render_croissant(facts: CardFacts) -> str:
-    """The file's text, from what the card is made of."""
     profile, is_official = facts.profile, facts.suite == OFFICIAL
     title = profile.title or default_title(facts.suite)
     addresses = [address for _, address in profile.links if address.startswith("http")]
+    cited = PAPER_BIBTEX if is_official else profile.citation
     document = {
         "@context": _STATIC["@context"],
         "@type": "sc:Dataset",
@@ -45,7 +43,7 @@ def render_croissant(facts: CardFacts) -> str:
         "description": profile.description or "Runs of web agents on tasks in a browser, for judging judges.",
         **({"license": _OFFICIAL_TERMS} if is_official else {}),
         **({"url": addresses[0]} if addresses else {}),
-        **({"citeAs": cited} if (cited := PAPER_BIBTEX if is_official else profile.citation) else {}),
+        **({"citeAs": cited} if cited else {}),
         "inLanguage": "en",
         **_responsible_use(facts),
         "distribution": [_files(name) for name in facts.rows],
@@ -55,7 +53,6 @@ def render_croissant(facts: CardFacts) -> str:
 
 
 def _responsible_use(facts: CardFacts) -> dict[str, str]:
-    """Return the fields of the RAI extension: the same for every suite, but for its questions."""
     asked = " ".join(f"({number}) {question.text}" for number, question in enumerate(facts.questions, 1))
     words = {
         "asked": asked or "did the agent reach the goal?",
@@ -75,7 +72,7 @@ def _files(name: str) -> dict[str, Any]:
 
 
 def _splits(facts: CardFacts) -> dict[str, Any]:
-    """The table of the splits, which those of the data refer to."""
+    """Return the table of the splits, which the data's tables refer to."""
     named = dict.fromkeys(split for counts in facts.rows.values() for split in counts)
     return {
         "@type": "cr:RecordSet",
@@ -101,7 +98,7 @@ def _record_set(name: str, facts: CardFacts) -> dict[str, Any]:
 
 
 def _split_field(name: str) -> dict[str, Any]:
-    """The split of a row, from the name of its file."""
+    """Return the field for a row's split, which is taken from the name of its file."""
     return {
         "@type": "cr:Field",
         "@id": f"{name}/split",
@@ -111,7 +108,7 @@ def _split_field(name: str) -> dict[str, Any]:
         "source": {
             "fileSet": {"@id": f"{name}-files"},
             "extract": {"fileProperty": "fullpath"},
-            # applied to the name of the file, and by mlcroissant to what it found there too
+            # mlcroissant applies this to the file's name, and again to the result
             "transform": {"regex": "(?:.*/)?(dev|test)(?:-.*)?"},
         },
         "references": {"field": {"@id": f"{_SPLITS}/name"}},
@@ -119,7 +116,7 @@ def _split_field(name: str) -> dict[str, Any]:
 
 
 def _field(parent: str, column: Column, name: str, source: str, inside: str = "") -> dict[str, Any]:
-    """A column of the table ``name``; with ``inside``, that field of the structures in column ``source``."""
+    """Return a column of the table ``name``, or the field ``inside`` of structures in column ``source``."""
     found: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{parent}/{column.name}",
@@ -130,7 +127,7 @@ def _field(parent: str, column: Column, name: str, source: str, inside: str = ""
         fields = [_field(found["@id"], each, name, source, each.name) for each in column.fields]
         return found | {"isArray": True, "arrayShape": "-1", "subField": fields}
     kind = column.item if column.type == "list" else column.type
-    if column.type == "list":  # mlcroissant 1.1 reads pictures in a list by the older word alone
+    if column.type == "list":  # mlcroissant 1.1 reads lists of pictures only with the older word
         found |= {"repeated": True} if kind == "image" else {"isArray": True, "arrayShape": "-1"}
     path = ".".join(filter(None, (inside, "bytes" if kind == "image" else "")))
     transform: Mapping[str, Any] = {"transform": {"jsonPath": path}} if path else {}

@@ -1,4 +1,4 @@
-"""Put a built folder in place whole, or not at all, and never over something that is not a build of ours."""
+"""Move a built folder to its place, completely or not at all, and never over anything but an older build."""
 
 import fcntl
 import hashlib
@@ -16,7 +16,7 @@ from arb.core.files import flush
 from arb.core.hub import PublishError, published_files
 
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
-"""A line of every README.md that we build; a folder with it may be replaced."""
+"""A line of every README.md that we build. A folder with this line may be replaced."""
 
 _ROOT: Final = Path(__file__).parents[2]
 _OURS: Final = {"README.md", "croissant.json", "data", "eval.yaml", "index.parquet", "manifest.json"}
@@ -27,7 +27,7 @@ class OutputError(ValueError):
 
 
 def check_replaceable(out: Path, source: Path) -> None:
-    """Refuse to write over a folder that is not a build of ours, or over the source. Raises OutputError."""
+    """Raise OutputError unless ``out`` is absent, empty or a build of ours, without the source in it."""
     inside = out.resolve()
     if inside == source.resolve() or inside in source.resolve().parents:
         raise OutputError(f"{out}: holds the source; name another folder")
@@ -49,9 +49,7 @@ def check_replaceable(out: Path, source: Path) -> None:
 
 @cache
 def code_version() -> str:
-    """A hash of the code that parts are made and shards are checked by, so that no change of it meets what an
-    older one stored.
-    """
+    """Return a hash of the code that makes parts, so that parts of older code are not used."""
     libraries = [version(name) for name in ("pyarrow", "pillow")]
     digest = hashlib.sha256(" ".join(libraries).encode())
     for package in ("arb/core", "dataset_script"):
@@ -63,7 +61,7 @@ def code_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """Where a build works, next to its place and on its disk: parts to be found again, and a new folder."""
+    """The folders of a build in progress, on the same disk as the result."""
 
     parts: Path
     staged: Path
@@ -71,10 +69,10 @@ class WorkFolder:
 
 @contextmanager
 def work_folder(out: Path) -> Iterator[WorkFolder]:
-    """``.<name>.work`` beside ``out``: an empty folder ``staged``, and the parts of a build that was stopped.
+    """Yield ``.<name>.work`` next to ``out``: an empty folder ``staged``, and the parts of a stopped build.
 
-    Stays when the block ends by an exception and there are parts; the next build goes on from them. Raises
-    OutputError when another build is at work there.
+    It is kept if the block raises an exception and there are parts; the next build resumes from them. Raises
+    OutputError if another build is using it.
     """
     target = out.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,10 +97,10 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
 
 
 def put_in_place(staged: Path, out: Path) -> None:
-    """Make the staged folder the one called ``out``; interrupted, the old or the new one is there, whole.
+    """Rename the staged folder to ``out``. When interrupted, either the old or the new folder is there.
 
-    Two renames: a process killed outright between them leaves the old one beside, ``.<name>.replaced-…``, and
-    `restore_replaced` puts it back.
+    This takes two renames. A process that is killed between them leaves the old folder as
+    ``.<name>.replaced-…``, and `restore_replaced` puts it back.
     """
     for path in (*staged.rglob("*"), staged):
         flush(path)
@@ -117,14 +115,14 @@ def put_in_place(staged: Path, out: Path) -> None:
             aside.rename(target)
         raise
     finally:
-        if not staged.exists():  # the new one is in place; one that a killed process was removing goes too
+        if not staged.exists():  # the new one is in place; folders that a killed process left go too
             for old in _replaced(target):
                 shutil.rmtree(old, ignore_errors=True)
     flush(target.parent)
 
 
 def restore_replaced(out: Path) -> None:
-    """Put a dataset back that a killed process had moved aside to replace it, where it is whole."""
+    """Put back a complete dataset that a killed process had moved aside to replace it."""
     target = out.resolve()
     for old in () if target.exists() else _replaced(target):
         with suppress(PublishError, OSError):

@@ -1,41 +1,33 @@
-"""One trajectory's tables, made once and kept in a folder of plain files, so that a stopped build can resume.
+"""Make the tables of one trajectory and store them in a folder, so that a stopped build can resume.
 
 A part's folder is named by a hash of everything that goes into it: the source file's identity, labels,
-blinding and the code. Its ``part.json`` is written last, so a part without it is not whole and is made again.
-`Workers` shares the work out to processes, a bounded amount of it at a time.
+blinding and the code. Its ``part.json`` is written last, so a part without it is incomplete and made again.
 """
 
 import hashlib
 import json
-import multiprocessing
-import os
 import shutil
-import signal
-import sys
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from multiprocessing import connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
 from arb.core.annotation import Annotation
-from arb.core.ids import Trajectory
+from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.predictions.findings import Finding
 from arb.core.suite import Suite, SuiteError, load_suite, shipped_suites
 from arb.core.suites.questions import Question
+from arb.core.trajectory import Recording
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import (
+    Note,
     RecordedJudgment,
     SourceFile,
     SourceListing,
@@ -45,7 +37,7 @@ from dataset_script.sources.base import (
 
 
 def choose_suite(files: Collection[SourceFile]) -> Suite:
-    """The shipped suite that holds some of these runs; raises SuiteError when none does, or more than one."""
+    """Return the shipped suite that holds some of these runs. Raises SuiteError unless exactly one does."""
     holding = []
     for name in shipped_suites():
         suite = load_suite(name)
@@ -69,7 +61,7 @@ def group_files(
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:
     """Return the files of each trajectory of the suite, the one in the suite's spelling of the id first.
 
-    ``report`` gets what lies in the source and belongs to no trajectory.
+    ``report`` gets the files of the source that belong to no trajectory.
     """
     report.left_out += [finding("link_out", name) for name in listing.links_out]
     for name in listing.others:
@@ -85,27 +77,24 @@ def group_files(
         else:
             found.setdefault(trajectory, []).append(file)
 
-    def preference(trajectory: Trajectory, file: SourceFile) -> tuple[bool, bytes]:
-        is_other_spelling = file.trajectory_id != trajectory.trajectory_id
-        return is_other_spelling, file.name.encode("utf-8", "surrogatepass")
-
-    return {
-        trajectory: tuple(sorted(files, key=lambda file: preference(trajectory, file)))
-        for trajectory, files in found.items()
-    }
+    for trajectory, files in found.items():
+        files.sort(key=lambda file: file.name.encode("utf-8", "surrogatepass"))
+        files.sort(key=lambda file: file.trajectory_id != trajectory.trajectory_id)
+    return {trajectory: tuple(files) for trajectory, files in found.items()}
 
 
 Result = TypeVar("Result")
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Parts are written once and read once, so they are packed quickly rather than well."""
+"""Parts are written once and read once, so a quick compression is best."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """A trajectory to make a part of: its files, the preferred one first, and what goes with them.
+    """A trajectory to make a part of, with its files, the preferred one first.
 
-    ``is_judgments`` asks for the published judgments, not the run; ``for_judges`` leaves out the reward.
+    ``is_judgments`` asks for the published judgments instead of the run. ``for_judges`` leaves out the
+    reward.
     """
 
     folder: Path
@@ -125,10 +114,10 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part that was made: its published id, and the sizes of its tables by configuration.
+    """A finished part: its published id, and the sizes of its tables by configuration.
 
-    A trajectory whose files give nothing has a part without tables. ``earlier`` is the number of the shard
-    that holds it in the dataset that is added to, or None if it is new.
+    A trajectory without usable files has a part without tables. ``earlier`` is the number of its shard in the
+    dataset that the build adds to, or None if it is new there.
     """
 
     folder: str
@@ -148,7 +137,7 @@ def _table_path(folder: str | Path, configuration: str) -> Path:
 
 
 def make_part(task: PartTask) -> Part:
-    """Return the part of a task, made only if it is not there. Raises OSError when the disk is full."""
+    """Return the part of a task, stored or new. Raises OSError when the disk is full."""
     folder = task.folder / _name(task)
     if (part := _stored_part(folder, task.published_id)) is not None:
         return part
@@ -168,7 +157,7 @@ def make_part(task: PartTask) -> Part:
 
 
 def _stored_part(folder: Path, trajectory_id: str) -> Part | None:
-    """Return the part in a folder, or None if it is not there or not whole."""
+    """Return the part in a folder, or None if it is absent or incomplete."""
     try:
         stored = json.loads((folder / "part.json").read_bytes())
         sizes = {name: _table_path(folder, name).stat().st_size for name in stored["sizes"]}
@@ -184,38 +173,52 @@ Tables = dict[str, pa.Table]
 
 
 def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return the tables of a task by configuration, what was left out, and the notes."""
+    """Return the tables of a task by configuration, the files that were left out, and the notes."""
     return _judgments(task) if task.is_judgments else _run(task)
 
 
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """The tables of the first file that gives the trajectory; the ones before and after it are left out."""
-    left_out: list[Finding] = []
-    for position, file in enumerate(task.files):
-        try:
-            recording, read_notes = guarded(task.source.read, file)
-            if task.for_judges:
-                recording = replace(recording, cum_reward=None)
-            recording, broken = with_images(recording)
-            run = Run(task.trajectory, recording, task.labels)
-            tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
-        except UnusableFileError as error:
-            left_out.append(finding(error.code, file.name, error.detail))
-            continue
-        others = task.files[position + 1 :]
-        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+    """Return the tables of the first usable file; the other files are left out."""
+
+    def made(file: SourceFile) -> tuple[Tables, list[Finding]]:
+        recording, read_notes = guarded(task.source.read, file)
+        if task.for_judges:
+            recording = replace(recording, cum_reward=None)
+        recording, broken = with_images(recording)
+        run = Run(task.trajectory, recording, task.labels)
+        tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
         notes = [finding(note.code, file.name, note.detail) for note in (*read_notes, *broken)]
         if file.trajectory_id != task.trajectory.trajectory_id:
             notes.append(finding("other_spelling", file.name, task.trajectory.trajectory_id))
         known = {note.code for note in read_notes}
         new = (note for note in notes_on(run) if note.code not in known)
         notes += [finding(note.code, task.trajectory.trajectory_id, note.detail) for note in new]
-        return tables, left_out, notes
-    return {}, left_out, []
+        return tables, notes
+
+    found, left_out = first_usable(task.files, made)
+    tables, notes = found or ({}, [])
+    return tables, left_out, notes
+
+
+def first_usable(
+    files: Sequence[SourceFile], use: Callable[[SourceFile], Result]
+) -> tuple[Result | None, list[Finding]]:
+    """Return what ``use`` makes of the first usable file, and why the other files are left out."""
+    left_out = []
+    for position, file in enumerate(files):
+        try:
+            result = use(file)
+        except UnusableFileError as error:
+            left_out.append(finding(error.code, file.name, error.detail))
+            continue
+        others = files[position + 1 :]
+        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        return result, left_out
+    return None, left_out
 
 
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """The judgments of a trajectory by judge; a failed attempt gives way to one that has a reply."""
+    """Return one judgment per judge; one with a reply takes precedence over a failed one."""
     left_out: list[Finding] = []
     by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
     for file in task.files:
@@ -238,7 +241,7 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 
 
 def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
-    """What ``read`` gives. One file never ends a build: whatever else goes wrong is the file's finding."""
+    """Call ``read``, and raise UnusableFileError for any error, so that no file ends a build."""
     try:
         return read(file)
     except UnusableFileError:
@@ -247,13 +250,22 @@ def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
         raise UnusableFileError("reader_failed", f"{type(error).__name__}: {error}"[:200]) from error
 
 
+def read_run(source: TrajectorySource, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
+    """Check the id of a run and read it. Raises UnusableFileError for anything that goes wrong."""
+    try:
+        TrajectoryId.parse(file.trajectory_id)
+    except ValueError as error:
+        raise UnusableFileError("not_a_trajectory", str(error)) from error
+    return guarded(source.read, file)
+
+
 def table_of(
     configuration: str,
     rows: Iterable[Mapping[str, Any]],
     blinding: Blinding | None,
     questions: Sequence[Question] = (),
 ) -> pa.Table:
-    """The rows as a table of one chunk. Raises UnusableFileError for a value that the column cannot hold."""
+    """Return the rows as a table of one chunk. Raises UnusableFileError for a value of the wrong type."""
     columns = columns_of(configuration, questions)
     if blinding is not None:
         rows = (blinding.row(row, columns) for row in rows)
@@ -265,7 +277,6 @@ def table_of(
 
 
 def _name(task: PartTask) -> str:
-    """A hash of everything that the part depends on; hiding ids with another key makes another part."""
     content = [
         code_version(),
         task.source.kind,
@@ -277,107 +288,3 @@ def _name(task: PartTask) -> str:
         [(file.name, file.trajectory_id, task.source.identity(file)) for file in task.files],
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-Task = TypeVar("Task")
-
-BYTES_AT_ONCE: Final = 400_000_000
-"""Size of the files that are being read at the same time, whatever the number of processes."""
-
-MOST_WORKERS: Final = 4
-"""By default: each takes 75 MB before it reads anything, and all together are to stay under 1 GB."""
-
-
-class WorkerError(ChildProcessError):
-    """A worker process that the system ended; the message says what may be done."""
-
-
-def default_workers() -> int:
-    """The number of processors that this process may use, at most `MOST_WORKERS`."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, MOST_WORKERS)
-
-
-class Workers:
-    """Processes that work until the block ends; with one, everything happens in this process."""
-
-    def __init__(self, number: int):
-        self._number = number
-        self._pool: ProcessPoolExecutor | None = None
-        self._others: list[BaseProcess] = []
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
-        if self._pool is None:
-            return
-        if kind is not None:  # nobody wants the results any more, and one may be long in coming
-            for process in multiprocessing.active_children():
-                if process not in self._others:
-                    process.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def run_each(
-        self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
-    ) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, as they end. ``tasks`` come with the bytes that each reads.
-
-        No more than `BYTES_AT_ONCE` are read at a time, but always one task. An exception of a task ends the
-        rest. Raises WorkerError, which is an OSError, when a process was killed.
-        """
-        if self._number <= 1:
-            yield from ((task, function(task)) for task, _ in tasks)
-            return
-        waiting = iter(tasks)
-        following = next(waiting, None)
-        running: dict[Future[Result], tuple[Task, int]] = {}
-        try:
-            while following is not None or running:
-                while following is not None and self._has_room(following[1], running.values()):
-                    running[self._processes().submit(function, following[0])] = following
-                    following = next(waiting, None)
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield running.pop(future)[0], future.result()
-        except BrokenProcessPool as error:
-            raise WorkerError(
-                "a worker process was ended from outside, perhaps for want of memory; "
-                "run again, it goes on from here (--workers 1 takes the least memory)"
-            ) from error
-
-    def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:
-        """Whether one more task may be handed out: one is kept ready for each process, within the memory."""
-        bytes_at_once = size + sum(each for _, each in running)
-        return not running or (len(running) < 2 * self._number and bytes_at_once <= BYTES_AT_ONCE)
-
-    def _processes(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._others = multiprocessing.active_children()
-            self._pool = ProcessPoolExecutor(self._number, context, initializer=_begin_worker)
-        return self._pool
-
-
-class _WithoutPandas:
-    """pyarrow looks for pandas at its first conversion: half a second and 50 MB a worker, for nothing."""
-
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Pandas is not to be had; other modules are for other finders."""
-        if name == "pandas":
-            raise ImportError("workers do without pandas")
-
-
-def _begin_worker() -> None:
-    """Ctrl-C is the parent's business; a worker whose parent was killed ends too."""
-    sys.meta_path.insert(0, _WithoutPandas())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)

@@ -1,16 +1,12 @@
-"""Pictures: which may be published, by both ends and the header, and which can be decoded to the end.
-
-`build` looks at the ends and the header of a picture; `verify` decodes each picture once.
-"""
+"""Check pictures: quickly, by both ends and the header, in `build`; by decoding them in `verify`."""
 
 import hashlib
 import io
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from PIL import Image
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"IEND\xaeB`\x82"
@@ -18,12 +14,14 @@ _JPEG: Final = b"\xff\xd8\xff"
 _JPEG_END: Final = b"\xff\xd9"
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
 MOST_PIXELS: Final = 100_000_000
-"""More are refused: a few bytes of a picture can ask for any amount of memory. It is a full page at 1,280
-pixels' width, 78,000 high."""
+"""The most pixels of a picture, since a few bytes can ask for any amount of memory.
+
+A full page of this size is 1,280 pixels wide and 78,000 high.
+"""
 
 
 class BrokenImageError(ValueError):
-    """A picture that cannot be published: a code of `report.NOTES`, and what is wrong with it."""
+    """Raised for a picture that cannot be published; ``code`` is one of `report.NOTES`."""
 
     def __init__(self, message: str, code: str = "broken_image"):
         super().__init__(message)
@@ -33,8 +31,8 @@ class BrokenImageError(ValueError):
 def check_picture(image: bytes | Path) -> bytes:
     """Return the bytes of a PNG, JPEG or WebP picture.
 
-    Looks at both ends and the header only: decoding every picture would take longer than the rest of a build,
-    and `verify` does it.
+    Only both ends and the header are checked. Decoding every picture would take longer than the rest of a
+    build; `verify` does that.
 
     Raises:
         BrokenImageError: The picture cannot be read, is cut off, too large or of another format.
@@ -58,9 +56,7 @@ def check_picture(image: bytes | Path) -> bytes:
 
 
 def _check_size(data: bytes) -> None:
-    """Refuse a picture that is too large by its header, or has none that can be read; nothing is decoded."""
-    from PIL import Image
-
+    """Refuse a picture whose header cannot be read or says that it is too large. Nothing is decoded."""
     most = f"at most {MOST_PIXELS:,} can be shown"
     try:
         with _opened(data) as image:
@@ -74,18 +70,15 @@ def _check_size(data: bytes) -> None:
         raise BrokenImageError(message, "large_image")
 
 
-def _opened(data: bytes) -> "Image":
-    """Read a picture's header. Pillow warns of another size than ours."""
-    from PIL import Image
-
+def _opened(data: bytes) -> Image.Image:
+    """Open a picture, without Pillow's warning, whose limit is not ours."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
-def image_cell(picture: bytes | None) -> dict[str, bytes | None] | None:
-    """Return a picture as `datasets` stores it in Parquet."""
-    return None if picture is None else {"bytes": picture, "path": None}
+def image_cell(picture: bytes) -> dict[str, bytes | None]:
+    return {"bytes": picture, "path": None}
 
 
 def image_digest(data: bytes) -> str:
@@ -94,7 +87,7 @@ def image_digest(data: bytes) -> str:
 
 
 def why_undecodable(data: bytes | None) -> str | None:
-    """Return why Pillow cannot show the image, or None if it can. Only the builder's formats are accepted."""
+    """Return why Pillow cannot decode the image in one of `FORMATS`, or None if it can."""
     if not data:
         return "no bytes"
     try:

@@ -1,4 +1,4 @@
-"""What a build did: what is in the dataset, and by name everything that is not, with the reason."""
+"""The report of a build: the content of the dataset, and all names that were left out, with the reasons."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,25 +11,25 @@ from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
-"""What the codes of findings mean, of builds and of checks."""
+"""The meanings of the codes of findings, in builds and in checks."""
 
 DAMAGED: Final = frozenset(CODES["damaged"])
-"""Files that are broken, by code: each is named in a line, and the exit code says that there are any."""
+"""Codes of broken files. The report names each of them, and the exit code says that there are some."""
 
 LEFT_OUT: Final[dict[str, str]] = CODES["left_out"]
-"""Why something is not in the dataset, by code."""
+"""Reasons why something is not in the dataset, by code."""
 
 NOTES: Final[dict[str, str]] = CODES["notes"]
-"""What is in the dataset and worth knowing, by code."""
+"""Remarks about content of the dataset, by code."""
 
 MOST_NAMES: Final = 20
-"""Names listed for a reason; damaged files are all listed."""
+"""The most names that are listed per reason. Damaged files are all listed."""
 
 LINE_CHARACTERS: Final = 400
 
 
 def finding(code: str, file: str, detail: str = "") -> Finding:
-    """Something left out (an error) or worth knowing (a warning) about a file or a trajectory."""
+    """Return a finding about a file or a trajectory: an error if it was left out, else a warning."""
     return Finding("error" if code in LEFT_OUT else "warning", code, detail, file=file)
 
 
@@ -37,7 +37,7 @@ def finding(code: str, file: str, detail: str = "") -> Finding:
 class BuildReport:
     """Counts of trajectories by split and benchmark, of rows by configuration and split, and the findings.
 
-    Findings stand in the order of the suite's trajectories, whatever the order of the work.
+    Findings are in the order of the suite's trajectories.
     """
 
     suite: str
@@ -51,14 +51,12 @@ class BuildReport:
         self.counts[split][benchmark] = self.counts[split].get(benchmark, 0) + 1
 
     def built(self, split: str | None = None) -> int:
-        """Trajectories built in one split, or in both."""
         return sum(sum(self.counts[name].values()) for name in SPLITS if split in (None, name))
 
     def damaged(self) -> int:
         return sum(finding.code in DAMAGED for finding in self.left_out)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, every name included, as plain values."""
         found = {
             name: [{"code": f.code, "name": f.file, "detail": f.message} for f in getattr(self, name)]
             for name in ("left_out", "notes")
@@ -67,10 +65,7 @@ class BuildReport:
 
 
 def lines(report: BuildReport) -> Iterator[str]:
-    """The report as text: a table of reasons with their counts, then names.
-
-    At most 20 names for a reason, but every damaged file. A code that has no words here stands for itself.
-    """
+    """Yield the lines of the report: a table of reasons with their counts, then the names."""
     yield f"suite {report.suite}: " + ", ".join(f"{split} {report.built(split)}" for split in SPLITS)
     for configuration, splits in report.rows.items():
         yield f"  {configuration}: " + ", ".join(f"{split} {rows}" for split, rows in splits.items())
@@ -79,12 +74,13 @@ def lines(report: BuildReport) -> Iterator[str]:
 
 
 def section(heading: str, titles: Mapping[str, str], findings: Sequence[Finding]) -> Iterator[str]:
-    """Findings under a heading: how many for each reason, then their names."""
+    """Yield the findings under a heading: the count for each reason, then their names."""
     if not findings:
         yield f"{heading}: nothing"
         return
-    codes = [*titles, *dict.fromkeys(f.code for f in findings if f.code not in titles)]
-    groups = {code: [f for f in findings if f.code == code] for code in codes}
+    groups: dict[str, list[Finding]] = {code: [] for code in titles}  # in the order of the titles
+    for each in findings:
+        groups.setdefault(each.code, []).append(each)
     groups = {code: group for code, group in groups.items() if group}
     yield f"{heading}:"
     yield from (f"  {len(group):>6}  {titles.get(code, code)}" for code, group in groups.items())
@@ -99,6 +95,6 @@ def section(heading: str, titles: Mapping[str, str], findings: Sequence[Finding]
 
 
 def finding_line(finding: Finding) -> str:
-    """File and detail, fit for a terminal."""
+    """Return the file and the detail of a finding, without control characters."""
     text = f"{finding.file}: {finding.message}" if finding.message else f"{finding.file}"
     return printable(text)[:LINE_CHARACTERS]

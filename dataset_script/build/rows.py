@@ -1,7 +1,7 @@
-"""From a recorded run to the rows of each configuration, and what is worth knowing about it.
+"""Turn a recorded run into the rows of each configuration, and note what readers should know about it.
 
-Pure, except that `with_images` reads the pictures. It leaves out files that were cut off by a full disk or a
-stopped copy.
+Only `with_images` reads files: the pictures, without those that were cut off by a full disk or a stopped
+copy.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,25 +11,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.annotation import Annotation
-from arb.core.ids import TrajectoryId
-from arb.core.suite import Trajectory
+from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suites.questions import Question
-from arb.core.trajectory import Recording
+from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Note, RecordedJudgment
 from dataset_script.sources.released_files import SUCCESS_ABOVE
-from dataset_script.task_selection import Task
+from dataset_script.tasks import Task
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A trajectory of the suite, what was recorded of it, and its labels when it is a dev trajectory.
+    """A trajectory of the suite with its recording, and its labels if it is a dev trajectory.
 
-    Raises ValueError when labels come with a test trajectory: they are never published.
+    Labels of a test trajectory are never published, so they raise ValueError.
     """
 
     trajectory: Trajectory
@@ -44,7 +43,7 @@ class Run:
 
 
 def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> Row:
-    """A run as `inspect-source` prints it; of one that cannot be read, goal, answer and state are null."""
+    """Return a run as `inspect-source` prints it; goal, answer and state are null if it cannot be read."""
     benchmark, agent, task_id = (*trajectory_id.split("/", 2), None, None, None)[:3]
     texts = ("action", "reasoning", "url", "text")
     steps = [
@@ -66,7 +65,7 @@ def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> 
 
 
 def trajectory_row(run: Run) -> Row:
-    """The row of `trajectories`: names as the suite spells them, content as recorded."""
+    """Return the row of `trajectories`, with names as the suite spells them and content as recorded."""
     trajectory, steps = run.trajectory, run.recording.steps
     return {
         "trajectory_id": trajectory.trajectory_id,
@@ -85,29 +84,33 @@ def trajectory_row(run: Run) -> Row:
 
 
 def screenshot_row(run: Run) -> Row:
-    """The row of `trajectories_with_screenshot`; the pictures have been checked by `with_images`."""
+    """Return the row of `trajectories_with_screenshot`, after `with_images` has read the pictures."""
     steps = run.recording.steps
     return {
         **trajectory_row(run),
-        "final_screenshot": image_cell(steps[-1].screenshot) if steps else None,
+        "final_screenshot": _picture(steps[-1]) if steps else None,
         "goal_images": [image_cell(image) for image in run.recording.goal_images],
     }
 
 
 def step_rows(run: Run) -> Iterator[Row]:
-    """The rows of `steps`, in order; the pictures have been checked by `with_images`."""
+    """Yield the rows of `steps`, after `with_images` has read the pictures."""
     for step in run.recording.steps:
         more = {
             "trajectory_id": run.trajectory.trajectory_id,
-            "screenshot": image_cell(step.screenshot),
+            "screenshot": _picture(step),
             "box": None if step.box is None else list(step.box),
         }
         names = (column.name for column in CONFIGURATIONS["steps"].columns)
         yield {name: more[name] if name in more else getattr(step, name) for name in names}
 
 
+def _picture(step: Step) -> Row | None:
+    return image_cell(step.screenshot) if isinstance(step.screenshot, bytes) else None
+
+
 def reward_row(run: Run) -> Row:
-    """The row of `rewards`, the one configuration that holds the reward."""
+    """Return the row of `rewards`, the only configuration with the reward."""
     reward = run.recording.cum_reward
     return {
         "trajectory_id": run.trajectory.trajectory_id,
@@ -124,7 +127,7 @@ ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProx
         "rewards": lambda run: iter((reward_row(run),)),
     }
 )
-"""The configurations made of recorded runs, each with the rows that one run gives."""
+"""The configurations that come from recorded runs, each with a function from a run to its rows."""
 
 
 def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
@@ -143,7 +146,7 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
 
 
 def annotation_row(labels: Annotation, questions: Iterable[Question] = ()) -> Row:
-    """The row of `annotations`; ``questions`` are the suite's."""
+    """Return the row of `annotations`; ``questions`` are the suite's."""
     own = {question.name: labels.answers.get(question.name) for question in questions if question.is_own}
     return {
         "trajectory_id": labels.trajectory_id,
@@ -181,7 +184,7 @@ def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
 
 
 def notes_on(run: Run) -> Iterator[Note]:
-    """What a reader of the dataset should know about this trajectory; none of it keeps it out."""
+    """Yield notes about a trajectory that is in the dataset nevertheless."""
     steps = run.recording.steps
     if steps and (steps[-1].action is not None or steps[-1].reasoning is not None):
         yield Note("action_on_last_step")

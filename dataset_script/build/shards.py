@@ -1,12 +1,11 @@
-"""Shards of a split: which parts go into which file, writing one, and the manifest of them all.
+"""Plan and write the shards of a split, and render the manifest of all shards.
 
-The plan is made from ids and sizes alone, so the same parts make the same files, whichever process writes
-them and in whatever order. manifest.json, every file with its hash, size and rows, is a pure function of the
-build.
+The plan depends only on ids and sizes, so the same parts give the same files, regardless of the processes
+and their order. manifest.json lists every file with its hash, size and rows.
 
-A shard ends where an id says so, as far as its size allows: trajectories that are added change the shards
-that they fall into and no others. With the shards of an earlier build (`earlier_places`) they change none:
-what is new follows in shards of its own, so that a republication uploads hardly more than that.
+Within its size limits, a shard ends where a hash of an id says so. Added trajectories therefore change only
+the shards that they fall into. With the shards of an earlier build (`earlier_places`) they change none: new
+trajectories go into new shards, so that publishing again uploads hardly more than those.
 """
 
 import hashlib
@@ -31,11 +30,11 @@ from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, PublishedDataset, Shard
 
 TEXT_SHARD_BYTES: Final = 8_000_000
-"""Readers that stream fetch a whole shard for its first row, so shards of text stay small.
+"""The size of a shard of text. Streaming readers fetch a whole shard for its first row, so it is small.
 
-Each is one row group: a process that ends after the first streamed row of a file with several aborts in
-pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one). Half of the 16 MB that are allowed bounds what a group
-unpacks to.
+Such a shard is one row group. With several, a process that ends after the first streamed row aborts in
+pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one row group). Half of the 16 MB that are allowed bounds the size
+of an unpacked group.
 """
 
 IMAGE_SHARD_BYTES: Final = 200_000_000
@@ -44,31 +43,32 @@ PLANNED: Final = (*ROWS_OF_A_RUN, "judgments")
 """The configurations whose rows come from parts."""
 
 MOST_TRAJECTORIES: Final = 250
-"""In a shard of `steps`: the footer, which every reader of one trajectory fetches, has 4 kB of each."""
+"""The most trajectories in a shard of `steps`. Its footer, which every reader fetches, has 4 kB for each."""
 
 LEAST_FILLED: Final = 0.25
-"""A shard is at least so full before an id may end it; it then ends within another 0.4 on average."""
+"""The share of its size that a shard has before an id may end it; it ends within another 0.4 on average."""
 
 PAGE_BYTES: Final = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
-"""Between what sizes pages end by content, as `datasets` has it: the Hub stores alike pages once (Xet).
+"""Sizes between which content decides where a page ends, as in `datasets`: the Hub stores equal pages once.
 
-Of 1,010 rows of 13 kB of text, 10 of them new, 54 % have to be stored again (81 % without, 62 to 67 % with
-smaller pages), measured with hf-xet: a new row costs at least a chunk of 64 kB in each large column.
+With 10 new among 1,010 rows of 13 kB of text, 54 % have to be stored again (81 % without these settings, 62
+to 67 % with smaller pages), measured with hf-xet. A new row costs at least a chunk of 64 kB in each large
+column.
 """
 
 ROW_GROUP_BYTES: Final = 2_000_000
-"""About how much, before compression, is in a row group of a file with images for several trajectories."""
+"""The approximate size, before compression, of a row group with images of several trajectories."""
 
 _BYTES_AT_A_TIME: Final = 1_000_000
-"""Arrow writes each page of each column by calls of its own, thirty for a trajectory, unless gathered."""
+"""The size of the write buffer: Arrow makes about thirty small writes per trajectory."""
 
 _REPEATED: Final = ("trajectory_id", "benchmark", "agent", "model", "judge", "judge_model", "state")
-"""Columns whose values recur within a row group, worth a dictionary."""
+"""Columns whose values repeat within a row group, so that a dictionary pays off."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """A file to write: its name in the dataset, and the parts that its rows come from, in order."""
+    """A shard to write, and the parts that its rows come from, in order."""
 
     folder: Path
     configuration: str
@@ -79,15 +79,14 @@ class ShardTask:
 
     @property
     def name(self) -> str:
-        """The file's path inside the dataset's folder."""
         return f"data/{self.configuration}/{self.split}-{self.index:05d}-of-{self.total:05d}.parquet"
 
 
 def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
-    """Share the parts out, in order, to shards no larger than they may be; a larger part has one of its own.
+    """Share the parts out to shards, in order. A part that is larger than a shard gets one of its own.
 
-    Those that are in a shard of an earlier build come first and stay together, and the others follow. Goes by
-    the parts' own sizes, which are packed less well than a shard, so a shard keeps to its bound.
+    Parts of an earlier build come first and stay together. The sizes are those of the parts, which are
+    compressed less well than a shard, so no shard exceeds its limit.
     """
     limit = IMAGE_SHARD_BYTES if CONFIGURATIONS[configuration].has_images else TEXT_SHARD_BYTES
     most = MOST_TRAJECTORIES if CONFIGURATIONS[configuration].groups_by_trajectory else sys.maxsize
@@ -116,14 +115,17 @@ def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Pa
 
 
 def _begins_shard(part: Part, share: float) -> bool:
-    """Whether the id lets a shard begin here; ``share`` is what the part takes of a full one."""
+    """Return whether a shard begins at this part, by a hash of its id.
+
+    ``share`` is the share of a full shard that the part takes.
+    """
     drawn = int.from_bytes(hashlib.blake2b(part.trajectory_id.encode(), digest_size=8).digest())
     return drawn / 2**64 < share / 0.4
 
 
 def write_shard(task: ShardTask) -> Shard:
     """Write one shard, a row group at a time. Raises OSError when the disk is full."""
-    tables = (part.table(task.configuration) for part in task.parts)
+    tables: Iterator[pa.Table] = (part.table(task.configuration) for part in task.parts)
     configuration = CONFIGURATIONS[task.configuration]
     if not configuration.has_images:
         tables = iter([pa.concat_tables(tables).combine_chunks()])
@@ -140,7 +142,7 @@ def write_rows(
     blinding: Blinding | None = None,
     questions: tuple[Question, ...] = (),
 ) -> Shard:
-    """Write rows that come from the suite, not from parts: they are few and stand in one file per split."""
+    """Write the rows of a split that come from the suite and not from parts, into one file."""
     table = table_of(configuration, rows, blinding, questions)
     return _write(ShardTask(folder, configuration, split, 0, 1, ()), iter((table,)), questions)
 
@@ -150,11 +152,10 @@ EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
 
 
 def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
-    """Return where the rows of the dataset in a folder are; nothing if there is no dataset.
+    """Return the places of the rows of the dataset in a folder, or an empty dict if it has none.
 
-    Raises:
-        SourceError: It is of another suite; or it is blind, and which runs came later would show that an
-            agent was added.
+    Raises SourceError if it is of another suite, or blind: the order of its runs would show that an agent was
+    added.
     """
     if not (folder / MANIFEST).is_file():
         return {}
@@ -189,7 +190,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
             use_dictionary=[name for name in schema.names if name in _REPEATED],
             write_statistics=[name for name in schema.names if name in ("trajectory_id", "num")]
             + list(OBSERVED if groups_by_trajectory else ()),
-            # A row group of one trajectory needs neither: it is read whole, and alike in the next build.
+            # A row group of one trajectory needs neither: it is read whole, and equal in the next build.
             write_page_index=not groups_by_trajectory,
             use_content_defined_chunking=False if groups_by_trajectory else PAGE_BYTES,
         ) as writer,
@@ -203,7 +204,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
 
 
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Neighbouring tables put together until about a row group's worth is there."""
+    """Yield neighbouring tables, put together to about the size of a row group."""
     begun = 0
 
     def number(table: pa.Table) -> int:
@@ -216,7 +217,7 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shard]) -> str:
-    """The manifest: the same shards give the same text. ``source`` says where the runs came from."""
+    """Return the text of the manifest; ``source`` says where the runs came from."""
     described = [structs.asdict(shard) for shard in shards]
     files = {entry.pop("name"): entry for entry in described}
     content = {"format": FORMAT, "suite": suite, "source": dict(source), "files": files}

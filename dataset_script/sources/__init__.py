@@ -18,8 +18,8 @@ from dataset_script.sources.base import (
 def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
     """Return the source in a folder, or in the file of a log.
 
-    The kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed packages: an entry
-    point of the group ``arb.sources`` names a subclass of `TrajectorySource`.
+    The kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed packages. An
+    entry point of the group ``arb.sources`` names a subclass of `TrajectorySource`.
 
     Args:
         folder: A folder or a file.
@@ -50,6 +50,6 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
 
 
 def _holds_spans(path: Path) -> bool:
-    """Whether one of the first files of JSON in it begins as OpenTelemetry's exporters write spans (OTLP)."""
+    """Return whether one of the first JSON files begins like spans of OpenTelemetry (OTLP)."""
     files = (path,) if path.is_file() else islice(path.rglob("*.json*"), 20)
     return any(re.match(rb'\s*\{\s*"resourceSpans"\s*:', content_of(file, 200)) for file in files)

@@ -1,16 +1,14 @@
-"""Result folders of AgentLab and browsergym-experiments, read without either, and without running a pickle.
+"""Read result folders of AgentLab and browsergym-experiments, without either, and without running a pickle.
 
     <study>/<date>_<agent>_on_<task>_<seed>/
         exp_args.pkl  goal_object.pkl.gz  summary_info.json  step_<n>.pkl.gz  screenshot_step_<n>.png
 
-A folder that holds exp_args.pkl is a run. One whose name begins with ``_`` or ``.`` was moved aside by
-AgentLab when the run was repeated; it is listed among the others. One without summary_info.json was cut off.
-The goal is a list of texts and images in the form of chat messages. Several runs of one agent on one task
-are kept: the first by seed, then by time, has the id ``benchmark/agent/task``, the others ``…~2``, ``…~3``; a
-run that was cut off comes after those that ended.
+A folder with exp_args.pkl is a run. If its name begins with ``_`` or ``.``, AgentLab moved it aside when it
+repeated the run, and it is listed among the other files. A run without summary_info.json was cut off. The
+goal is a list of texts and images in the form of chat messages. If there are several runs of an agent on a
+task, the first by seed and time has the id ``benchmark/agent/task`` and the others ``…~2``, ``…~3`` and so
+on. Runs that were cut off come last.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -40,18 +38,20 @@ from dataset_script.sources.pickles import read_pickle
 
 
 def goal_text(goal: Any) -> str:
-    """The texts of a goal, a line each as in the release; a goal that is text already stays as it is."""
+    """Return the texts of a goal, one line per text as in the release. A goal that is text is not changed."""
     if isinstance(goal, str):
         return goal
-    return "".join(f"{text}\n" for part in _parts(goal, "text") if isinstance(text := part, str))
+    return "".join(f"{text}\n" for text in _parts(goal, "text") if isinstance(text, str))
 
 
 def goal_images(goal: Any) -> tuple[bytes, ...]:
-    """The images that come with a goal (``data:`` addresses); an address on the web gives none."""
-    addresses = (
-        field(part, "url") if not isinstance(part, str) else part for part in _parts(goal, "image_url")
-    )
-    return tuple(image for address in addresses if (image := data_image(address)) is not None)
+    """Return the images of a goal that are ``data:`` addresses; addresses on the web are ignored."""
+    images = []
+    for part in _parts(goal, "image_url"):
+        image = data_image(part if isinstance(part, str) else field(part, "url"))
+        if image is not None:
+            images.append(image)
+    return tuple(images)
 
 
 def _parts(goal: Any, kind: str) -> Iterator[Any]:
@@ -69,7 +69,7 @@ _STEP_FILE: Final = re.compile(r"step_(\d{1,6})\.pkl\.gz")
 
 @dataclass(frozen=True, slots=True)
 class AgentLabSource(TrajectorySource):
-    """The runs under a folder; ``also_allowed`` are classes of one's own agents, each ``module.class``."""
+    """The runs under a folder; ``also_allowed`` are classes of own agents, each as ``module.class``."""
 
     also_allowed: tuple[str, ...] = ()
     kind: ClassVar[str] = "agentlab"
@@ -79,10 +79,10 @@ class AgentLabSource(TrajectorySource):
         return folder.is_dir() and next(folder.rglob(ARGUMENTS), None) is not None
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name; of each, only its small exp_args.pkl is read, for its id.
+        """List the runs, by name. Only the small exp_args.pkl of each run is read, for its id.
 
-        A run with a file that is a link out of the source is left out; if only a picture is such a link, the
-        picture is left out. Raises SourceError when there is no run.
+        A run that has a link out of the source is left out; if only a picture is such a link, the picture is
+        left out. Raises SourceError without any run.
         """
         links = find_links_out(self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}
@@ -96,7 +96,7 @@ class AgentLabSource(TrajectorySource):
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run, a step at a time. Raises UnusableFileError."""
         arguments = read_pickle(file.path / ARGUMENTS, self.also_allowed)
-        _agent_and_task(arguments)  # a run without is refused
+        _agent_and_task(arguments)  # refuses a run without them
         summary = _summary(file.path)
         found = (_STEP_FILE.fullmatch(path.name) for path in file.path.iterdir())
         numbers = sorted(int(each[1]) for each in found if each)
@@ -116,12 +116,11 @@ class AgentLabSource(TrajectorySource):
         return recording, missing_screenshots(steps)
 
     def identity(self, file: SourceFile) -> str:
-        """Names, sizes and times of the run's files, and the classes that are allowed in them."""
         files = (path for path in sorted(file.path.iterdir()) if path.is_file())
         return "\n".join((*map(file_stamp, files), *self.also_allowed))
 
     def _id_and_order(self, run: Path) -> tuple[str, tuple[bool, int, str]]:
-        """The id as the arguments have it, or as the folder's name if they cannot be read; the sort key."""
+        """Return the run's id, from the arguments or else the folder's name, and the sort key of repeats."""
         seed = None
         try:
             arguments = read_pickle(run / ARGUMENTS, self.also_allowed)
@@ -153,7 +152,6 @@ class AgentLabSource(TrajectorySource):
         )
 
     def _goal(self, run: Path) -> Any:
-        """The parts of the goal: a file of their own, or, in older runs, the first observation's."""
         if (run / "goal_object.pkl.gz").is_file():
             return read_pickle(run / "goal_object.pkl.gz", self.also_allowed)
         first = run / "step_0.pkl.gz"
@@ -175,7 +173,7 @@ def _agent_and_task(arguments: Any) -> tuple[str, str]:
 
 
 def _summary(run: Path) -> float | None:
-    """The rule-based reward. Raises UnusableFileError when the run did not come to its end."""
+    """Return the rule-based reward. Raises UnusableFileError if the run was cut off."""
     if not _has_ended(run):
         raise UnusableFileError("invalid", "no summary_info.json: the run was cut off")
     try:
@@ -187,7 +185,7 @@ def _summary(run: Path) -> float | None:
 
 
 def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | None]:
-    """The tree as text: what the agent was shown where it was kept, else made from the tree itself."""
+    """Return the full and the pruned tree as text. The full one is the agent's own if it was recorded."""
     full, tree = valid_text(field(seen, "axtree_txt")), field(seen, "axtree_object")
     if tree is None or not isinstance(properties, dict):
         return full, None

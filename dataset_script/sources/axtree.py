@@ -1,13 +1,13 @@
-"""An accessibility tree as text, the way the released files write it: one line for a node, tabs for depth.
+"""Write an accessibility tree as text, as the released files do: one line per node, tabs for depth.
 
     [bid] role 'name' value='…', clickable, visible, property=…
 
-The tree is what Chromium's Accessibility.getFullAXTree gives, with BrowserGym's ``browsergym_id`` (the bid)
-on its nodes. Lines and bytes are those of BrowserGym's own flattening with the options of the release:
-``axtree`` marks what is clickable and what is visible; ``axtree_pruned`` leaves out what cannot be seen or
-has no bid, and marks nothing. Walks without recursion, each node once, so no tree is too deep or circular.
+The tree comes from Chromium's Accessibility.getFullAXTree, with BrowserGym's ``browsergym_id`` (the bid) on
+its nodes. The bytes are the same as those of BrowserGym's own flattening with the options of the release:
+``axtree`` marks clickable and visible elements, and ``axtree_pruned`` leaves out elements that are invisible
+or have no bid. The walk visits each node once and does not recurse, so deep and circular trees do no harm.
 
-`acted_on` and `box_of`: the element that an action names, and where it was on the page. Pure.
+`acted_on` and `box_of` find the element that an action names and its place on the page.
 """
 
 import math
@@ -19,21 +19,21 @@ from typing import Any, Final
 from arb.core.trajectory import Box
 
 _LAYOUT_ROLES: Final = frozenset({"LineBreak", "InlineTextBox"})
-"""How text breaks on the screen; newer Chromium lists every line of it as a node."""
+"""Roles of line breaks. Newer Chromium lists every line of a text as a node."""
 
 _LEFT_OUT_PROPERTIES: Final = frozenset(
     {"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"}
 )
 _FLAGS: Final = frozenset({"required", "focused", "atomic"})
-"""Properties written by their bare name, and only when they hold."""
+"""Properties that are written as their bare name, if they are true."""
 
 VISIBLE_SHARE: Final = 0.5
-"""BrowserGym calls an element visible from this share on."""
+"""The visible share of an element from which BrowserGym calls it visible."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a node is met: its depth in the text, and what its parent says about it."""
+    """A node that waits to be written: its depth in the text, and facts about its parent."""
 
     node_id: Any
     depth: int
@@ -42,9 +42,9 @@ class _Place:
 
 
 def axtree_text(tree: Mapping[str, Any], properties: Mapping[str, Any], *, pruned: bool = False) -> str:
-    """The text of a tree; ``properties`` are BrowserGym's ``extra_element_properties``, by bid.
+    """Return the text of a tree; ``properties`` are BrowserGym's ``extra_element_properties``, by bid.
 
-    Raises ValueError when the tree has no nodes, or one is not as Chromium writes it.
+    Raises ValueError if the tree has no nodes, or Chromium does not write such trees.
     """
     nodes = tree.get("nodes") if isinstance(tree, Mapping) else None
     if not isinstance(nodes, list) or not nodes:
@@ -61,35 +61,33 @@ def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], prun
     waiting = [_Place(root, 0, "", False)]
     while waiting:
         place = waiting.pop()
-        node = by_id.pop(place.node_id, None)  # popped: a node that two parents name is written once
+        node = by_id.pop(place.node_id, None)  # popped, so that a node with two parents is written once
         if node is None:
             continue
         name, role = _text_of(node.get("name")), _scalar(node["role"])
-        is_written = role not in _LAYOUT_ROLES and name is not None
-        line, left_out = None, False
-        if is_written:
+        if name is None or role in _LAYOUT_ROLES:
+            name, line, left_out = "", None, False
+        else:
             line, left_out = _line(node, role, name, place, properties, pruned)
+        depth = place.depth
         if line is not None:
-            yield "\t" * place.depth + line
-        depth = place.depth if line is None else place.depth + 1
-        children = node["childIds"]
-        waiting.extend(
-            _Place(child, depth, name if is_written else "", left_out) for child in reversed(children)
-        )
+            yield "\t" * depth + line
+            depth += 1
+        waiting.extend(_Place(child, depth, name, left_out) for child in reversed(node["childIds"]))
 
 
 def _line(
     node: dict[str, Any], role: str, name: str, place: _Place, properties: Mapping[str, Any], pruned: bool
 ) -> tuple[str | None, bool]:
-    """A node's line, None when it is not written; and whether pruning left it out."""
+    """Return a node's line, or None if it is not written, and whether pruning left it out."""
     bid = node.get("browsergym_id")
     properties_text = list(_properties(node))
-    if role == "StaticText":
-        if place.parent_is_left_out or name in place.parent_name:  # it stands in its parent's name already
-            return None, False
-        marks, left_out = [], False
-    else:
+    marks: list[str] = []
+    left_out = False
+    if role != "StaticText":
         marks, left_out = _marks(bid, properties, pruned)
+    elif place.parent_is_left_out or name in place.parent_name:  # the parent's name has it already
+        return None, False
     if left_out or (role == "generic" and not properties_text):
         return None, left_out
     head = role if role == "generic" and not name else f"{role} {name.strip()!r}"
@@ -100,7 +98,7 @@ def _line(
 
 
 def _marks(bid: str | None, properties: Mapping[str, Any], pruned: bool) -> tuple[list[str], bool]:
-    """What BrowserGym saw of the element: words for its line, and whether pruning leaves it out."""
+    """Return the words for an element's line, and whether pruning leaves it out."""
     if bid is None:
         return [], pruned
     seen = properties.get(bid)
@@ -129,7 +127,7 @@ def _text_of(named: dict[str, Any] | None) -> str | None:
 
 
 def _scalar(typed: dict[str, Any]) -> Any:
-    """The value of Chromium's ``{type, value}``; raises TypeError when it is nested."""
+    """Return the value of Chromium's ``{type, value}``. Raises TypeError if it is nested."""
     value = typed["value"]
     if value is not None and not isinstance(value, str | int | float):
         raise TypeError(f"a {type(value).__name__} where text or a number is expected")
@@ -143,26 +141,25 @@ _BID: Final = re.compile(rf"""\s*(?:{_ON_AN_ELEMENT})\(\s*(?:(?:from_)?bid\s*=\s
 
 
 def acted_on(action: str | None) -> str | None:
-    """The id of the element an action names first, as in ``click('a51')``; None when it names none.
+    """Return the id of the first element that an action names, as in ``click('a51')``, or None.
 
-    Actions on coordinates, tabs, pages, the keyboard and the user name no element; nor does what is no call.
+    Actions on coordinates, tabs, pages, the keyboard and the user name no element.
     """
     found = _BID.match(action or "")
     return found[2] if found else None
 
 
 def box_of(bid: str | None, properties: Mapping[str, Any] | None) -> Box | None:
-    """The box of an element in a page's properties (``bid -> {"bbox": [x, y, w, h] or None, …}``)."""
+    """Return the box of an element in a page's properties (``bid -> {"bbox": [x, y, w, h] or None, …}``)."""
     found = properties.get(bid) if isinstance(properties, Mapping) and bid is not None else None
     sides = found.get("bbox") if isinstance(found, Mapping) else None
     return box_from(sides) if isinstance(sides, Sequence) else None
 
 
-def box_from(sides: Sequence[float] | None) -> Box | None:
-    """Left, top, width and height, when they are four finite numbers and none of the sizes is negative."""
-    if sides is None or len(sides) != 4:
+def box_from(sides: Sequence[float | None] | None) -> Box | None:
+    """Return left, top, width and height, or None unless they are four finite numbers and a valid size."""
+    numbers = [float(side) for side in sides or () if isinstance(side, int | float) and math.isfinite(side)]
+    if sides is None or not len(numbers) == len(sides) == 4:
         return None
-    if not all(isinstance(side, int | float) and math.isfinite(side) for side in sides):
-        return None
-    left, top, width, height = (float(side) for side in sides)
+    left, top, width, height = numbers
     return (left, top, width, height) if width >= 0 and height >= 0 else None

@@ -1,9 +1,9 @@
-"""Recorded runs in one neutral form, whatever they come from, and what a source of them gives.
+"""The interface of a source of recorded runs, and what the sources share.
 
 A source lists its runs and reads one at a time: `released` and `published` are the layouts of the release and
-of our own Parquet, `agentlab` is what AgentLab and browsergym-experiments leave behind, the others are the
-logs of their names. Whatever a format says of scores, rewards, targets and judgements is not read, but for
-the rule-based reward of the web benchmarks.
+of our own Parquet, `agentlab` is the results of AgentLab and browsergym-experiments, and the others are the
+logs of their names. Scores, rewards, targets and judgements in a format are not read, except the rule-based
+reward of the web benchmarks.
 """
 
 import base64
@@ -14,7 +14,7 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
@@ -25,11 +25,11 @@ from arb.core.trajectory import Recording, Step
 
 
 class SourceError(ValueError):
-    """A folder that is no source of runs; the message says what was expected."""
+    """Raised for a folder without a source of runs; the message says what was expected."""
 
 
 class UnusableFileError(ValueError):
-    """A file that gives no row: ``code`` as in `build.report.LEFT_OUT`, and the detail as its text."""
+    """Raised for a file without a usable run; ``code`` is one of `build.report.LEFT_OUT`."""
 
     def __init__(self, code: str, detail: str = ""):
         super().__init__(code, detail)
@@ -41,7 +41,7 @@ class UnusableFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something odd in a file that was used all the same: a code of `build.report.NOTES`, and a detail."""
+    """Something odd in a file that is used nevertheless; ``code`` is one of `build.report.NOTES`."""
 
     code: str
     detail: str = ""
@@ -49,7 +49,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A run of the source: where it lies, its name inside the source, the id that its place spells."""
+    """A run of a source: its path, its name inside the source, and its id."""
 
     path: Path
     name: str
@@ -57,7 +57,7 @@ class SourceFile:
 
     @property
     def size(self) -> int:
-        """About how many bytes are read for this run at once."""
+        """The approximate number of bytes that reading this run needs at once."""
         try:
             if self.path.is_dir():
                 return sum(path.stat().st_size for path in self.path.iterdir())
@@ -68,11 +68,11 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """What a source holds: its runs, by name, and the names of whatever else lies where runs are expected.
+    """The runs of a source by name, and the names of other files where runs are expected.
 
-    ``files`` may be listed anew each time that they are iterated, so that a million are never held. ``notes``
-    are about the source as a whole; ``links_out`` are the names of links that lead out of it. Nothing behind
-    those is read.
+    ``files`` may be listed again on each iteration, so that a million are never in memory. ``notes`` are
+    about the source as a whole. ``links_out`` names the links that lead out of it; nothing behind them is
+    read.
     """
 
     files: Collection[SourceFile]
@@ -83,9 +83,9 @@ class SourceListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedJudgment(Verdict):
-    """A published judge's verdict on a run and the raw reply it was read from; no prompt and no reward.
+    """A published judge's verdict on a run, and the raw reply it was read from.
 
-    ``has_screenshot`` and ``has_axtree`` are what the judge was shown; None where it is not recorded.
+    ``has_screenshot`` and ``has_axtree`` say what the judge was shown, or are None if that is not recorded.
     """
 
     judge: str
@@ -96,39 +96,39 @@ class RecordedJudgment(Verdict):
 
 
 MOST_JSON_BYTES: Final = 1_000_000_000
-"""A larger JSON file is refused: it is read whole."""
+"""The largest JSON file that is read, since it is read into memory."""
 
 MOST_IMAGE_BYTES: Final = 50_000_000
-"""A larger picture inside a log is not read."""
+"""The largest picture in a log that is read."""
 
 _DATA_IMAGE: Final = re.compile(r"data:image/[^,]{0,80};base64,")
 _NOT_IN_IDS: Final = re.compile(r"[/\s\x00-\x1f\x7f]+")
 
 
 def valid_text(value: Any) -> str | None:
-    """Text fit for UTF-8 (half of a surrogate pair becomes U+FFFD); None for anything that is no text."""
+    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None if it is not a text."""
     if not isinstance(value, str):
         return None
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object as it is, and an empty one for anything else."""
+    """Return a JSON object, or an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def sequence(value: Any) -> Sequence[Any]:
-    """Return a JSON array as it is, and an empty one for anything else."""
+    """Return a JSON array, or an empty one for anything else."""
     return value if isinstance(value, list) else ()
 
 
 def id_part(name: str) -> str:
-    """A name as a part of a trajectory id: no slash, white space or control character; never empty."""
+    """Return a name as a part of a trajectory id: without slashes, spaces and control characters."""
     return _NOT_IN_IDS.sub("_", (valid_text(name) or "").strip()).strip("_") or "unknown"
 
 
 def call_text(name: str, arguments: Any) -> str:
-    """A tool call: ``name(key=value, …)`` with values in JSON; arguments that are no object stand alone."""
+    """Return a tool call as ``name(key=value, …)``, with values in JSON."""
     if isinstance(arguments, dict):
         written = ", ".join(f"{key}={_json_text(value)}" for key, value in arguments.items())
     else:
@@ -143,13 +143,22 @@ def _json_text(value: Any) -> str:
         return "…"
 
 
+def text_of_literal(literal: bytes) -> str:
+    """Return the text of a JSON string literal, or an empty text if it is anything else."""
+    try:
+        value = json.loads(literal)
+    except ValueError:
+        return ""
+    return value if isinstance(value, str) else ""
+
+
 def objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects of a JSON array; anything else in it is left out."""
+    """Return the objects in a JSON array, without its other elements."""
     return [each for each in sequence(value) if isinstance(each, dict)]
 
 
 def files_in(source: Path) -> Iterator[Path]:
-    """Every file under a folder, in order, or the file that is named. Links to folders are not followed."""
+    """Yield every file under a folder, in order, or the file itself. Links to folders are not followed."""
     if source.is_file():
         yield source
         return
@@ -159,11 +168,11 @@ def files_in(source: Path) -> Iterator[Path]:
 
 
 def content_of(path: Path, size: int = -1) -> bytes:
-    """A file's bytes, or the first ``size``; none of what is too large, cannot be read or is no file."""
+    """Return a file's bytes, or the first ``size`` of them. Empty if it is too large or cannot be read."""
     try:
         state = path.stat()
         if not S_ISREG(state.st_mode) or (size < 0 and state.st_size > MOST_JSON_BYTES):
-            return b""  # a pipe would be waited for
+            return b""  # reading a pipe would block
         with path.open("rb") as file:
             return file.read(size)
     except (OSError, ValueError):
@@ -171,10 +180,10 @@ def content_of(path: Path, size: int = -1) -> bytes:
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path leads into a source's folder once every link on it is followed, those to nowhere too."""
+    """Return whether a path is inside a source's folder after following all links, even broken ones."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(_boundary(folder))
-    except (OSError, ValueError):  # too long a name, a null character
+    except (OSError, ValueError):  # a name that is too long, or has a null character
         return False
 
 
@@ -188,34 +197,36 @@ def find_links_out(folder: Path) -> frozenset[Path]:
 
 
 def is_behind(path: Path, links: frozenset[Path]) -> bool:
-    """Whether a path is one of the links, or is reached through one."""
+    """Return whether a path is one of the links, or goes through one."""
     return bool(links) and not links.isdisjoint((path, *path.parents))
 
 
 def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
-    """The links as a listing names them: inside the source's folder, in order."""
     return tuple(sorted(link.relative_to(folder).as_posix() for link in links))
 
 
 def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
-    """What is raised where a source holds no run: it may be that they lie behind the links that are named."""
+    """Return the error for a source without runs. It names the links, since the runs may be behind them."""
     return SourceError(f"{folder}: {problem}" + "".join(f"; {name} is a link out of it" for name in links))
 
 
 def _boundary(folder: Path) -> Path:
-    """The folder itself. The Hub's cache keeps the files of a snapshot beside it, in ``blobs`` of the
-    repository, and links to them from the snapshot; there the repository is the boundary."""
+    """Return the folder that links must not leave: the source's, or the repository in the Hub's cache.
+
+    There a snapshot consists of links to files in the repository's folder ``blobs``.
+    """
     place = Path(os.path.realpath(folder))
     repository = place.parent.parent
     return repository if place.parent.name == "snapshots" and (repository / "blobs").is_dir() else place
 
 
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
-    """The ids of runs, in the order given. Repeats of one id get ``~2``, ``~3``, … by their sort keys.
+    """Return the ids of runs, in the order given. Repeats of an id get ``~2``, ``~3`` and so on.
 
-    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and what orders its repeats: seed, then time.
+    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and a sort key for its repeats, such as seed and
+    time.
     """
-    ids, times = [""] * len(runs), Counter[Hashable]()
+    ids, times = [""] * len(runs), Counter[str]()
     for place in sorted(range(len(runs)), key=lambda place: (runs[place][1], place)):
         task = runs[place][0]
         times[task] += 1
@@ -225,11 +236,10 @@ def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TrajectorySource:
-    """Recorded runs of one kind. Small and picklable: worker processes get a copy with every file.
+    """Recorded runs of one kind. It must be small and picklable, since worker processes get a copy per file.
 
-    ``folder`` is what was named: a folder, or for logs that are one file that file. ``kind`` is one word for
-    the manifest, such as ``released``. Subclasses have the first four methods, and those for judgments if
-    the source also holds what published judges said.
+    ``folder`` is a folder, or a file if the runs are in one log. ``kind`` is one word for the manifest, such
+    as ``released``. Subclasses implement the first four methods, and those for judgments if there are any.
     """
 
     folder: Path
@@ -241,32 +251,32 @@ class TrajectorySource:
         raise NotImplementedError
 
     def list_runs(self) -> SourceListing:
-        """List the runs without reading them. Raises SourceError when the folder is no such source."""
+        """List the runs without reading them. Raises SourceError if the folder is another kind."""
         raise NotImplementedError
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one run. Raises UnusableFileError when it gives no trajectory."""
+        """Read one run. Raises UnusableFileError if it has no trajectory."""
         raise NotImplementedError
 
     def identity(self, file: SourceFile) -> str:
-        """A text that changes when what ``read`` gives may have changed: names, sizes, times; cheap."""
+        """Return a text that changes when the run may have changed. It must be cheap: names, sizes, times."""
         raise NotImplementedError
 
     def list_judgments(self) -> SourceListing:
-        """List the judgment files; several may speak of one trajectory."""
+        """List the judgment files. There may be several per trajectory."""
         return SourceListing((), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment. Raises UnusableFileError when it gives none."""
+        """Read one judgment. Raises UnusableFileError if the file has no judgment."""
         raise NotImplementedError
 
     def origin(self) -> dict[str, str]:
-        """Return what the manifest is to say of where the runs came from."""
+        """Return where the runs came from, for the manifest."""
         return {}
 
     @property
     def root(self) -> Path:
-        """The folder that no picture and no link of the source may lead out of."""
+        """The folder that contains all pictures, and that links must not leave."""
         return self.folder.parent if self.folder.is_file() else self.folder
 
     def name_of(self, path: Path) -> str:
@@ -280,10 +290,9 @@ class TrajectorySource:
         others: Iterable[Path] = (),
         notes: tuple[Note, ...] = (),
     ) -> SourceListing:
-        """List runs by their paths, each with its id and the sort key of repeats.
+        """List runs by path, each with its id and the sort key of its repeats.
 
-        Raises:
-            SourceError: There is no run; the message is ``problem``.
+        Raises SourceError with the message ``problem`` if ``runs`` is empty.
         """
         names = link_names(links, self.root)
         if not runs:
@@ -300,9 +309,9 @@ def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
 
 
 def file_inside(name: str, folder: Path, root: Path) -> Path:
-    """The file that a log in ``folder`` names. Raises UnusableFileError unless it lies inside ``root``.
+    """Return the file that a log in ``folder`` names. Raises UnusableFileError unless it is inside ``root``.
 
-    Addresses, absolute and climbing paths are refused, and links that leave the source.
+    Addresses, absolute paths, paths with ``..`` and links that leave the source are refused.
     """
     shortened = name[:200]
     if "://" in name[:30] or name.startswith("data:"):
@@ -323,7 +332,6 @@ def file_inside(name: str, folder: Path, root: Path) -> Path:
 
 
 def file_stamp(path: Path) -> str:
-    """A file's name, size and time, for `TrajectorySource.identity`."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -332,7 +340,7 @@ def file_stamp(path: Path) -> str:
 
 
 def data_image(address: Any) -> bytes | None:
-    """The picture in a ``data:`` address, unchecked; None for any other address, bad base64 and huge ones."""
+    """Return the unchecked picture in a ``data:`` address, or None if it is anything else."""
     found = _DATA_IMAGE.match(address) if isinstance(address, str) else None
     if found is None or 3 * (len(address) - found.end()) / 4 > MOST_IMAGE_BYTES:
         return None
@@ -343,10 +351,10 @@ def data_image(address: Any) -> bytes | None:
 
 
 def read_json_object(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file. Raises UnusableFileError for anything else."""
+    """Return the JSON object in a file. Raises UnusableFileError for anything else."""
     try:
         state = path.stat()
-        if not S_ISREG(state.st_mode):  # a pipe would be waited for
+        if not S_ISREG(state.st_mode):  # reading a pipe would block
             raise UnusableFileError("unreadable", "is no regular file")
         if state.st_size > MOST_JSON_BYTES:
             raise UnusableFileError("not_json", f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
@@ -362,9 +370,10 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class JsonPlace:
-    """Where a JSON text lies in a file: bytes from ``start`` on; of a member of a zip file, from its head on.
+    """The place of a JSON text in a file: ``stored`` bytes from ``start`` on.
 
-    ``method`` is how the zip file packs it (0, 8, 93: stored, deflated, Zstandard); None in any other file.
+    In a zip file it starts at the member's header, and ``method`` is its compression (0, 8, 93: stored,
+    deflated, Zstandard). Elsewhere ``method`` is None.
     """
 
     start: int
@@ -375,7 +384,7 @@ class JsonPlace:
 
 
 def read_json_at(path: Path, place: JsonPlace) -> Any:
-    """The JSON value at a place. Raises UnusableFileError, also for one that is larger than it may be."""
+    """Return the JSON value at a place. Raises UnusableFileError if it is too large or cannot be read."""
     if max(place.size, place.stored) > MOST_JSON_BYTES:
         raise UnusableFileError("not_json", f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
     try:
@@ -398,11 +407,12 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
-    """The values of the JSON object in a file, with keys and places; of the array ``array`` each element.
+    """Yield the keys, values and places of the JSON object in a file, one value at a time.
 
-    Only one value is held at a time. Text in them is UTF-8 read as Latin-1, in which a character is a byte:
-    places in the text are places in the file, and `read_json_at` gives the value as it is. Raises OSError,
-    and ValueError or RecursionError where it is no whole JSON object, after what comes before the fault.
+    The array named ``array`` gives one value per element. Texts are decoded as Latin-1, in which each
+    character is a byte, so that places in the text are places in the file. `read_json_at` decodes a value
+    properly. Raises OSError; and ValueError or RecursionError, after the values before the fault, if it is
+    not a complete object.
     """
     if path.stat().st_size > MOST_JSON_BYTES:
         raise ValueError(f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
@@ -427,23 +437,28 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
 
 
 def _after(text: str, at: int, mark: str) -> int:
-    """The place of what follows a mark and blanks. Raises ValueError when it does not stand there."""
-    at = _SPACE.match(text, at).end()
+    """Return the place after a mark and spaces. Raises ValueError if the mark is missing."""
+    at = _skip_space(text, at)
     if not text.startswith(mark, at):
         raise ValueError(f"byte {at}: {mark!r} is missing")
-    return _SPACE.match(text, at + len(mark)).end()
+    return _skip_space(text, at + len(mark))
 
 
 def _comma(text: str, at: int) -> int:
-    """The place of what follows a comma, or of what stands there in place of one."""
-    at = _SPACE.match(text, at).end()
+    """Return the place after a comma, or after spaces if the comma is missing."""
+    at = _skip_space(text, at)
     return _after(text, at, ",") if text.startswith(",", at) else at
 
 
-def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
-    """A member's content, of the size and checksum that the zip file's directory has. Raises ValueError.
+def _skip_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
-    Python's own zipfile reads Zstandard from 3.14 on.
+
+def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
+    """Return a member's content. Raises ValueError unless size and checksum agree with the zip's directory.
+
+    Python's own zipfile cannot read Zstandard before 3.14.
     """
     try:
         match place.method:
@@ -452,7 +467,7 @@ def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
             case 8:
                 content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, place.size + 1)
             case 93:
-                import pyarrow as pa
+                import pyarrow as pa  # noqa: PLC0415 - heavy, only for Zstandard
 
                 content = pa.Codec("zstd").decompress(packed, decompressed_size=place.size, asbytes=True)
             case _:

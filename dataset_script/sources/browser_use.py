@@ -1,24 +1,22 @@
-"""Histories of browser-use: what ``AgentHistoryList.save_to_file`` writes, in every version from 0.1.40 on.
+"""Read histories of browser-use, as ``AgentHistoryList.save_to_file`` writes them from version 0.1.40 on.
 
     <anything>/<agent>/<task_id>.json    or    <anything>/<agent>/<task_id>/AgentHistory.json (history.json)
 
-A file has one item for each step: the browser's state that the agent saw, the model's output, and the results
-of its actions. Versions differ in what they hold:
+A file has one item per step: the browser's state that the agent saw, the model's output, and the results of
+its actions. Versions differ in what they record:
 
     0.1.40    screenshots as base64, thoughts in ``current_state``, no task
-    0.3.3     thoughts beside the actions
+    0.3.3     thoughts next to the actions
     0.5.9     screenshots as absolute paths (``screenshot_path``)
-    0.7.11    ``state_message``, what the model was shown: the task in ``<user_request>``, the page's elements
-              in ``<browser_state>``; null in flash mode
+    0.7.11    ``state_message``, as the model saw it: the task in ``<user_request>``, the page's elements in
+              ``<browser_state>``; null in flash mode
 
-Neither agent nor model is named, so the folder names the agent. Where no task is recorded, ``tasks.json`` in
-the source's folder may hold it: an object of task ids and goals. Pictures are taken only from inside the
-source: where the path says, or, for a folder that was moved, in ``browser_use_agent_…/screenshots`` beside
-the history or in a folder above it, or in a run's own folder. ``judgement``, which is a judge's verdict,
-and ``success``, an agent's own word on it, are not read.
+The files name neither agent nor model, so the folder names the agent. If a file has no task, ``tasks.json``
+in the source's folder may have it: an object of task ids and goals. Pictures must be inside the source. They
+are searched for at the recorded path and, since folders may have been moved, in
+``browser_use_agent_…/screenshots`` next to the history or in a folder above it, and in the run's own folder.
+``judgement`` (a judge's verdict) and ``success`` (the agent's own) are not read.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -50,12 +48,13 @@ from dataset_script.sources.base import (
     missing_screenshots,
     read_json_object,
     sequence,
+    text_of_literal,
     valid_text,
 )
 
 BENCHMARK: Final = "browser-use"
 TASKS: Final = "tasks.json"
-"""Goals by task id, for runs that do not hold their own."""
+"""The file with goals by task id, for runs without their own."""
 
 _HEAD_BYTES: Final = 512
 _TAIL_BYTES: Final = 262_144
@@ -64,7 +63,7 @@ _HISTORY: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"history"\s*:\s*\[\s*(?
 _ENDED: Final = re.compile(rb'(?<!\\)"step_end_time"\s*:\s*(\d{1,12}(?:\.\d{1,9})?)')
 _SCREENSHOT_PATH: Final = re.compile(rb'(?<!\\)"screenshot_path"\s*:\s*("(?:[^"\\]|\\.){0,4096}")')
 _OWN_FOLDER: Final = frozenset({"agenthistory", "agenthistorylist", "history"})
-"""Names of files that say nothing: the folder is the task's."""
+"""Usual names of files, for which the folder names the task."""
 
 _THOUGHTS: Final = {
     "thinking": "Thinking",
@@ -83,13 +82,13 @@ class BrowserUseSource(TrajectorySource):
 
     @staticmethod
     def recognises(folder: Path) -> bool:
-        """Whether there is a history with at least one step: an empty one could be anything's."""
-        return any(found[1] for path in _json_files(folder) if (found := _begins(path)))
+        beginnings = map(_begins, _json_files(folder))
+        return any(found is not None and found[1] for found in beginnings)
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name; only the beginning of each file is read. Raises SourceError.
+        """List the runs, by name. Only the beginning of each file is read. Raises SourceError.
 
-        Repeats are ordered by the time that their last step ended, then by name.
+        Repeats are ordered by the end of their last step, then by name.
         """
         links = find_links_out(self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
@@ -97,7 +96,7 @@ class BrowserUseSource(TrajectorySource):
         ids = {path: f"{BENCHMARK}/{id_part(t.parent.name)}/{id_part(t.name)}" for path, t in tasks.items()}
         times = Counter(ids.values())
         runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
-        _goals(self.root)  # a tasks.json that cannot be read is reported before any run is
+        _goals(self.root)  # report a tasks.json that cannot be read before any run is read
         others = [path for path in paths if path not in runs and path != self.root / TASKS]
         problem = "no history of browser-use in it; name the folder of the files that save_to_file wrote"
         return self.listing(runs, links, problem, others)
@@ -126,18 +125,18 @@ class BrowserUseSource(TrajectorySource):
         return recording, notes
 
     def identity(self, file: SourceFile) -> str:
-        """Names, sizes and times of the history, of the pictures it names, and of the file of tasks."""
-        named = {_unquoted(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
-        pictures = [found for name in sorted(named) if (found := self._find_picture(file.path, name))]
-        return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *pictures)))
+        named = {text_of_literal(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
+        pictures = (self._find_picture(file.path, name) for name in sorted(named))
+        return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *filter(None, pictures))))
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
-        """A step for each state that the agent saw, and a last one for what came of its last actions.
+        """Return a step for each state that the agent saw, and one for the results of its last actions.
 
-        That one has the page of before: what a run that was cut off led to is recorded in words alone.
+        The last one repeats the page before, since only words are recorded of what a run led to that was cut
+        off.
         """
         seen = list(items)
-        while len(seen) > 1 and _is_empty(seen[-1]):  # says only that the steps were used up
+        while len(seen) > 1 and _is_empty(seen[-1]):  # only says that the steps were used up
             seen.pop()
         steps = [
             self._step(path, num, item, seen[num - 1] if num else {}, notes) for num, item in enumerate(seen)
@@ -158,7 +157,7 @@ class BrowserUseSource(TrajectorySource):
     ) -> Step:
         state, message = mapping(item.get("state")), item.get("state_message")
         title = valid_text(state.get("title"))
-        elements = [text for each in sequence(state.get("interacted_element")) if (text := _element(each))]
+        elements = filter(None, map(_element, sequence(state.get("interacted_element"))))
         observed = [
             _results(before),
             f"Page title: {title}" if title else None,
@@ -192,12 +191,12 @@ class BrowserUseSource(TrajectorySource):
         return None
 
     def _find_picture(self, path: Path, name: str) -> Path | None:
-        """The picture that a history names, where it says or, of a folder that was moved, where it may be."""
+        """Return the picture that a history names, at the recorded path or where it may have been moved."""
         *parts, picture = re.split(r"[/\\]", name)
         names = [part for part in parts if part]
         own = path.parent if _task_folder(path) == path.parent.resolve() else path.with_suffix("")
         folders = [path.parent / name[: len(name) - len(picture)], own.joinpath(*names[-1:]), own]
-        if len(names) > 1:  # the agent's folder has a name of its own, so its place in the source is free
+        if len(names) > 1:  # the agent's folder has a unique name, so it may be anywhere above
             above = (folder for folder in path.parents if folder.is_relative_to(self.root))
             folders += [folder.joinpath(*names[-2:]) for folder in above]
         for folder in folders:
@@ -207,8 +206,7 @@ class BrowserUseSource(TrajectorySource):
 
 
 def _texts(values: Iterator[Any]) -> str | None:
-    """Those that are texts and not empty, a line each."""
-    return "\n".join(text for value in values if (text := valid_text(value))) or None
+    return "\n".join(filter(None, map(valid_text, values))) or None
 
 
 def _result_list(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -216,7 +214,7 @@ def _result_list(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _results(item: Mapping[str, Any]) -> str | None:
-    """What the actions of a step gave, in words; the last message of a run is its answer and none of it."""
+    """Return the results of a step's actions, without the answer of the run."""
     results = (result for result in _result_list(item) if result.get("is_done") is not True)
     return _texts(result.get("extracted_content") or result.get("long_term_memory") for result in results)
 
@@ -226,7 +224,7 @@ def _errors(item: Mapping[str, Any]) -> str | None:
 
 
 def _actions(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The calls of a step: an action is an object of one name; ``{}`` and names with null are none."""
+    """Yield the calls of a step, each an object with one name, without names whose value is null."""
     for action in sequence(mapping(item.get("model_output")).get("action")):
         yield from (call for call in mapping(action).items() if call[1] is not None)
 
@@ -238,14 +236,13 @@ def _calls(item: Mapping[str, Any], without_done: bool = False) -> str | None:
 
 def _reasoning(item: Mapping[str, Any]) -> str | None:
     output = mapping(item.get("model_output"))
-    thoughts = {**mapping(output.get("current_state")), **output}
-    return _texts(
-        f"{label}: {text}" for name, label in _THOUGHTS.items() if (text := valid_text(thoughts.get(name)))
-    )
+    recorded = {**mapping(output.get("current_state")), **output}
+    thoughts = ((label, valid_text(recorded.get(name))) for name, label in _THOUGHTS.items())
+    return "\n".join(f"{label}: {text}" for label, text in thoughts if text) or None
 
 
 def _element(element: Any) -> str | None:
-    """An element that was acted on, as the beginning of its HTML and its name."""
+    """Return an element that was acted on, as the beginning of its HTML and its name."""
     values = mapping(element)
     tag = valid_text(values.get("tag_name") or values.get("node_name"))
     if not tag:
@@ -260,16 +257,15 @@ def _short(value: str) -> str:
 
 
 def _answer(item: Mapping[str, Any]) -> str | None:
-    """What the run said at its end: the result of ``done`` (with the files it showed), else its message."""
+    """Return the result of ``done`` (with the files it showed), or else its message."""
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text
     ends = [mapping(arguments) for name, arguments in _actions(item) if name == "done"]
-    return (valid_text(ends[-1].get("text")) if ends else None) or None
+    return valid_text(ends[-1].get("text")) or None if ends else None
 
 
 def _state(item: Mapping[str, Any]) -> str | None:
-    """``done``, or the error that a run ended with."""
     if any(result.get("is_done") is True for result in _result_list(item)):
         return "done"
     error = _errors(item)
@@ -277,18 +273,18 @@ def _state(item: Mapping[str, Any]) -> str | None:
 
 
 def _is_empty(item: Mapping[str, Any]) -> bool:
-    """Whether an item has neither state nor output: newer versions end with one, for its error."""
+    """Return whether an item has neither state nor output; newer versions end with one, for its error."""
     state = mapping(item.get("state"))
     recorded = (state.get("url"), state.get("screenshot_path"), state.get("screenshot"))
     return not item.get("model_output") and not any(recorded)
 
 
 def _goal(items: Sequence[Mapping[str, Any]]) -> str:
-    """The task as the model was shown it at first, or at last where others followed in the same run.
+    """Return the first task that the model was shown, or the last if others followed in the same run.
 
-    At first, because pages that say ``<user_request>`` can stand before it in later messages.
+    In later messages, a page that says ``<user_request>`` may come before the task.
     """
-    requests = [text for item in items if (text := _request(item.get("state_message")))]
+    requests = [text for text in (_request(item.get("state_message")) for item in items) if text]
     if not requests:
         return ""
     if "<follow_up_user_request>" not in requests[-1] or requests[0] not in requests[-1]:
@@ -298,19 +294,17 @@ def _goal(items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _request(message: Any) -> str | None:
-    """Up to 0.11 the task stands in ``<agent_state>``, behind the history; from 0.12 on it stands first."""
+    """Return the task in a message: at its beginning, or before 0.12 in ``<agent_state>``."""
     if isinstance(message, str) and message.startswith("<user_request>"):
         return _between(message, "<user_request>", "</user_request>")
     return _between(message, "<agent_state>\n<user_request>", "</user_request>")
 
 
 def _between(message: Any, start: str, end: str) -> str | None:
-    """The text between the first of one mark and the next of another."""
-    if not isinstance(message, str) or (begin := message.find(start)) < 0:
-        return None
-    begin += len(start)
-    stop = message.find(end, begin)
-    return valid_text(message[begin:stop].strip()) or None if stop >= 0 else None
+    """Return the text between the first mark ``start`` and the next mark ``end``, or None."""
+    _, begins, rest = message.partition(start) if isinstance(message, str) else ("", "", "")
+    text, ends, _ = rest.partition(end)
+    return valid_text(text.strip()) or None if begins and ends else None
 
 
 def _goals(root: Path) -> Mapping[str, str]:
@@ -330,35 +324,27 @@ def _read_goals(path: Path, *_version: int) -> Mapping[str, str]:
         raise SourceError(
             f"{path.name} cannot be read ({error}); it is an object of task ids and goals"
         ) from error
-    return {task: text for task, goal in content.items() if (text := valid_text(goal))}
-
-
-def _unquoted(literal: bytes) -> str:
-    try:
-        value = json.loads(literal)
-    except ValueError:
-        return ""
-    return value if isinstance(value, str) else ""
+    goals = ((task, valid_text(goal)) for task, goal in content.items())
+    return {task: goal for task, goal in goals if goal}
 
 
 def _task_folder(path: Path) -> Path:
-    """What names the task: the file without its ending, or its folder where the name is a usual one."""
+    """Return the path that names the task: the file without its ending, or its folder for a usual name."""
     place = path.parent.resolve() / path.stem
     return place.parent if re.sub(r"[^a-z]", "", path.stem.lower()) in _OWN_FOLDER else place
 
 
 def _json_files(source: Path) -> Iterator[Path]:
-    """Every JSON file under a folder, or the file that is named."""
     return (path for path in files_in(source) if path == source or path.name.lower().endswith(".json"))
 
 
 def _begins(path: Path) -> re.Match[bytes] | None:
-    """The beginning of a history; its group 1 that of the first item, None where there is none."""
+    """Match the beginning of a history; group 1 is the beginning of the first item, or None."""
     return _HISTORY.match(content_of(path, _HEAD_BYTES))
 
 
 def _ended(path: Path) -> float:
-    """When the last step ended, in seconds, as near the end of the file; 0 where it is not said there."""
+    """Return when the last step ended, in seconds, or 0 if the end of the file does not say."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))

@@ -1,12 +1,10 @@
-"""The released layout from the Hub: the parts, benchmarks and agents wanted, at one commit, into a folder.
+"""Download the released layout, or some of its parts, benchmarks and agents, at one commit from the Hub.
 
-The folder is then a source for `build`. A file that is there is not fetched again, so the same command goes
-on where it was stopped; the list of files is kept beside them, so a second run asks for nothing it has.
-`huggingface_hub` fetches each file. Its snapshots lack what is added here: single failures are named, the
-fetch ends when many fail in a row, and it stops within a moment.
+The folder is then a source for `build`. Files that are already there are not fetched again, so the same
+command resumes a stopped download. The list of files is stored next to them, so a second run does not ask for
+it. `huggingface_hub` fetches each file. Unlike its snapshots, a download here reports each file that failed,
+ends if many fail in a row, and stops at once when it is interrupted.
 """
-
-from __future__ import annotations
 
 import errno
 import fcntl
@@ -18,22 +16,41 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from huggingface_hub import HfApi, get_cached_repo_tree
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is not in an __all__
+    CachedRepoTreeNotFoundError,
+    HTTPError,
+    LocalEntryNotFoundError,
+)
+from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from arb.core.files import atomic_write
-from arb.core.hub import HubError, describe_failure, is_repo_name, patiently
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+from arb.core.hub import (
+    RELEASED_REPO,
+    RELEASED_REVISION,
+    HubError,
+    describe_failure,
+    is_repo_name,
+    patiently,
+)
 
 FAILURES_IN_A_ROW: Final = 16
-"""So many files failing one after the other are no longer single failures."""
+"""A download ends when this many files fail one after another."""
+
+_WORKERS: Final = 8
+"""Files to fetch at a time."""
 
 
 @dataclass(frozen=True)
 class Downloads:
-    """Fetches files of one commit into a folder; ``progress`` gets the bytes there are and those wanted."""
+    """A download of files of one commit into a folder.
+
+    ``progress`` gets the number of bytes that are there and of all bytes wanted.
+    """
 
     hub: HfApi
     repo: str
@@ -44,18 +61,12 @@ class Downloads:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, sizes: Mapping[str, int], there: Collection[str], workers: int) -> dict[str, str]:
-        """Fetch what is not there yet. Returns the reason for each file that failed.
-
-        The pool's threads are daemons: one that waits for the network does not keep an interrupted process
-        alive, as those of `concurrent.futures` and of `snapshot_download` would.
+        """Fetch the files that are not there yet. Return the reason for each file that failed.
 
         Raises:
-            HubError: Going on is of no use, or ``progress`` raised something. KeyboardInterrupt is passed on.
+            HubError: Too many files failed in a row, or ``progress`` raised an exception. KeyboardInterrupt
+                is passed on.
         """
-        from multiprocessing.pool import ThreadPool
-
-        from huggingface_hub.utils import disable_progress_bars
-
         disable_progress_bars()  # one is shown for all files
         self._clear_leftovers()
         total, done = sum(sizes.values()), sum(sizes[path] for path in there)
@@ -63,6 +74,8 @@ class Downloads:
         wanted = [path for path in sizes if path not in there]
         failed: dict[str, str] = {}
         in_a_row = 0
+        # The threads of this pool are daemons. Those of `concurrent.futures` and of `snapshot_download`
+        # would keep an interrupted process alive while they wait for the network.
         pool = ThreadPool(max(1, min(workers, len(wanted))))
         try:
             for path, problem in pool.imap_unordered(self._fetch, wanted):
@@ -83,8 +96,7 @@ class Downloads:
         return failed
 
     def _fetch(self, path: str) -> tuple[str, str | None]:
-        """Fetch one file. Returns its path, and why it cannot be had or None. Raises OSError of the disk."""
-        from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
+        """Fetch one file. Return its path, and the reason if it failed. Raises OSError for a full disk."""
 
         def get() -> None:
             try:
@@ -111,13 +123,11 @@ class Downloads:
         return path, None
 
     def _clear_leftovers(self) -> None:
-        """Remove half-fetched files: the client never goes on with one, and a killed process leaves them."""
+        """Remove partial files that a killed process left; the client never resumes one."""
         for path in (self.out / ".cache" / "huggingface" / "download").rglob("*.incomplete"):
             path.unlink(missing_ok=True)
 
 
-RELEASED_REPO: Final = "McGill-NLP/agent-reward-bench"
-RELEASED_REVISION: Final = "b6d17e646009d6cb63d5dd7be78807b680693f61"
 PARTS: Final = ("cleaned", "screenshots", "judgments")
 
 _CARD: Final = "README.md"
@@ -126,7 +136,7 @@ _FETCHED: Final = "fetched.json"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to fetch; nothing named in a field means all of it."""
+    """The parts, benchmarks and agents to fetch; an empty field selects all."""
 
     parts: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
@@ -135,7 +145,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What is in the folder now; ``failed`` gives the reason for each file that could not be had."""
+    """The content of the folder after a download; ``failed`` has the reason for each file that failed."""
 
     commit: str
     files: int
@@ -153,20 +163,18 @@ def fetch(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     say: Callable[[str], None] = lambda _line: None,
     sleep: Callable[[float], None] = time.sleep,
-    workers: int = 8,
 ) -> Fetched:
-    """Fetch the selection into ``out``; ``progress`` is called with the bytes there are and those wanted.
+    """Fetch the selection into ``out``. A single file that fails does not end the download.
 
-    Raises HubError when the Hub cannot be asked, has no such part, benchmark or agent, or the disk is too
-    small; single files that fail do not end it. KeyboardInterrupt leaves whole files only.
+    An interrupted download leaves complete files only. Raises HubError if the Hub cannot be reached or has no
+    such part, benchmark or agent, or the disk is too small.
     """
     if not is_repo_name(repo):
         raise HubError(f"{repo!r}: a repository is named owner/name")
     commit = revision
     if not re.fullmatch(r"[0-9a-f]{40}", revision) or _listed(repo, revision, out) is None:
-        place = f"{repo} at {revision}"
-        info = partial(hub.repo_info, repo, repo_type="dataset", revision=revision)
-        commit = patiently(info, place, sleep, say).sha
+        info = partial(hub.dataset_info, repo, revision=revision)
+        commit = patiently(info, f"{repo} at {revision}", sleep, say).sha or revision
     _check_folder(out, repo, commit)
     out.mkdir(parents=True, exist_ok=True)
     with _only_one(out):
@@ -175,19 +183,20 @@ def fetch(
         chosen = choose(files, selection) | {path: files[path] for path in (_CARD,) if path in files}
         atomic_write(out / _FETCHED, json.dumps({"repo": repo, "commit": commit}, indent=2) + "\n")
         there = {path for path, size in chosen.items() if _is_there(out / path, size)}
-        needed, free = sum(chosen.values()) - sum(map(chosen.get, there)), shutil.disk_usage(out).free
+        needed = sum(size for path, size in chosen.items() if path not in there)
+        free = shutil.disk_usage(out).free
         if needed > free:
             raise HubError(f"{out}: {needed / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free")
         downloads = Downloads(hub, repo, commit, out, progress, say, sleep)
-        failed = downloads.run(chosen, there, workers)
+        failed = downloads.run(chosen, there, _WORKERS)
     got = {path: size for path, size in chosen.items() if path not in failed}
     return Fetched(commit, len(got), sum(got.values()), len(got.keys() - there), failed)
 
 
 def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
-    """The files of the selection with their sizes, by path, out of all files of a repository.
+    """Return the selected files of a repository with their sizes, by path.
 
-    Raises HubError that lists every part, benchmark and agent that is not there, with those that are.
+    Raises HubError that lists every part, benchmark and agent that does not exist, and those that do.
     """
     named = {"part": selection.parts, "benchmark": selection.benchmarks, "agent": selection.agents}
     folders_of = {path: path.split("/") for path in files}
@@ -212,10 +221,7 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
 
 
 def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
-    """Every file of the commit with its size. The client keeps the list in ``out``, with the card."""
-    from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
-    from huggingface_hub.utils import disable_progress_bars
-
+    """Return every file of the commit with its size. The client stores the list in ``out``, with the card."""
     listed = _listed(repo, commit, out)
     if listed is not None:
         return listed
@@ -231,10 +237,7 @@ def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
 
 
 def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
-    """The list that the client has kept in ``out``; None when there is none."""
-    from huggingface_hub import get_cached_repo_tree
-    from huggingface_hub.errors import CachedRepoTreeNotFoundError
-
+    """Return the list that the client stored in ``out``, or None."""
     try:
         files = get_cached_repo_tree(repo, repo_type="dataset", revision=commit, local_dir=out)
     except CachedRepoTreeNotFoundError:
@@ -259,7 +262,10 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
 
 
 def _is_there(place: Path, size: int) -> bool:
-    """Whether the whole file is there. The client trusts one by its note, so a damaged one is removed."""
+    """Return whether the whole file is there.
+
+    A file of another size is removed, because the client's own record would make it keep the file.
+    """
     if not place.is_file():
         return False
     if place.stat().st_size != size:
@@ -270,7 +276,7 @@ def _is_there(place: Path, size: int) -> bool:
 
 @contextmanager
 def _only_one(out: Path) -> Iterator[None]:
-    """One fetch at a time in a folder: leftovers of a killed one are then no other's work."""
+    """Allow one download at a time in a folder, so that it may remove what a killed one left."""
     (out / ".cache").mkdir(exist_ok=True)
     with (out / ".cache" / "fetch.lock").open("w") as lock:
         try:

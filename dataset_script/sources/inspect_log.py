@@ -1,20 +1,19 @@
-"""Logs of Inspect, `.eval` and `.json`, of every version from 0.3.60 on: each sample is a run.
+"""Read logs of Inspect, `.eval` and `.json`, of every version from 0.3.60 on. Each sample is a run.
 
     <log>.eval   a zip: header.json (_journal/start.json while it runs), samples/<id>_epoch_<n>.json
     <log>.json   one object: version, status, eval, plan, …, samples
 
-They are read without inspect_ai: its version 0.3.285 cannot read what 0.3.60 wrote about pictures. The
-benchmark is the task; the agent is the model, with the solver behind it where one was chosen for the run; the
-task id is the sample's id. Epochs and further evaluations of a task by the same agent are repeats. A retried
-evaluation is a second log with the same ``task_id``: of each sample the later one counts.
+They are read without inspect_ai, whose version 0.3.285 cannot read the pictures of 0.3.60. The benchmark is
+the task. The agent is the model, followed by the solver if one was chosen for the run. The task id is the
+sample's id. Epochs and further evaluations of a task by the same agent are repeats. A retried evaluation is a
+second log with the same ``task_id``, and the later one of each sample counts.
 
-A run is read from the sample's ``messages``, which also hold what was done before an error or a limit. Events
-are not read: they repeat the messages at each call of the model, and add what the agent did not see. Left out
-are scores, targets, metadata, system prompts, and what the agent was told between an answer that it submitted
-and its next attempt, which says how the scorer judged. Of a sub-agent there is what the agent saw of it.
+A run is read from the sample's ``messages``, which include what the agent did before an error or a limit.
+Events are not read: they repeat the messages at each call of the model, and add what the agent did not see.
+Scores, targets, metadata and system prompts are left out. So are messages to the agent between a submitted
+answer and its next attempt, since they say how the scorer judged. A sub-agent is recorded only as far as the
+agent saw it.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -22,7 +21,6 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, ClassVar, Final
@@ -59,12 +57,12 @@ _JSON_LOG: Final = re.compile(
 _MEMBER: Final = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
 _ATTACHMENT: Final = "attachment://"
 _STOPPED_BY: Final = ("max_tokens", "model_length", "content_filter")
-"""Reasons for which a model stopped that say more than that it was done."""
+"""Stop reasons of a model other than that it was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """What a log says of all of its samples; ``task_id`` is one for all logs of a retried evaluation."""
+    """The facts in a log about all its samples; logs of a retried evaluation share their ``task_id``."""
 
     task_id: str
     task: str
@@ -82,7 +80,7 @@ class _Evaluation:
 
 @dataclass(slots=True)
 class _Log:
-    """A log's samples by id and epoch, and what is wrong with it; one that was cut off may have both."""
+    """A log's samples by id and epoch, and its problem. A log that was cut off may have both."""
 
     path: Path
     name: str
@@ -93,7 +91,7 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSample(SourceFile):
-    """A sample and its place in the log; or a log that cannot be read, with the code and detail of why."""
+    """A sample and its place in the log, or the code and detail of the problem of an unreadable log."""
 
     place: JsonPlace | None = None
     evaluation: _Evaluation | None = None
@@ -115,23 +113,24 @@ class InspectSource(TrajectorySource):
         return next(_logs_in(path), None) is not None
 
     def list_runs(self) -> SourceListing:
-        """List the samples, log by log: of a `.eval` by its directory, of a `.json` by reading it once.
+        """List the samples, log by log, from the directory of an `.eval` or by reading a `.json` once.
 
-        Raises SourceError when there is no log, or no sample.
+        Raises SourceError without any log or sample.
         """
-        names = link_names(links := find_links_out(self.folder), self.root)
+        links = find_links_out(self.folder)
+        names = link_names(links, self.root)
         paths = sorted(set(_logs_in(self.folder)) - links)
         logs = [_read_log(path, self.name_of(path)) for path in paths]
+        read = [(log, log.evaluation) for log in logs if log.evaluation is not None]
         begun: dict[Any, str] = {}
         latest: dict[Any, _Log] = {}
-        read = [(of.created, log.name, log, of) for log in logs if (of := log.evaluation)]
-        for _, _, log, of in sorted(read, key=itemgetter(0, 1)):
+        for log, of in sorted(read, key=lambda each: (each[1].created, each[0].name)):
             begun.setdefault(of.key, of.created)
             latest |= {(of.key, *sample): log for sample in log.samples}
         notes, samples, runs = [], [], []
-        for log in logs:
-            of, left = log.evaluation, 0
-            for (sample_id, epoch), place in log.samples.items() if of else ():
+        for log, of in read:
+            left = 0
+            for (sample_id, epoch), place in log.samples.items():
                 if latest[of.key, sample_id, epoch] is not log:
                     left += 1
                     continue
@@ -139,7 +138,7 @@ class InspectSource(TrajectorySource):
                 runs.append((task, (of.seed, begun[of.key], of.task_id, epoch)))
                 name = f"{log.name}#{sample_id}_epoch_{epoch}"
                 samples.append(LoggedSample(log.path, name, task, place, of))
-            if of and of.status != "success":
+            if of.status != "success":
                 notes.append(Note("unfinished_log", f"{log.name}: {of.status}"))
             if left:
                 notes.append(Note("earlier_attempt", f"{log.name}: {left} of {len(log.samples)} samples"))
@@ -154,7 +153,7 @@ class InspectSource(TrajectorySource):
         return SourceListing(tuple(files), (), tuple(notes), names)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
-        """Read one sample. Raises UnusableFileError when it gives no run."""
+        """Read one sample. Raises UnusableFileError if it has no run."""
         if not isinstance(file, LoggedSample):
             raise UnusableFileError("not_a_trajectory", "it was not listed from a log of Inspect")
         if file.place is None or file.evaluation is None:
@@ -170,12 +169,11 @@ class InspectSource(TrajectorySource):
             raise UnusableFileError("not_a_trajectory", "is nested too deep") from error
 
     def identity(self, file: SourceFile) -> str:
-        """The log's and the sample's name, the log's size and time."""
         return f"{file.name} {file_stamp(file.path)}"
 
 
 def _logs_in(path: Path) -> Iterator[Path]:
-    """The logs under a folder, or the one that is named: every `.eval`, and `.json` that begins as a log."""
+    """Yield the logs under a folder, or the file itself: every `.eval`, and `.json` that begins as a log."""
     for each in files_in(path):
         if each.suffix not in (".eval", ".json") or each.name.startswith(".") or not each.is_file():
             continue
@@ -197,7 +195,7 @@ def _read_log(path: Path, name: str) -> _Log:
 
 
 def _read_directory(log: _Log) -> None:
-    """The places of a `.eval`'s samples, from the zip's directory; of a name written twice the later."""
+    """Add the places of an `.eval`'s samples from the zip's directory, the later one of equal names."""
     try:
         with ZipFile(log.path) as archive:
             members = {
@@ -219,7 +217,7 @@ def _read_directory(log: _Log) -> None:
 
 
 def _read_places(log: _Log) -> None:
-    """The places of a `.json`'s samples, which are walked once; none is kept."""
+    """Add the places of a `.json`'s samples, which are read one at a time."""
     header: dict[str, Any] = {}
     for key, value, place in json_parts(log.path, "samples"):
         if key in ("status", "eval", "plan"):
@@ -240,7 +238,7 @@ def _id_and_epoch(sample: Any, path: Path, place: JsonPlace) -> tuple[str, int]:
 
 
 def _evaluation(header: Any, name: str) -> _Evaluation:
-    """What the head of a log says, but for its results. Raises UnusableFileError when it names no task."""
+    """Return the facts in a log's header, except results. Raises UnusableFileError if it names no task."""
     spec = field(header, "eval")
     task, model, solver = (valid_text(field(spec, key)) for key in ("task", "model", "solver"))
     if not task:
@@ -260,7 +258,7 @@ def _evaluation(header: Any, name: str) -> _Evaluation:
 
 
 def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
-    """What the tool is called by which the agents of a plan hand in their answer, ``submit`` by default."""
+    """Yield the names of the tools by which a plan's agents submit their answer, ``submit`` by default."""
     yield "submit"
     for step in steps:
         for places in (("submit_name",), ("submit", "name"), ("params", "submit")):
@@ -269,7 +267,7 @@ def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
 
 
 class _Conversation:
-    """A sample's messages as steps: what was observed since the last turn waits for the next one."""
+    """A sample's messages as steps. Observations since the last turn belong to the next one."""
 
     def __init__(self, sample: Mapping[str, Any], evaluation: _Evaluation):
         self._sample, self._evaluation = sample, evaluation
@@ -280,15 +278,16 @@ class _Conversation:
         self._images: list[bytes] = []
 
     def recording(self, trajectory_id: str) -> tuple[Recording, list[Note]]:
-        """The whole of it. Raises UnusableFileError when the agent had no turn."""
+        """Return the recording and the notes. Raises UnusableFileError if the agent had no turn."""
         messages = objects(self._sample.get("messages"))
         turn_places = [place for place, message in enumerate(messages) if _is_turn(message)]
-        if not turn_places:  # a solver may set the output alone
+        if not turn_places:  # a solver may set only the output
             outputs = objects(field(self._sample, "output", "choices"))[:1]
             messages, turn_places = objects([each.get("message") for each in outputs]), [0]
         if not messages:
             raise UnusableFileError("no_steps", _state(self._sample))
         goal, goal_images = self._goal()
+        submitted: list[Mapping[str, Any]] = []
         for message in messages[turn_places[0] : turn_places[-1]]:
             if _is_turn(message):
                 self._turn(message)
@@ -299,9 +298,13 @@ class _Conversation:
         answer = self._turn(messages[turn_places[-1]], submitted, is_last=True)
         submitted_ids = [call.get("id") for call in submitted]
         for message in messages[turn_places[-1] + 1 :]:
-            is_tool = message.get("role") == "tool"
-            if message.get("tool_call_id") not in submitted_ids if is_tool else not answer:
-                self._observe(message)  # but not the answer again, and not a user who urges to go on
+            # Neither the result of submitting the answer, nor a user who asks to continue after an answer.
+            if message.get("role") == "tool":
+                is_observed = message.get("tool_call_id") not in submitted_ids
+            else:
+                is_observed = not answer
+            if is_observed:
+                self._observe(message)
         if self._texts or self._images:
             self._add(None)
         return Recording(
@@ -321,9 +324,9 @@ class _Conversation:
     def _turn(
         self, message: Mapping[str, Any], submitted: Sequence[Any] = (), is_last: bool = False
     ) -> str | None:
-        """Add the step of a turn; gives the answer where the last one has any, which is no action.
+        """Add the step of a turn. Return the answer of the last turn; it does not count as an action.
 
-        A tool that the provider ran within the turn makes a step of its own.
+        A tool that the provider ran within the turn is a step of its own.
         """
         thoughts, texts = [self._text(message.get("reasoning"))], []
         for part in _parts(message.get("content")):
@@ -334,7 +337,7 @@ class _Conversation:
                     thoughts.append(self._text(part.get("summary" if part.get("redacted") else "reasoning")))
                 case "tool_use":
                     arguments = self._text(part.get("arguments"))
-                    with suppress(ValueError):  # they are JSON in a text
+                    with suppress(ValueError):  # they are usually JSON in a text
                         arguments = json.loads(arguments)
                     self._add(call_text(self._text(part.get("name")), arguments), *thoughts, *texts)
                     thoughts, texts = [], []
@@ -357,7 +360,7 @@ class _Conversation:
         return answer
 
     def _observe(self, message: Mapping[str, Any]) -> None:
-        """What a tool or a user answered; of an error that a tool met, the agent saw the message."""
+        """Note what a tool or a user answered, and the message of a tool's error."""
         if message.get("role") not in ("tool", "user"):
             return
         texts, images = self._parts(message.get("content"), f"step {len(self._steps)}")
@@ -368,7 +371,6 @@ class _Conversation:
         self._images += images
 
     def _add(self, action: str | None, *reasoning: str) -> None:
-        """A step; of several pictures the last one."""
         if len(self._images) > 1:
             self._notes.append(Note("more_pictures", f"step {len(self._steps)}: {len(self._images)}"))
         step = Step(
@@ -383,7 +385,7 @@ class _Conversation:
         self._texts, self._errors, self._images = [], [], []
 
     def _goal(self) -> tuple[str, tuple[bytes, ...]]:
-        """What the sample asks: its input, with the speakers where not only the user speaks; its choices."""
+        """Return the sample's input and choices. The input names the speakers unless only the user speaks."""
         asked = self._sample.get("input")
         messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else objects(asked)
         is_talk = any(message.get("role") != "user" for message in messages)
@@ -399,7 +401,7 @@ class _Conversation:
         return valid_text("\n\n".join(filter(None, paragraphs))) or "", tuple(images)
 
     def _parts(self, content: Any, where: str) -> tuple[list[str], list[bytes]]:
-        """The texts and pictures of a content. An address on the web or a file's name is not followed."""
+        """Return the texts and pictures of a content. Addresses on the web and names of files are ignored."""
         texts, images = [], []
         for part in _parts(content):
             kind = part.get("type")
@@ -417,7 +419,7 @@ class _Conversation:
         return valid_text(self._resolved(value)) or ""
 
     def _resolved(self, value: Any) -> Any:
-        """The value with the sample's attachments in their places: pictures, and long texts."""
+        """Return the value with the sample's attachments (pictures and long texts) filled in."""
         if isinstance(value, str) and value.startswith(_ATTACHMENT):
             found = field(self._sample, "attachments", value.removeprefix(_ATTACHMENT))
             return found if isinstance(found, str) else value
@@ -427,7 +429,6 @@ class _Conversation:
 
 
 def _state(sample: Mapping[str, Any]) -> str:
-    """How a sample ended, in Inspect's words; never how well."""
     if message := valid_text(field(sample, "error", "message")):
         return f"error: {message}"[:200]
     if limit := valid_text(field(sample, "limit", "type")):
@@ -437,7 +438,7 @@ def _state(sample: Mapping[str, Any]) -> str:
 
 
 def _is_turn(message: Mapping[str, Any]) -> bool:
-    """Whether the agent speaks; not an assistant whom the sample's input lets speak."""
+    """Return whether a message is the agent's own, and not part of the sample's input."""
     return message.get("role") == "assistant" and message.get("source") != "input"
 
 

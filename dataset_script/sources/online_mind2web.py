@@ -1,20 +1,18 @@
-"""Result folders of Online-Mind2Web, as its leaderboard takes them (OSU-NLP-Group/Online-Mind2Web).
+"""Read result folders of Online-Mind2Web, as its leaderboard takes them (OSU-NLP-Group/Online-Mind2Web).
 
     <anything>/<agent>/<task_id>/
         result.json
         trajectory/0000.png, 0001.png, …    (or <step>_full_screenshot_<ms>.png; .jpg, .jpeg, .webp)
 
-Version 2 (its data/schema_v2, ``schema_version: online-mind2web-v2``) has one object a step, which names its
-own picture, address and thought. Version 1 has lists of actions and of thoughts, and pictures that only their
-number orders; where the three disagree, a note says so. In both, a last action ``TASK_COMPLETE`` is the end
-of the run and no action: its text is the answer. No agent is named in it, so the folder above names it.
-Whatever WebJudge adds to a result (``predicted_label``, ``evaluation_details``, …), the reference length and
-an agent's own word on its success (``result_status``) are not read.
+Version 2 (its data/schema_v2, ``schema_version: online-mind2web-v2``) has one object per step, with its
+picture, address and thought. Version 1 has a list of actions, a list of thoughts, and pictures ordered by
+number; a note says if the three disagree. In both, ``TASK_COMPLETE`` as the last action is not an action but
+the end of the run, and its text is the answer. A result does not name the agent, so the folder above does.
+What WebJudge adds to a result (``predicted_label``, ``evaluation_details``, …), the reference length and the
+agent's own verdict (``result_status``) are not read.
 
-A Harbor trial has a result.json too, without ``action_history``: it is none of these.
+The result.json of a Harbor trial has no ``action_history``, so it is not one of these.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -38,6 +36,7 @@ from dataset_script.sources.base import (
     id_part,
     missing_screenshots,
     read_json_object,
+    sequence,
     valid_text,
 )
 
@@ -51,7 +50,7 @@ _HISTORY: Final = re.compile(rb'(?<!\\)"action_history"\s*:|"schema_version"\s*:
 _SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 _COMPLETE: Final = re.compile(r"TASK_COMPLETE\b(?:\s*->\s*ANSWER:\s*(.*))?", re.DOTALL)
 _NAVIGATED: Final = re.compile(r"\bURL: \S+ -> (\S+)")
-"""Version 1 writes where it went into the action."""
+"""The address that version 1 writes into an action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,9 @@ class OnlineMind2WebSource(TrajectorySource):
         return any(_is_result(path) for path in _results(folder))
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name, without reading them. Raises SourceError when there is none.
+        """List the runs, by name, without reading them. Raises SourceError without any run.
 
-        A result.json next to a ``trajectory/`` is one of them, even a broken one: reading it says so.
+        A result.json next to a ``trajectory/`` is always listed; reading it says if it is broken.
         """
         links = find_links_out(self.folder)
         runs, others = {}, []
@@ -82,7 +81,6 @@ class OnlineMind2WebSource(TrajectorySource):
         return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
-        """Read one run. Raises UnusableFileError."""
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))
         history = content.get("action_history")
         if not isinstance(history, list):
@@ -110,7 +108,6 @@ class OnlineMind2WebSource(TrajectorySource):
         return recording, notes
 
     def identity(self, file: SourceFile) -> str:
-        """The result's and its pictures' names, sizes and times."""
         return "\n".join([file_stamp(file.path), *map(file_stamp, _pictures(file.path.parent))])
 
     def _written_in_version_2(
@@ -134,11 +131,11 @@ class OnlineMind2WebSource(TrajectorySource):
     def _written_in_version_1(
         self, run: Path, content: Mapping[str, Any], notes: list[Note]
     ) -> Iterator[Step]:
-        """Pictures go with actions by place, or by number where there are not as many as there should be."""
+        """Yield the steps. Pictures belong to actions by position, or by number if some are missing."""
         actions = [valid_text(action) for action in content["action_history"]]
-        thoughts = content.get("thoughts")
-        thoughts = [valid_text(thought) for thought in thoughts] if isinstance(thoughts, list) else []
-        pictures = [path for each in _pictures(run) if (path := self._picture(run, each.name, notes))]
+        thoughts = [valid_text(thought) for thought in sequence(content.get("thoughts"))]
+        found = (self._picture(run, each.name, notes) for each in _pictures(run))
+        pictures = [path for path in found if path is not None]
         ends = bool(_COMPLETE.match(actions[-1] or ""))
         expected = {len(actions)} if ends else {len(actions), len(actions) + 1}
         if len(pictures) in expected or not pictures:
@@ -162,7 +159,7 @@ class OnlineMind2WebSource(TrajectorySource):
             yield Step(len(actions), reasoning=thought, screenshot=last_picture)
 
     def _picture(self, run: Path, name: Any, notes: list[Note]) -> Path | None:
-        """A picture by its name; None, with a note, where it is missing or leads out of the source."""
+        """Return a picture by its name, or None and a note if it is missing or outside of the source."""
         if not isinstance(name, str) or not name:
             return None
         try:
@@ -173,10 +170,9 @@ class OnlineMind2WebSource(TrajectorySource):
 
 
 def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...], str | None]:
-    """The steps, the last without an action, and the last action as written.
+    """Return the steps, the last one without an action, and the last action as written.
 
-    If no TASK_COMPLETE ends a run, its last picture is also that of the final observation, as version 2 has
-    it if nothing was taken after the last action.
+    If a run does not end with TASK_COMPLETE, its last picture is also that of the final observation.
     """
     steps = list(written)
     last_action = next((step.action for step in reversed(steps) if step.action), None)
@@ -190,16 +186,17 @@ def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...]
 
 
 def _placed(pictures: Sequence[Path], actions: int) -> dict[int, Path]:
-    """Pictures by the action they go with: by number, from 0 or 1 on, where all fit, else by place."""
-    numbers = [_number(path) for path in pictures]
-    places = [number - min(numbers[0], 1) for number in numbers if number is not None]
-    if len(set(places)) == len(pictures) and max(places) <= actions:
-        return dict(zip(places, pictures, strict=True))
+    """Return the pictures by action: by their numbers, from 0 or 1 on, if all fit, else by position."""
+    numbers = [number for number in map(_number, pictures) if number is not None]
+    if len(set(numbers)) == len(pictures):
+        first = min(numbers[0], 1)
+        if max(numbers) - first <= actions:
+            return {number - first: path for number, path in zip(numbers, pictures, strict=True)}
     return dict(enumerate(pictures))
 
 
 def _pictures(run: Path) -> list[Path]:
-    """The pictures of a run: by the first number in the name, as WebJudge sorts them; none is looked into."""
+    """Return the pictures of a run, ordered by the numbers in their names as in WebJudge."""
     try:
         with os.scandir(run / PICTURES) as entries:
             names = [entry.name for entry in entries if Path(entry.name).suffix.lower() in _SUFFIXES]
@@ -214,7 +211,7 @@ def _number(path: Path) -> int | None:
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
-    """A sort key in which run-10 comes after run-9."""
+    """Return a sort key in which run-10 comes after run-9."""
     parts = re.split(r"([0-9]{1,18})", name)
     return [(int(part), "") if part.isdecimal() and part.isascii() else (-1, part) for part in parts if part]
 
@@ -224,10 +221,10 @@ def _results(source: Path) -> Iterator[Path]:
 
 
 def _is_result(path: Path) -> bool:
-    """Whether a file begins as a result does; a key quoted in some text has a backslash before it."""
+    """Return whether a file begins like a result. A key quoted in a text has a backslash before it."""
     return _HISTORY.search(content_of(path, _HEAD_BYTES)) is not None
 
 
 def _trajectory_id(path: Path) -> str:
-    run = path.parent.resolve()  # the name of a folder called ``.`` or ``..`` is that of where it leads
+    run = path.parent.resolve()  # resolved, because a folder may be given as ``.`` or ``..``
     return f"{BENCHMARK}/{id_part(run.parent.name)}/{id_part(run.name)}"

@@ -1,7 +1,7 @@
-"""What a pickle of a recorded run may hold, without its classes: fields of objects, arrays of plain numbers.
+"""The values of a pickle of a recorded run, without its classes: fields of objects, arrays of plain numbers.
 
-Classes are texts here; none is imported, and none is called. An object of any class becomes a record of its
-fields; a call is refused but of the few names below, and so is anything unusual about one of these.
+Classes are only names here: none is imported or called. An object of any class becomes a record of its
+fields. Calls are refused except those of the few names below with their usual arguments.
 """
 
 import struct
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 
 class RefusedPickle(ValueError):
-    """A pickle that asks for something not on the list; the text names it."""
+    """Raised for a pickle that asks for something not on the list; the text names it."""
 
 
 def field(value: Any, *names: str) -> Any:
-    """What a record or a table holds under a name, and so on inwards; None where there is no such thing."""
+    """Return the value under a path of names in nested records and tables, or None."""
     for name in names:
         if isinstance(value, PickledObject):
             value = value.fields.get(name, value.items.get(name))
@@ -41,28 +41,28 @@ _NDARRAY: Final = "numpy.ndarray"
 VALUE_MAKERS: Final = frozenset(
     {*_RECONSTRUCT, *_FROM_BUFFER, *_SCALAR, *_PATHS, _DATETIME, _DTYPE, _NDARRAY}
 )
-"""What pickles build numbers, arrays, paths and times with."""
+"""The callables with which pickles build numbers, arrays, paths and times."""
 
 _PLAIN_DTYPES: Final = {
     **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
     **{"f2": "e", "f4": "f", "f8": "d"},
 }
-"""numpy's short names of plain numbers, with the letter that `struct` has for each."""
+"""numpy's short names of plain numbers, with the letters of `struct`."""
 
 MAX_DIMENSIONS: Final = 8
-"""A screenshot has three."""
+"""The most dimensions of an array; a screenshot has three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name that stands in a pickle, ``module.class``: a text, no class."""
+    """A name in a pickle, ``module.class``: a text, not a class."""
 
     name: str
 
 
 @dataclass(slots=True, eq=False)
 class PickledObject:
-    """What a pickle says of an object: its class's name, its fields, and its items if it is a dict."""
+    """An object in a pickle: the name of its class, its fields, and its items if it is a dict."""
 
     class_name: str
     fields: dict[str, Any] = dataclass_field(default_factory=dict)
@@ -81,13 +81,13 @@ class PickledObject:
 
 @dataclass(slots=True, eq=False)
 class Dtype:
-    """numpy's type of numbers; ``order`` is ``<`` or ``>`` once it is built."""
+    """A number type of numpy; ``order`` is ``<`` or ``>``."""
 
     name: str
     order: str = "<"
 
     def set_state(self, state: Any) -> None:
-        """Take (version, byte order, and five fields that are empty for plain numbers, flags)."""
+        """Take (version, byte order, five fields that plain numbers leave empty, flags)."""
         usual = (None, None, None, -1, -1, 0)
         if not isinstance(state, tuple) or len(state) != 8 or state[1] not in ("<", ">", "|", "="):
             raise RefusedPickle(f"numpy.dtype {self.name} with an unusual state")
@@ -102,7 +102,7 @@ class Dtype:
 
 @dataclass(slots=True, eq=False)
 class PlainArray:
-    """An array of plain numbers as numpy writes it: its bytes are kept, no number is made of them."""
+    """An array of plain numbers as numpy writes it, as bytes."""
 
     shape: tuple[int, ...] = (0,)
     dtype: Dtype | None = None
@@ -110,13 +110,12 @@ class PlainArray:
     is_fortran: bool = False
 
     def set_state(self, state: Any) -> None:
-        """Take (version, shape, dtype, Fortran order, bytes); raises RefusedPickle unless the sizes agree."""
+        """Take (version, shape, dtype, Fortran order, bytes). Raises RefusedPickle unless the sizes agree."""
         if not isinstance(state, tuple) or len(state) != 5:
             raise RefusedPickle("numpy.ndarray with an unusual state")
         self.fill(*state[1:])
 
     def fill(self, shape: Any, dtype: Any, is_fortran: Any, data: Any) -> None:
-        """Take the content, checked."""
         if not isinstance(dtype, Dtype) or not isinstance(data, bytes | bytearray):
             raise RefusedPickle("numpy.ndarray of something else than plain numbers")
         if not isinstance(shape, tuple) or len(shape) > MAX_DIMENSIONS:
@@ -129,7 +128,7 @@ class PlainArray:
 
 
 def make(name: str, arguments: tuple[Any, ...]) -> Any:
-    """What REDUCE gives: the value that numpy, pathlib or datetime would make; raises RefusedPickle."""
+    """Return the value that numpy, pathlib or datetime would make for REDUCE. Raises RefusedPickle."""
     if name in _PATHS and all(isinstance(part, str) for part in arguments):
         return PickledObject(name, {"parts": arguments})
     if name == _DATETIME and len(arguments) == 1 and isinstance(arguments[0], bytes):
@@ -157,12 +156,12 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What to call a value in a message: a name that stands in the pickle, or the value's type."""
+    """Return how messages call a value: by its name in the pickle, or its type."""
     return value.name if isinstance(value, Named) else type(value).__name__
 
 
 def plain_key(key: Any) -> Any:
-    """A key whose hash is cheap; raises RefusedPickle for any other, such as a tuple of tuples."""
+    """Return a key whose hash is cheap. Raises RefusedPickle for any other, such as a tuple of tuples."""
     if key is None or isinstance(key, str | bytes | float) or (isinstance(key, int) and abs(key) < 2**63):
         return key
     raise RefusedPickle(f"a key or set item of type {kind_of(key)}")

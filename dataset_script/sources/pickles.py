@@ -1,15 +1,14 @@
-"""Pickles read without running any of it: `pickletools` finds the opcodes, and those that hold data are done.
+"""Read pickles without running anything: `pickletools` finds the opcodes, and only data is read.
 
-Python's unpickler imports what a pickle names and calls it. Overriding its `find_class` does not bound it: it
-hashes tuples of tuples used as keys (a few hundred bytes keep it busy for ever, 300,000 levels crash it), and
-takes 64 GB for one memo entry with a large number. In a child process, bounded in memory and time, 34 of the
-118 tests of hostile pickles fail (it takes opcodes that must be refused, and counts none).
+Python's unpickler imports and calls what a pickle names. Overriding its `find_class` is not enough: it hashes
+tuples of tuples used as keys (a few hundred bytes keep it busy for ever, 300,000 levels crash it), and takes
+64 GB for one memo entry with a large number. In a child process with limits on memory and time, 34 of the 118
+tests of hostile pickles fail, since it accepts opcodes that must be refused and counts none.
 
-This reader knows no import and no call. An object, whatever its class, becomes a `PickledObject` of what the
-pickle says about it. A class or function that is named for anything else, above all for a call, is refused
-unless it is on a list. Opcodes of protocols 0 and 1, extension codes, persistent ids and out-of-band buffers
-are refused. The cost is bounded: opcodes, values open at a time, memo entries; a key is text or a number, so
-no hash is slow.
+This reader cannot import or call anything. An object of any class becomes a `PickledObject`. A class or
+function that is named for anything else, such as a call, is refused unless it is on a list. Opcodes of
+protocols 0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The numbers of
+opcodes, open values and memo entries are limited. A key is a text or a number, so no hash is slow.
 """
 
 import encodings.raw_unicode_escape  # noqa: F401 - `pickletools` would import it when it meets a text
@@ -40,12 +39,12 @@ Stack = list[Any]
 
 
 class BrokenPickle(ValueError):
-    """Bytes that are no whole pickle; the text says where."""
+    """Raised for bytes that are not a complete pickle; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that one pickle may hold; a step that shows 50,000 nodes has about 6 million opcodes."""
+    """The limits of one pickle. A step that shows 50,000 nodes has about 6 million opcodes."""
 
     unpacked_bytes: int = 300_000_000
     opcodes: int = 15_000_000
@@ -54,11 +53,11 @@ class Limits:
 
 
 def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits | None = None) -> Any:
-    """The value in ``<name>.pkl`` or ``<name>.pkl.gz``: Python's plain values and PickledObjects.
+    """Return the value in ``<name>.pkl`` or ``<name>.pkl.gz``, made of plain values and PickledObjects.
 
-    ``also_allowed`` are classes, each ``module.class``, that may be named for more than an object of theirs.
-    Nothing is imported or called, whatever the file says. Raises UnusableFileError: "unreadable",
-    "not_a_pickle" (cut off, or something else), "refused_pickle" with the name of what was refused.
+    Nothing is imported or called. ``also_allowed`` are classes, each as ``module.class``, that may be named
+    for more than an object. Raises UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was
+    cut off), or "refused_pickle" with the name of what was refused.
     """
     limits = limits or Limits()
     data = _unpack(path, limits.unpacked_bytes)
@@ -71,7 +70,7 @@ def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits |
 
 
 def _unpack(path: Path, most: int) -> bytes:
-    """The file's bytes, unpacked when it is compressed, and never more than a byte over ``most`` of them."""
+    """Return the file's bytes, unpacked. Raises UnusableFileError if there are more than ``most``."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             data = file.read(most + 1)
@@ -85,7 +84,7 @@ def _unpack(path: Path, most: int) -> bytes:
 
 
 class Machine:
-    """One run over one pickle's bytes; `run` gives the value, or raises RefusedPickle or BrokenPickle."""
+    """One run over one pickle's bytes. `run` returns the value, or raises RefusedPickle or BrokenPickle."""
 
     def __init__(self, data: bytes, also_allowed: Collection[str] = (), limits: Limits | None = None):
         self._data = data
@@ -93,18 +92,19 @@ class Machine:
         self._limits = limits or Limits()
         self._stack: Stack = []
         self._outer: list[Stack] = []  # the stacks below each open mark
-        self._below = 0  # how many values those hold, a mark counted as one
+        self._below = 0  # how many values they hold; a mark counts as one
         self._memo: dict[int, Any] = {}
 
     def run(self) -> Any:
-        """The pickled value, made of Python's plain values, PickledObjects and PlainArrays."""
+        """Return the value, made of Python's plain values, PickledObjects and PlainArrays."""
         if self._data[:1] != b"\x80":
             raise BrokenPickle("does not begin like a pickle of protocol 2 or later")
         after = 0
         try:
-            for count, ((opcode, argument, _), (_, _, after)) in enumerate(pairwise(genops(self._data))):
+            for count, ((opcode, argument, _), (_, _, place)) in enumerate(pairwise(genops(self._data))):
                 if count % _OPCODES_BETWEEN_CHECKS == 0:
                     self._check_cost(count)
+                after = place or 0  # bytes always have places
                 self._take(opcode.name, argument, after)
             return self._stack.pop()  # the last opcode, STOP
         except RefusedPickle:
@@ -122,7 +122,7 @@ class Machine:
             raise RefusedPickle(f"more than {limits.memo_entries:,} memo entries")
 
     def _take(self, opcode: str, argument: Any, after: int) -> None:
-        """Do what an opcode says; ``after`` is the place of the next one. The frequent opcodes come first."""
+        """Execute an opcode; ``after`` is the place of the next one. Frequent opcodes are tested first."""
         stack, memo = self._stack, self._memo
         if opcode in _VALUES:
             stack.append(argument)
@@ -148,7 +148,7 @@ class Machine:
             self._take_seldom(opcode, argument, after)
 
     def _take_seldom(self, opcode: str, argument: Any, after: int) -> None:
-        """Do what an opcode of a frame, the protocol or a name says; any other one is refused."""
+        """Execute an opcode of a frame, the protocol or a name. Any other one is refused."""
         if opcode == "FRAME":
             if argument > len(self._data) - after:
                 raise IndexError
@@ -165,7 +165,7 @@ class Machine:
             raise RefusedPickle(f"opcode {opcode}")
 
     def _named(self, module: Any, name: Any, after: int) -> Named:
-        """A name that the list holds, or of which an object is made next: never imported and never called."""
+        """Return a name that is on the list, or of which an object is made next. Raises RefusedPickle."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise RefusedPickle("a class whose name is no text")
         full = f"{module}.{name}"
@@ -174,7 +174,7 @@ class Machine:
         return Named(full)
 
     def _makes_object(self, at: int) -> bool:
-        """Whether an object without arguments is made next; a frame and the memo may come before."""
+        """Return whether an object without arguments is made next; a frame and the memo may come before."""
         while self._data[at] in _BEFORE_OBJECT:
             at += _BEFORE_OBJECT[self._data[at]]
         return self._data[at : at + 2] == b")\x81"  # EMPTY_TUPLE, NEWOBJ
@@ -188,7 +188,7 @@ def _set_items(stack: Stack, pairs: list[Any]) -> None:
         raise RefusedPickle(f"a dict's items for {kind_of(target)}")
     keys = pairs[::2]
     if not {str}.issuperset(map(type, keys)):
-        keys = map(plain_key, keys)
+        keys = list(map(plain_key, keys))
     target.update(zip(keys, pairs[1::2], strict=True))
 
 
@@ -205,7 +205,7 @@ def _add_items(stack: Stack, values: list[Any]) -> None:
 
 
 def _last(stack: Stack, count: int) -> list[Any]:
-    """The last values, taken off the stack."""
+    """Take the last values off the stack."""
     if len(stack) < count:
         raise IndexError
     values = stack[-count:]
@@ -248,7 +248,7 @@ _VALUES: Final = frozenset(
     {"BINUNICODE", "BINUNICODE8", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}
     | {"BINBYTES", "BINBYTES8", "SHORT_BINBYTES", "BYTEARRAY8"}
 )
-"""Opcodes whose argument is the value."""
+"""Opcodes whose argument is a value."""
 _AFTER_MARK: Final[dict[str, Callable[[Stack, list[Any]], None]]] = {
     "SETITEMS": _set_items,
     "APPENDS": _append_items,
@@ -256,7 +256,7 @@ _AFTER_MARK: Final[dict[str, Callable[[Stack, list[Any]], None]]] = {
     "ADDITEMS": _add_items,
     "FROZENSET": lambda stack, values: stack.append(frozenset(map(plain_key, values))),
 }
-"""Opcodes of the values since the last mark, and what each does with them and the stack below."""
+"""Opcodes that use the values since the last mark, with functions of the stack below and the values."""
 _ON_STACK: Final[dict[str, Callable[[Stack], Any]]] = {
     "EMPTY_DICT": lambda stack: stack.append({}),
     "EMPTY_LIST": lambda stack: stack.append([]),
@@ -271,4 +271,4 @@ _ON_STACK: Final[dict[str, Callable[[Stack], Any]]] = {
     "NEWOBJ": _new_object,
     "BUILD": _build,
 }
-"""Opcodes that need the stack and nothing else."""
+"""Opcodes that use only the stack."""

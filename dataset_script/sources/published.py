@@ -1,20 +1,20 @@
-"""The published folder, read again: its manifest, its tables, and one trajectory's rows without the rest.
+"""Read a published folder: its manifest, its tables, and the rows of one trajectory.
 
-`PublishedSource` is such a folder as a source of runs, to build another from it: blind, of one's own suite.
-
-The rows of one trajectory are read by `by_id`, which reads nothing but its row groups.
+`PublishedSource` is such a folder as a source of runs, for building another dataset from it: a blind one, or
+one of an own suite. `by_id` reads the rows of one trajectory without the others.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import structs
 
 from arb.core.trajectory import Recording, Step
@@ -34,16 +34,13 @@ from dataset_script.sources.base import (
     link_names,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
-"""The form of the folder that this code writes and reads."""
+"""The version of the folder's layout that this code writes and reads."""
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A file of rows, as the manifest describes it; its name is the key there."""
+    """A file of rows, as described in the manifest; its name is the key there."""
 
     configuration: str
     split: str
@@ -66,12 +63,11 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def is_blind(self) -> bool:
-        """Whether agents are hidden."""
         return self.source.get("blind") is True
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a folder. Raises SourceError if it is absent or of another form."""
+    """Read the manifest of a folder. Raises SourceError if it is absent or has another format."""
     try:
         return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, ValueError, RecursionError) as error:
@@ -83,7 +79,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What at least one step of a run has: an address, a tree, a screenshot, an observation in words."""
+    """Whether at least one step of a run has an address, a tree, a screenshot, an observation in words."""
 
     urls: bool
     axtrees: bool
@@ -92,18 +88,18 @@ class Observed:
 
     @property
     def is_web(self) -> bool:
-        """Whether anything was recorded of a web page."""
+        """Whether anything of a web page was recorded."""
         return self.urls or self.axtrees or self.screenshots
 
 
 OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
-"""The columns of `steps` that say so, as files name them, in the order of the fields above."""
+"""The columns of `steps` for the fields of `Observed`, in their order and as named in files."""
 
 
 class PublishedDataset:
-    """A folder that `build` wrote. Reads the manifest at once, footers and tables when they are asked for.
+    """A folder that `build` wrote. The manifest is read at once; footers and tables are read when needed.
 
-    Raises SourceError when the manifest is absent or of another form.
+    Raises SourceError if the manifest is absent or has another format.
     """
 
     def __init__(self, folder: Path):
@@ -121,25 +117,21 @@ class PublishedDataset:
         return tuple(name for name in CONFIGURATIONS if name in there)
 
     def splits(self, configuration: str) -> tuple[str, ...]:
-        """The splits of a configuration that have files, dev first."""
+        """Return the splits of a configuration that have files, dev first."""
         return tuple(split for split in SPLITS if self.files(configuration, split))
 
     def files(self, configuration: str, split: str | None = None) -> tuple[Path, ...]:
-        """The Parquet files of a configuration in the order of their rows, of one split or of all."""
+        """Return the Parquet files of a configuration, of one split or of all, in the order of their rows."""
         return tuple(self.folder / name for name in self._names(configuration, split))
 
     def rows(self, configuration: str, split: str | None = None) -> int:
-        """How many rows the manifest promises."""
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
-        """The rows of a configuration, whole or some columns, images included when named: mind the size.
+        """Return all columns of a configuration, or those that are named. Columns of images are large.
 
-        Raises SourceError when the configuration has no such rows.
+        Raises SourceError if the configuration has no such rows.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         files = self.files(configuration, split)
         if not files:
             raise SourceError(f"{self.folder}: has no {configuration} for {split or 'any split'}")
@@ -151,12 +143,10 @@ class PublishedDataset:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """What was recorded of each trajectory, from the footers of `steps` alone.
+        """The kinds of observations of each trajectory, according to the footers of `steps`.
 
-        Empty for a dataset that was built before the footers said so.
+        Older datasets give an empty mapping, because their footers do not say it.
         """
-        import pyarrow.parquet as pq
-
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
             metadata = pq.read_metadata(self.folder / name)
@@ -176,10 +166,10 @@ class PublishedDataset:
     def rows_of(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Return the rows of one trajectory in a configuration, reading only the row groups that may hold it.
+        """Return the rows of one trajectory in a configuration, or an empty list if it has none.
 
-        The list is empty if it has none. A row group of text holds many trajectories, so name the columns.
-        An image is ``{"bytes": …, "path": None}`` or None.
+        Only the row groups that may hold it are read. A row group of text holds many trajectories, so name
+        the columns. An image is ``{"bytes": …, "path": None}`` or None.
         """
         if configuration not in self.configurations:
             return []
@@ -198,18 +188,18 @@ _TREES: Final = ("axtree", "axtree_pruned")
 _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
 Amount = Literal["none", "last", "all"]
-"""Of which steps trees or screenshots are read."""
+"""The steps whose trees or screenshots are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory of a published folder, or what one ``judge`` said of it."""
+    """A trajectory of a published folder, or the judgment of one ``judge`` about it."""
 
     judge: str | None = None
 
     @property
     def size(self) -> int:
-        return 0  # some row groups, which are small
+        return 0  # a few small row groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +213,7 @@ class PublishedSource(TrajectorySource):
         return (folder / MANIFEST).is_file()
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories, in the order of the tables. Raises SourceError for another folder."""
+        """List the trajectories in the order of the tables. Raises SourceError for another folder."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
                 f"{self.folder}: {', '.join(links)}: links that lead out of the folder are not followed; "
@@ -237,7 +227,7 @@ class PublishedSource(TrajectorySource):
         return SourceListing(files, (), notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one trajectory. Raises UnusableFileError when the folder has changed meanwhile."""
+        """Read one trajectory. Raises UnusableFileError if the folder has changed meanwhile."""
         recording = self.read_parts(file)
         row = self._row(file, "trajectories", ("model",)) or {}
         return replace(recording, model=row.get("model"), cum_reward=self.reward(file)), ()
@@ -250,10 +240,10 @@ class PublishedSource(TrajectorySource):
     def read_parts(
         self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
-        """Read one trajectory without its reward and model, and of trees and pictures only those asked for.
+        """Read one trajectory without its reward and model, with trees and screenshots of these steps only.
 
-        A folder without the configuration `steps` has those of the last page only. Raises UnusableFileError
-        when the folder has changed meanwhile.
+        Without the configuration `steps`, a folder has only those of the last page. Raises UnusableFileError
+        if the folder has changed meanwhile.
         """
         with _unreadable_when_changed():
             there = _opened(self.folder).configurations
@@ -262,12 +252,12 @@ class PublishedSource(TrajectorySource):
             screenshots == "all" or (screenshots == "last" and _WITH_SCREENSHOT not in there)
         )
         final_trees = _FINAL_TREES if axtrees != "none" and not reads_every_tree else ()
-        of_steps = _TREES if reads_every_tree else ()
-        of_run = ("goal_images",) if goal_images else ()
+        of_steps = [*_TREES] if reads_every_tree else []
+        of_run = ["goal_images"] if goal_images else []
         if reads_every_screenshot:
-            of_steps += ("screenshot", "box")
+            of_steps += ["screenshot", "box"]
         elif screenshots != "none":
-            of_run += ("final_screenshot",)
+            of_run.append("final_screenshot")
         text = self._row(file, "trajectories", ("goal", "answer", "steps", *final_trees))
         if text is None:
             raise UnusableFileError("not_a_trajectory", "the dataset has no text of it")
@@ -282,33 +272,29 @@ class PublishedSource(TrajectorySource):
             goal=text["goal"] or "",
             goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
             steps=tuple(_step(*pair) for pair in zip(text["steps"], rows, strict=True)),
-            answer=text.get("answer"),  # absent from a dataset that was built before there was one
+            answer=text.get("answer"),  # absent from older datasets
         )
 
     def identity(self, file: SourceFile) -> str:
-        """The hash of the manifest, which has the hashes of all tables."""
-        from hashlib import sha256
-
         return sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
 
     def list_judgments(self) -> SourceListing:
-        """List the judgments, one for each row of the table."""
         return SourceListing(self._list("judgments", "trajectory_id", "judge"), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment. Raises UnusableFileError when it was listed from elsewhere."""
+        """Read one judgment. Raises UnusableFileError if it is not in the dataset."""
         rows = self._rows(file, "judgments")
-        row = next((row for row in rows if row["judge"] == file.judge), None)
+        judge = file.judge if isinstance(file, PublishedRun) else None
+        row = next((row for row in rows if row["judge"] == judge), None)
         if row is None:
             raise UnusableFileError("not_a_judgment", "the dataset has no such judgment")
-        answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
-        same = {name: row[name] for name in ("judge", "has_screenshot", "has_axtree", "state", "optimality")}
-        return RecordedJudgment(**same, **answers, model=row["judge_model"], reply=row["reply"])
+        same = ("judge", "has_screenshot", "has_axtree", "state", "optimality", "reply")
+        values: dict[str, Any] = {name: row[name] for name in same}
+        values |= {name: None if row[name] is None else bool(row[name]) for name in LABELS}
+        return RecordedJudgment(**values, model=row["judge_model"])
 
     def _list(self, configuration: str, *columns: str) -> tuple[PublishedRun, ...]:
-        """The rows of a configuration as files, by the columns that name them: the id, and the judge's."""
-        import pyarrow.parquet as pq
-
+        """Return the rows of a configuration as files, by the columns that identify them."""
         found = []
         for path in PublishedDataset(self.folder).files(configuration):
             shard = path.relative_to(self.folder).as_posix()
@@ -329,7 +315,7 @@ class PublishedSource(TrajectorySource):
 
 
 def _opened(folder: Path) -> PublishedDataset:
-    """The dataset in a folder as it is now. The last ones are kept, with their footers and row groups."""
+    """Return the present dataset in a folder. The last ones are cached, with their footers and row groups."""
     return _opened_at(folder, file_stamp(folder / MANIFEST))
 
 
@@ -339,7 +325,7 @@ def _opened_at(folder: Path, _stamp: str) -> PublishedDataset:
 
 
 def _step(text: Mapping[str, Any], heavy: Mapping[str, Any]) -> Step:
-    """A step from its row in ``trajectories``, and what was read of its row in ``steps``."""
+    """Return a step from its row in ``trajectories`` and the columns read from its row in ``steps``."""
     picture, box = heavy.get("screenshot"), heavy.get("box")
     return Step(
         **text,
@@ -352,8 +338,6 @@ def _step(text: Mapping[str, Any], heavy: Mapping[str, Any]) -> Step:
 
 @contextmanager
 def _unreadable_when_changed() -> Iterator[None]:
-    import pyarrow as pa
-
     try:
         yield
     except (OSError, KeyError, IndexError, SourceError, pa.ArrowException) as error:

@@ -1,10 +1,10 @@
-"""Recorded runs in the released layout: which files there are, and one run at a time.
+"""Read recorded runs in the released layout.
 
     cleaned/<benchmark>/<agent>/<experiment>/<task_id>.json
     screenshots/<benchmark>/<agent>/<task_id>/screenshot_step_<i>.png
     judgments/<benchmark>/<agent>/<judge>/<task_id>.json
 
-All of it lies in the folder itself or in its ``trajectories/``.
+These are in the folder itself or in its ``trajectories/``.
 """
 
 import json
@@ -43,8 +43,8 @@ from dataset_script.sources.released_files import (
 
 LARGE_FILE_BYTES: Final = 100_000_000
 
-NO_SCREENSHOT: Final = (None, "", "None")
-"""What stands in place of a path where no screenshot was taken; the word is written as text."""
+NO_SCREENSHOT: Final = ("", "None")
+"""What files have instead of a path if no screenshot was taken."""
 
 _RECORDED: Final = tuple(f.name for f in fields(Step) if f.name not in ("box", "screenshot", "text"))
 
@@ -57,12 +57,12 @@ class ReleasedSource(TrajectorySource):
 
     @staticmethod
     def recognises(folder: Path) -> bool:
-        """Whether there is a ``cleaned/`` in the folder, or in its ``trajectories/``."""
+        """Return whether there is a ``cleaned/`` in the folder, or in its ``trajectories/``."""
         return any((place / "cleaned").is_dir() for place in (folder, folder / "trajectories"))
 
     @property
     def root(self) -> Path:
-        """The folder that holds ``cleaned/``. Raises SourceError when there is none."""
+        """The folder that holds ``cleaned/``. Raises SourceError if it does not exist."""
         for place in (self.folder, self.folder / "trajectories"):
             if (place / "cleaned").is_dir():
                 return place
@@ -72,9 +72,9 @@ class ReleasedSource(TrajectorySource):
         )
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories, by name, and what else lies in ``cleaned/``; reads no file.
+        """List the trajectories by name, and the other files in ``cleaned/``, without reading them.
 
-        Raises SourceError when there is no such folder, or nothing in it.
+        Raises SourceError if the folder is missing or empty.
         """
         listing = self._list("cleaned")
         if not listing.files:
@@ -85,9 +85,9 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(listing.files, listing.others, notes, listing.links_out)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one trajectory. Screenshots are given as the paths where they lie.
+        """Read one trajectory, with the paths of its screenshots.
 
-        Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid", "no_steps".
+        Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid" or "no_steps".
         """
         content, is_strict = read_typed(file.path, CleanedFile, "not_a_trajectory")
         if content.valid is False:
@@ -116,7 +116,6 @@ class ReleasedSource(TrajectorySource):
         ), notes
 
     def identity(self, file: SourceFile) -> str:
-        """The file's and its screenshots' names, sizes and times."""
         place = TrajectoryId.parse(file.trajectory_id)
         screenshots = _folder_of(self.root / "screenshots", place)
         try:
@@ -126,7 +125,7 @@ class ReleasedSource(TrajectorySource):
         return "\n".join(map(file_stamp, (file.path, *pictures)))
 
     def origin(self) -> dict[str, str]:
-        """The repository and commit that `fetch` noted in the folder; empty when there is no note."""
+        """Return the repository and commit that `fetch` noted in the folder, if there is such a note."""
         try:
             note = json.loads((self.folder / "fetched.json").read_bytes())
             return {name: note[name] for name in ("repo", "commit") if isinstance(note[name], str)}
@@ -134,18 +133,18 @@ class ReleasedSource(TrajectorySource):
             return {}
 
     def list_judgments(self) -> SourceListing:
-        """List the judgment files, by name; empty when the source has none."""
+        """List the judgment files by name. The listing is empty if the source has none."""
         if not (self.root / "judgments").is_dir():
             return SourceListing((), ())
         listing = self._list("judgments")
-        return SourceListing(listing.files, listing.others)  # the links are in the listing of the runs
+        return SourceListing(listing.files, listing.others)  # the listing of the runs has the links
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         """Read one judgment; the folder names the judge. Raises UnusableFileError."""
         return read_judgment(file.path)
 
     def _list(self, part: str) -> SourceListing:
-        """List ``cleaned/`` or ``judgments/``; nothing behind a link out of the source is listed."""
+        """List ``cleaned/`` or ``judgments/``, without anything behind a link out of the source."""
         links = find_links_out(self.folder)
         root = self.root / part
         files, others = [], []
@@ -155,13 +154,15 @@ class ReleasedSource(TrajectorySource):
                 continue
             depth = len(Path(folder).relative_to(root).parts)
             is_in_place = depth == _DEPTH - 1
-            if depth >= _DEPTH - 1:  # links inside the source may make a circle
+            if depth >= _DEPTH - 1:  # links inside the source may form a circle
                 folders[:] = [name for name in folders if not Path(folder, name).is_symlink()]
             for path in (Path(folder, name) for name in names):
                 if path in links:
                     continue
                 if is_in_place and path.suffix == ".json":
-                    files.append(SourceFile(path, self.name_of(path), _place_id(path.relative_to(root))))
+                    benchmark, agent, *_ = path.relative_to(root).parts
+                    own_id = f"{benchmark}/{agent}/{path.stem.removesuffix(ERROR_ENDING)}"
+                    files.append(SourceFile(path, self.name_of(path), own_id))
                 else:
                     others.append(self.name_of(path))
         files.sort(key=lambda file: PurePosixPath(file.name).parts)
@@ -169,12 +170,12 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(tuple(files), tuple(others), links_out=link_names(links, self.folder))
 
     def name_of(self, path: Path) -> str:
-        """The path inside the folder that was named, which may be above ``root``."""
+        """Return the path inside ``folder``, which may be above ``root``."""
         return path.relative_to(self.folder).as_posix()
 
 
 _DEPTH: Final = 4
-"""Of a run's file below ``cleaned/``, and of a judgment's below ``judgments/``."""
+"""The depth of a run's file below ``cleaned/``, and of a judgment's below ``judgments/``."""
 
 
 def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:
@@ -182,8 +183,8 @@ def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:
 
 
 def _screenshot(step: CleanedStep, source: Path, screenshots: Path, folder: Path) -> Path | None:
-    """Where the picture lies: in the run's ``folder``, else where the file says, never outside the source."""
-    if step.screenshot_path in NO_SCREENSHOT:
+    """Return the picture's path: in the run's ``folder``, or else where the file says, inside the source."""
+    if step.screenshot_path is None or step.screenshot_path in NO_SCREENSHOT:
         return None
     usual = folder / f"screenshot_step_{step.num}.png"
     if _is_own(usual, source):
@@ -208,7 +209,7 @@ def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> Step
 
 
 def _box(step: CleanedStep, notes: list[Note]) -> Box | None:
-    """The box of the element acted on; only then are the page's boxes decoded at all."""
+    """Return the box of the element that the action names. Without one, the page's boxes are not decoded."""
     bid = acted_on(step.action)
     if bid is None:
         return None
@@ -228,8 +229,3 @@ def _other_names(content: CleanedFile, place: TrajectoryId) -> Iterator[Note]:
     for field, (inside, outside) in names.items():
         if inside not in (None, outside):
             yield Note("other_names", f"{field} {inside[:80]!r}")
-
-
-def _place_id(place: Path) -> str:
-    benchmark, agent, _experiment_or_judge, _file = place.parts
-    return f"{benchmark}/{agent}/{place.stem.removesuffix(ERROR_ENDING)}"

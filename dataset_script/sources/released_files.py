@@ -1,11 +1,10 @@
-"""One JSON file of the release, read with types: a cleaned trajectory, or a published judge's verdict and
-reply.
+"""Read a JSON file of the release with types: a cleaned trajectory, or a published judge's verdict and reply.
 
-What is not named here is stepped over, not held: a file may have 184 MB, nearly all of it raw trees, boxes
-and prompts. The boxes of a page stay undecoded until one of them is asked for.
+Fields that are not declared here are skipped: a file may have 184 MB, nearly all of it raw trees, boxes and
+prompts. The boxes of a page are not decoded until one of them is needed.
 
-Python's own writer puts NaN, Infinity and halves of surrogate pairs into JSON. The strict reader refuses such
-a file, so `repair_json` reads it with Python's own, which takes more memory and time.
+Python's own writer puts NaN, Infinity and lone surrogates into JSON. The strict reader refuses such a file,
+so `repair_json` reads it with Python's own reader, which takes more memory and time.
 """
 
 import json
@@ -20,7 +19,7 @@ from dataset_script.sources.base import RecordedJudgment, UnusableFileError, val
 
 
 def repair_json(data: bytes) -> str:
-    """Return the same document with null for NaN and infinities, and U+FFFD for half a surrogate pair."""
+    """Return the same document with null for NaN and infinities, and U+FFFD for lone surrogates."""
     document = json.loads(data.decode(), parse_constant=lambda _word: None)
     return valid_text(json.dumps(document, ensure_ascii=False)) or ""
 
@@ -30,7 +29,7 @@ _NO_BOXES: Final = msgspec.Raw(b"null")
 
 
 class CleanedStep(msgspec.Struct):
-    """An observation and the action chosen from it; None where nothing was recorded."""
+    """An observation and the action chosen from it. Fields that were not recorded are None."""
 
     num: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     url: str | None = None
@@ -45,9 +44,9 @@ class CleanedStep(msgspec.Struct):
     extra_element_properties: msgspec.Raw = _NO_BOXES
 
     def sides_of(self, bid: str) -> list[float | None] | None:
-        """The recorded box of an element, unchecked; None when there is no such element, or no box for it.
+        """Return the unchecked box of an element, or None if the element or its box is missing.
 
-        Raises UnusableFileError saying what is wrong with the page's boxes.
+        Raises UnusableFileError if the page's boxes cannot be decoded.
         """
         for boxes in (self.bounding_boxes, self.extra_element_properties):
             try:
@@ -66,13 +65,13 @@ class _Element(msgspec.Struct):
 
 
 class SummaryInfo(msgspec.Struct):
-    """How the run ended, by the benchmark's rules."""
+    """The reward of a run by the benchmark's rules."""
 
     cum_reward: float | None = None
 
 
 class CleanedFile(msgspec.Struct):
-    """The part of a cleaned file that the dataset is made of."""
+    """The fields of a cleaned file that the dataset needs."""
 
     benchmark: str | None = None
     agent: str | None = None
@@ -84,13 +83,12 @@ class CleanedFile(msgspec.Struct):
 
 
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
-    """Read a JSON file as ``kind``; the flag says whether it was strict JSON.
+    """Read a JSON file as ``kind``, and return whether it was strict JSON.
 
-    Python's own writer puts NaN and halves of surrogate pairs into JSON; those are repaired and read.
-    Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` when it is of another form.
+    Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` if it is of another form.
     """
     try:
-        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+        if path.exists() and not path.is_file():  # reading a pipe would block
             raise UnusableFileError("unreadable", "is no ordinary file")
         data = path.read_bytes()
     except OSError as error:
@@ -117,13 +115,13 @@ def _decode(data: bytes, kind: type[Typed]) -> tuple[Typed, bool]:
 
 
 RULE_BASED: Final = "functional"
-"""The folder of the rule-based judge, which has no reply: its verdict is the run's reward."""
+"""The folder of the rule-based judge, whose verdict is the run's reward, without a reply."""
 
 SUCCESS_ABOVE: Final = 0.5
 """A reward above this is a success (paper, section 4)."""
 
 ERROR_ENDING: Final = "_error"
-"""``<task_id>_error.json`` is a judgment that failed."""
+"""The ending of the name of a failed judgment, ``<task_id>_error.json``."""
 
 
 class _Message(msgspec.Struct):
@@ -157,10 +155,10 @@ class _JudgmentFile(msgspec.Struct):
 
 
 def read_judgment(path: Path) -> RecordedJudgment:
-    """Read ``…/<judge>/<task_id>.json``; a file of a failed judgment gives the state ``error``.
+    """Read ``…/<judge>/<task_id>.json``. A failed judgment has the state ``error``.
 
-    The rule-based verdict is worked out from the reward, which is not kept. Raises UnusableFileError:
-    "unreadable", "not_json", "not_a_judgment".
+    The rule-based verdict is computed from the reward, which is not returned. Raises UnusableFileError:
+    "unreadable", "not_json" or "not_a_judgment".
     """
     content, _ = read_typed(path, _JudgmentFile, "not_a_judgment")
     judge = path.parent.name

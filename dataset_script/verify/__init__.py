@@ -1,1 +1,1 @@
-"""Checks of a published folder."""
+"""Check a published folder."""

@@ -1,24 +1,22 @@
-"""`verify`: every check of a published folder, in order; of the card against the files; `fetched` from the
-Hub.
+"""Run every check of a published folder, in order. Wrong data gives findings, not exceptions."""
 
-Nothing is raised for what is wrong with the data: that is a finding.
-"""
-
-from __future__ import annotations
-
-import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from huggingface_hub import metadata_load
 
 from arb.core.console import Progress, no_progress
-from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX, HubError, describe_failure
-from arb.core.suite import Suite, SuiteError, Trajectory, load_suite, shipped_suites
-from dataset_script.build.parts import Workers
+from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX
+from arb.core.ids import Trajectory
+from arb.core.suite import Suite, SuiteError, load_suite, shipped_suites
+from dataset_script.build.workers import Workers
 from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, Manifest, Shard, read_manifest
@@ -26,24 +24,22 @@ from dataset_script.verify.manifest import Findings, VerifyReport, check_accepta
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard
 from dataset_script.verify.totals import ShardFacts, check_agreement
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
-CARD = "README.md"
+CARD: Final = "README.md"
 
 
 def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
-    """Every configuration and split of the front matter has files with rows, and every shard is in it."""
-    from huggingface_hub import metadata_load
-    from yaml import YAMLError
+    """Compare the card's front matter with the files.
 
+    Every configuration and split that it lists must have files with rows, and it must list every shard.
+    """
     try:
+        metadata = metadata_load(folder / CARD) or {}
         listed = {
             (config["config_name"], part["split"]): part["path"]
-            for config in metadata_load(folder / CARD)["configs"]
+            for config in metadata["configs"]
             for part in config["data_files"]
         }
-    except (OSError, ValueError, KeyError, TypeError, YAMLError) as error:
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
         findings.add(
             "card", CARD, f"its front matter has no configs that can be read ({type(error).__name__})"
         )
@@ -63,10 +59,7 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
 
 
 def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings) -> None:
-    """Check that the index, if there is one, has just these entries and says nothing else."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    """Check that the index, if there is one, holds exactly these entries."""
     if not (folder / INDEX).is_file():
         return
     try:
@@ -78,19 +71,21 @@ def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings)
 
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
-    """No canary, prompt or path of a machine in what the build wrote beside the data."""
-    for name in (*BESIDE_THE_DATA, CROISSANT):
+    """Find canaries, prompts and paths of a machine in the texts that the build wrote next to the data."""
+    for name in BESIDE_THE_DATA:
         path = folder / name
-        if path.is_file():
-            content = path.read_bytes()
-            for code, what in forbidden.found_in(
-                content, "content", may_hold_rewards=name in (CARD, CROISSANT), may_hold_labels=False
-            ):
-                findings.add(code, name, what)
+        if name == INDEX or not path.is_file():  # the index is checked by `check_index`
+            continue
+        may_hold_rewards = name in (CARD, CROISSANT)
+        found = forbidden.found_in(
+            path.read_bytes(), "content", may_hold_rewards=may_hold_rewards, may_hold_labels=False
+        )
+        for code, what in found:
+            findings.add(code, name, what)
 
 
 _ALONE_BYTES: Final = 30_000_000
-"""Up to this size, starting other processes takes longer than checking."""
+"""Below this size, starting other processes takes longer than checking."""
 
 
 def verify(
@@ -103,11 +98,16 @@ def verify(
     progress: Progress = no_progress,
     workers: int = 1,
 ) -> VerifyReport:
-    """Check a published folder. ``suite`` is what it should hold (None: the shipped one that it names).
+    """Check a published folder.
 
-    ``accept`` lists warnings about words, each as ``CODE:TRAJECTORY_ID``, that somebody has looked at.
-    ``allow_missing`` lists ids of the suite that the folder may lack. Shards are checked by ``workers``
-    processes; ``progress`` names the shard that was checked last.
+    Args:
+        folder: The folder.
+        suite: The suite that it should hold; by default the shipped one that it names.
+        canaries: Texts that were planted in what must stay private.
+        accept: Warnings about words that somebody has looked at, each as ``CODE:TRAJECTORY_ID``.
+        allow_missing: Ids of the suite that the folder may lack.
+        progress: Gets the name of the shard that was checked last.
+        workers: The number of processes that check shards.
 
     Raises:
         ValueError: A canary is too short, a warning cannot be accepted, or an id is not in the suite.
@@ -147,13 +147,22 @@ def verify(
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:
-    """The trajectories that may be missing. Raises ValueError for an id that is none of the suite's."""
-    if ids and suite is None:
+    """Return the trajectories that may be missing. Raises ValueError for an id that is not in the suite."""
+    if not ids:
+        return ()
+    if suite is None:
         raise ValueError(f"{ids[0]}: name the suite of the trajectories that may be missing (--suite)")
-    found = [(name, suite.find(name)) for name in ids] if suite is not None else []
-    if unknown := [name for name, trajectory in found if trajectory is None]:
+    found: dict[Trajectory, None] = {}
+    unknown = []
+    for name in ids:
+        trajectory = suite.find(name)
+        if trajectory is None:
+            unknown.append(name)
+        else:
+            found[trajectory] = None
+    if unknown:
         raise ValueError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")
-    return tuple({trajectory: None for _, trajectory in found})
+    return tuple(found)
 
 
 def _suite_of(manifest: Manifest) -> Suite | None:
@@ -162,27 +171,3 @@ def _suite_of(manifest: Manifest) -> Suite | None:
         return load_suite(name) if name in shipped_suites() else None
     except SuiteError:
         return None
-
-
-@contextmanager
-def fetched(
-    hub: HfApi, repo: str, revision: str | None = None, keep_in: Path | None = None
-) -> Iterator[Path]:
-    """The files of a dataset repository, in a temporary folder that is removed at the end, or in ``keep_in``.
-
-    A folder that is kept is fetched into again: only what changed, but what the repository dropped stays
-    there. Never in the Hub's shared cache, which hands private files to any token. Raises HubError.
-    """
-    from huggingface_hub.errors import HFValidationError, HTTPError, LocalEntryNotFoundError
-
-    with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
-        folder = keep_in or Path(temporary)
-        try:
-            hub.snapshot_download(repo, repo_type="dataset", revision=revision, local_dir=folder)
-        except LocalEntryNotFoundError as error:
-            raise HubError(f"{repo}: the Hub cannot be reached, or has no such repository") from error
-        except HTTPError as error:
-            raise HubError(f"{repo}: {describe_failure(error)}") from error
-        except HFValidationError as error:
-            raise HubError(f"{repo}: is no repository's name (owner/name)") from error
-        yield folder

@@ -1,7 +1,7 @@
-"""The report of a verification, and the manifest of a built folder against its files: every byte as written.
+"""The report of a verification, and the check of a built folder's files against its manifest.
 
-One finding for a code and a file, with a few names and how many there are. A finding never repeats a label, a
-reward or the text around a canary: reports are pasted into issues.
+There is one finding per code and file, with a count and a few names. A finding never repeats a label, a
+reward or the text around a canary, because people paste reports into issues.
 
 Errors are facts. Words that a page or a model may have written by itself (`WORDS`) are warnings, one per code
 and trajectory. `publish` refuses them until somebody accepts each by its name, ``CODE:TRAJECTORY_ID``.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from arb.core.hub import BESIDE_THE_DATA, WRITTEN_LATER
+from arb.core.hub import BESIDE_THE_DATA
 from arb.core.predictions.findings import Finding
 from dataset_script.build.report import CODES
 from dataset_script.schema import CONFIGURATIONS
@@ -32,7 +32,7 @@ NAMES_KEPT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was checked (files, rows per configuration and split) and what was found.
+    """The files and rows per configuration and split that were checked, and the findings.
 
     ``accepted`` names the warnings about words that were accepted, each as ``CODE:TRAJECTORY_ID``.
     """
@@ -62,7 +62,7 @@ class VerifyReport:
 
 
 def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names without repetitions. Raises ValueError for one that is no warning about words."""
+    """Return the names without repetitions. Raises ValueError unless each is a warning about words."""
     for name in names:
         code, _, trajectory_id = name.partition(":")
         if code not in WORDS or not trajectory_id:
@@ -89,7 +89,6 @@ class Findings:
                 known.append(name)
 
     def merge(self, other: "Findings") -> None:
-        """Add the findings of another collector."""
         for (code, file), names in other.names.items():
             self.add(code, file, *names, count=other.counts[code, file])
 
@@ -102,7 +101,7 @@ class Findings:
         return tuple(name for name in names if name in found)
 
     def listed(self) -> tuple[Finding, ...]:
-        """All of them, errors first, in the order of TITLES."""
+        """Return all findings, errors first, in the order of TITLES."""
         order = list(TITLES)
         keys = sorted(self.counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
         return tuple(
@@ -119,7 +118,6 @@ class Findings:
 
 
 def lines(report: VerifyReport) -> Iterator[str]:
-    """The report as text."""
     for configuration, splits in report.rows.items():
         yield f"{configuration}: " + ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
     for finding in report.findings:
@@ -133,32 +131,33 @@ def lines(report: VerifyReport) -> Iterator[str]:
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 
-_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, *WRITTEN_LATER, ".gitattributes"})
+_NOT_LISTED: Final = frozenset({*BESIDE_THE_DATA, ".gitattributes"})
 _SHARD: Final = re.compile(
     r"data/(?P<configuration>\w+)/(?P<split>\w+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet"
 )
 ALWAYS_THERE: Final = frozenset({"trajectories", "trajectories_with_screenshot", "steps", "rewards", "tasks"})
-"""The others need labels or judgments, which not every suite and source has."""
+"""Configurations of every dataset. The others need labels or judgments, which not every source has."""
 
 _HUB_CACHE: Final = ".cache"
 
 
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
-    """Return the shards that are there, as the manifest describes them; every other file is a finding."""
+    """Return the shards that exist, as the manifest describes them. Every other file is a finding."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() or name in _NOT_LISTED or name.split("/")[0] == _HUB_CACHE:
             continue
         if name not in manifest.files:
             findings.add("unlisted_file", name)
-    shards, numbers = [], defaultdict(list)
+    shards: list[Shard] = []
+    numbers: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for name, shard in sorted(manifest.files.items()):
         found = _SHARD.fullmatch(name)
         if found is None or (shard.configuration, shard.split) != (found["configuration"], found["split"]):
             findings.add("bad_name", name)
             continue
-        configuration = CONFIGURATIONS.get(shard.configuration)
-        if configuration is None or shard.split not in configuration.splits:
+        declared = CONFIGURATIONS.get(shard.configuration)
+        if declared is None or shard.split not in declared.splits:
             findings.add("bad_name", name, "no such configuration or split")
         elif not (folder / name).is_file():
             findings.add("missing_file", name)

@@ -1,8 +1,8 @@
-"""One shard, row group by row group: schema, sizes, texts, images, labels, ids. Little of it in memory.
+"""Check one shard, a few rows at a time: schema, sizes, texts, images, labels and ids.
 
-Texts, columns and metadata must hold no planted canary, reward, prompt, test label or path of a machine;
-images can be decoded to their last pixel; in a blind dataset no id, column or copy of a site shows which
-agent it was. What agents wrote of themselves, and what pictures show, is not looked at.
+Texts, columns and metadata must hold no planted canary, reward, prompt, test label or path of a machine.
+Every image must be decodable to its last pixel. In a blind dataset no id, column or copy of a site may show
+which agent ran. What agents wrote about themselves, and what pictures show, is not checked.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from dataset_script.verify.manifest import WORDS, Findings
 from dataset_script.verify.totals import ShardFacts
 
 _VALUE: Final = rb"""\s*:\s*(?:-?[\d.]|-?Infinity|NaN|nan|-?inf|[tT]rue|[fF]alse|null|None|\\*["'\[{])"""
-"""What follows a key in JSON, or in a dictionary that Python has printed."""
+"""What follows a key in JSON, or in a dictionary that Python printed."""
 
 _WORDS: Final = {
     "reward": re.compile(rb"""cum_(?:raw_)?reward|\\?["']reward\\?["']\s*:""", re.IGNORECASE),
     "prompt": re.compile(rb"""\\?["']chat_messages\\?["']\s*:""", re.IGNORECASE),
 }
-"""Names that recorders give to rewards and prompts. On a page or in a model's text they may mean nothing."""
+"""Names of rewards and prompts in recordings. On a page or in a model's text they may mean nothing."""
 
 _FIELDS: Final = {
     "reward": re.compile(rb"""(\\*["'])(?:(?i:cum_(?:raw_)?reward)|(?:raw_)?reward)\1""" + _VALUE),
@@ -48,32 +48,33 @@ _SUSPECT: Final = re.compile(
     rb"""cum_(?:raw_)?reward|(?:reward|chat_messages|annotator_name)\\*["']\s*:"""
     rb"""|trajectory_(?:success|side_effect|looping|optimality)\\*["']"""
 )
-"""Is in whatever the patterns above find, once that is in small letters: much quicker than all of them."""
+"""A quick test: matches every text, in small letters, in which a pattern above could match."""
 
 _CUMULATIVE: Final = re.compile(rb"""(\\*["'])cum_(?:raw_)?reward\1""" + _VALUE, re.IGNORECASE)
 _PATH: Final = rb"""(?:/home/\w|/root/|/Users/\w|/tmp/\w|[A-Za-z]:\\Users\\)"""
 _MACHINE_PATH: Final = re.compile(rb"(?<![\w./-])" + _PATH)
 _TRACEBACK: Final = re.compile(rb"""File \\?["']""" + _PATH + rb"""[^"'\n]*["'], line \d""")
 _NODE: Final = re.compile(rb"""^[ \t]*(?:\[[^\]\n]*\] )?[A-Za-z]\w* ['"].*$""", re.MULTILINE)
-"""A line of a tree: id, role, then a name or a value as the page has them."""
+"""A line of a tree: id, role, then the page's own name or value."""
 
 TREES: Final = frozenset({"axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned"})
 PAGE_OR_MODEL_TEXT: Final = TREES | {"url", "goal", "action", "reasoning", "reply", "text", "answer"}
-"""Columns that hold what a page showed or a model wrote: a path there is a page's, not a machine's."""
+"""Columns of what a page showed or a model wrote. A path there belongs to the page, not to a machine."""
 
 BROWSER_ERROR: Final = "last_action_error"
-"""The column in which the browser quotes the page, and a program its own traceback."""
+"""The column in which the browser quotes the page, and a program prints its traceback."""
 
 REPLY: Final = "reply"
 OWN_REWARDS: Final = frozenset({REPLY, "text"})
-"""Columns whose ``reward`` is a judge's own verdict or a tool's result; ``cum_reward`` is not."""
+"""Columns in which ``reward`` may be a judge's own verdict or a tool's result, but not ``cum_reward``."""
 
 
 @dataclass(frozen=True)
 class Forbidden:
-    """What to look for; ``canaries`` are texts that somebody planted in what must stay private.
+    """What must not be published.
 
-    ``questions`` are the suite's: what they are about is a label too.
+    ``canaries`` are texts that somebody planted in what must stay private. ``questions`` are the suite's;
+    their answers are labels too.
     """
 
     canaries: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class Forbidden:
         return tuple(canary.encode() for canary in self.canaries)
 
     def is_suspect(self, text: bytes, column: str) -> bool:
-        """Whether there may be anything in the text: a quick look, which is enough for most."""
+        """Return whether `found_in` may find anything in the text. This is quick, and most texts pass."""
         if any(canary in text for canary in self._canaries) or _SUSPECT.search(text.lower()):
             return True
         return column not in PAGE_OR_MODEL_TEXT and _MACHINE_PATH.search(text) is not None
@@ -96,10 +97,10 @@ class Forbidden:
     def found_in(
         self, text: bytes, column: str, *, may_hold_rewards: bool = False, may_hold_labels: bool = True
     ) -> Iterator[tuple[str, str]]:
-        """The codes of what stands in UTF-8 text, each with a name for it; the text is not repeated.
+        """Yield the code of each finding in UTF-8 text, with a name for it. The text is not repeated.
 
-        A structure and a canary are errors in every column. Words alone are errors where neither a page nor a
-        model writes, elsewhere warnings. Of a tree, what the page itself shows is no structure.
+        Structures and canaries are errors in every column. A mere word is a warning in columns that a page or
+        a model writes, and an error elsewhere. In a tree, text of the page itself is not a structure.
         """
         for number, canary in enumerate(self._canaries, start=1):
             if canary in text:
@@ -122,7 +123,7 @@ class Forbidden:
 
 
 def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
-    """The canaries; raises ValueError for one so short that it would be found by accident."""
+    """Return the canaries. Raises ValueError for one so short that it would be found by accident."""
     if short := [canary for canary in canaries if len(canary.strip()) < 6]:
         raise ValueError(f"a canary of {len(short[0])} characters is found by accident; plant at least 6")
     return tuple(canaries)
@@ -131,9 +132,6 @@ def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
 TEXT_SHARD_BYTES: Final = 16_000_000
 IMAGE_SHARD_BYTES: Final = 250_000_000
 ROWS_AT_A_TIME: Final = 16
-OWN_VERDICTS: Final = frozenset({"judgments"})
-"""Configurations whose answers are a judge's; elsewhere they are labels."""
-MAY_HOLD_REWARDS: Final = frozenset({"rewards"})
 
 
 _BLIND_AGENT: Final = re.compile(r"run-[0-9a-f]{16}")
@@ -147,13 +145,13 @@ _COLUMNS: Final = {
 """Names of columns that hold what must not be published."""
 
 OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
-"""Keys of metadata that Arrow writes or reads: the schema once more, and a column's number."""
+"""Keys of the metadata that Arrow itself writes: the schema, and a column's number."""
 
 
 def check_shard(
     folder: Path, shard: Shard, forbidden: Forbidden, is_blind: bool
 ) -> tuple[ShardFacts, Findings]:
-    """Hash and check one shard; return what it says and what is wrong with it."""
+    """Hash and check one shard; return what it contains and what is wrong with it."""
     path, facts = folder / shard.name, ShardFacts(shard)
     check = _ShardCheck(shard, forbidden, is_blind)
     with path.open("rb") as file:
@@ -174,7 +172,7 @@ def check_shard(
 
 @dataclass(frozen=True)
 class _ShardCheck:
-    """The check of one shard, and what it has found."""
+    """The check of one shard, with its findings."""
 
     shard: Shard
     forbidden: Forbidden
@@ -182,7 +180,6 @@ class _ShardCheck:
     findings: Findings = field(default_factory=Findings)
 
     def add(self, code: str, *names: str, count: int = 1) -> None:
-        """Add a finding about the shard."""
         self.findings.add(code, self.shard.name, *names, count=count)
 
     @property
@@ -190,7 +187,7 @@ class _ShardCheck:
         return CONFIGURATIONS[self.shard.configuration]
 
     def check_file(self, file: pq.ParquetFile, size: int, facts: ShardFacts) -> None:
-        """Check a file that Parquet's reader has opened; ``facts`` gets what its rows say."""
+        """Check an opened Parquet file; ``facts`` gets the content of its rows."""
         if file.metadata.num_rows != self.shard.rows:
             self.add("other_bytes", "rows")
         most = IMAGE_SHARD_BYTES if self.configuration.has_images else TEXT_SHARD_BYTES
@@ -213,19 +210,19 @@ class _ShardCheck:
             facts.take(batch, self._check_images(batch), self.findings)
 
     def _schemas(self) -> list[pa.Schema]:
-        """Return the shard's schema, and that of datasets which were built before some columns were added."""
+        """Return the shard's schema, and the one of datasets built before some columns were added."""
         name, questions = self.shard.configuration, self.forbidden.questions
         return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
 
     def _check_row_groups(self, file: pq.ParquetFile) -> None:
-        """One trajectory a row group, by the statistics alone, which readers use to find it."""
+        """Check, by the statistics that readers use, that every row group holds one trajectory."""
         for index in range(file.num_row_groups):
             statistics = file.metadata.row_group(index).column(0).statistics
             if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
                 self.add("row_groups", f"row group {index}")
 
     def _check_columns(self, schema: pa.Schema) -> None:
-        """Say what a column that does not belong to the configuration holds by its name."""
+        """Report columns that the configuration does not have and whose names say that they are private."""
         is_test = self.shard.split == "test"
         expected = dict(_columns_in(self._schemas()[0]))
         own = {question.name for question in self.forbidden.own_questions}
@@ -239,7 +236,7 @@ class _ShardCheck:
                     self.add(code, f"the column {name}")
 
     def _check_metadata(self, file: pq.ParquetFile) -> None:
-        """The metadata of the file and of every column has only what the builder and Arrow write."""
+        """Check that the metadata of the file and its columns has only what the builder and Arrow write."""
         known = {pair for schema in self._schemas() for pair in (schema.metadata or {}).items()}
         metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
         columns = _columns_in(file.schema_arrow)
@@ -255,14 +252,14 @@ class _ShardCheck:
 
     def _check_texts(self, batch: pa.RecordBatch) -> None:
         may_hold = {
-            "may_hold_rewards": self.shard.configuration in MAY_HOLD_REWARDS,
+            "may_hold_rewards": self.shard.configuration == "rewards",
             "may_hold_labels": self.shard.split != "test",
         }
-        for name, text in _texts(batch):
+        for name, text in _texts(zip(batch.schema.names, batch.columns, strict=True)):
             column = name.rsplit(".", 1)[-1]
             if not self.forbidden.is_suspect("\n".join(text.drop_null().to_pylist()).encode(), column):
                 continue
-            for row, step, content in _cells(batch, name):  # once more, slowly, to say where
+            for row, step, content in _cells(batch, name):  # search again, cell by cell, to say where
                 for code, what in self.forbidden.found_in(content.encode(), column, **may_hold):
                     trajectory = self._row_name(batch, row)
                     where = "" if step is None else f"step {step}: "
@@ -273,22 +270,22 @@ class _ShardCheck:
                         self.add(code, f"{trajectory}, {where}{what}")
 
     def _row_name(self, batch: pa.RecordBatch, row: int) -> str:
-        """The trajectory or task of a row; where it holds a canary itself, it is not repeated."""
+        """Return the trajectory or task of a row, or its number if the name itself holds a canary."""
         column = next((name for name in ("trajectory_id", "task") if name in batch.schema.names), None)
         name = batch.column(column)[row].as_py() if column else None
         has_canary = name and any(canary in name for canary in self.forbidden.canaries)
         return f"row {row}" if not name or has_canary else name[:200]
 
     def _check_labels(self, batch: pa.RecordBatch) -> None:
-        """No expert label on test: by the file's split, whatever the row says of itself."""
-        if self.shard.split != "test" or self.shard.configuration in OWN_VERDICTS:
+        """Check that the file holds no expert label if it is in the test split."""
+        if self.shard.split != "test" or self.shard.configuration == "judgments":  # a judge's own verdicts
             return
         for name in LABEL_COLUMNS:
             if name in batch.schema.names and (count := len(batch) - batch.column(name).null_count):
                 self.add("test_label", name, count=count)
 
     def _check_own_answers(self, batch: pa.RecordBatch) -> None:
-        """Nothing but answers in the columns of own questions: they hold text, and are published."""
+        """Check that the columns of the suite's own questions hold nothing but answers."""
         for question in self.forbidden.own_questions if self.shard.configuration == ANNOTATIONS else ():
             answers = batch.column(question.name).to_pylist()
             if others := sum(answer is not None and answer not in question.values for answer in answers):
@@ -314,7 +311,7 @@ class _ShardCheck:
         return digests
 
     def _check_blind(self, batch: pa.RecordBatch) -> None:
-        """Nothing shows which agent ran: no id, no private column and no copy of a site."""
+        """Check that no id, private column or copy of a site shows which agent ran."""
         ids = batch.column("trajectory_id").to_pylist() if "trajectory_id" in batch.schema.names else ()
         for name in ids:
             if not _hides_agent(name):
@@ -322,7 +319,7 @@ class _ShardCheck:
         for column in self.configuration.columns:
             if column.private and (count := len(batch) - batch.column(column.name).null_count):
                 self.add("not_blind", column.name, count=count)
-        for name, text in _texts(batch):
+        for name, text in _texts(zip(batch.schema.names, batch.columns, strict=True)):
             if count := pc.sum(pc.match_substring_regex(text, _HOST_COPY)).as_py():
                 self.add("not_blind", f"{name}: a copy of a site", count=count)
 
@@ -335,7 +332,7 @@ def _hides_agent(trajectory_id: str | None) -> bool:
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
-    """Names of the columns that are too many, too few, or of another type."""
+    """Return the names of columns that are unexpected, absent or of another type."""
     parts = {
         "unexpected": [name for name in found.names if name not in expected.names],
         "absent": [name for name in expected.names if name not in found.names],
@@ -349,7 +346,7 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str:
 
 
 def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.Field]]:
-    """Every column, those inside lists and structs too, by its dotted name."""
+    """Yield every column with its dotted name, including those inside lists and structs."""
     for column in fields:
         yield f"{prefix}{column.name}", column
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
@@ -358,28 +355,26 @@ def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[
 
 
 def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, str]]:
-    """Every text of a column by its dotted name, with its row and the number of its step, if it has one."""
+    """Yield every text of a column with its row and the number of its step, or None if it has none."""
     top, _, inner = name.partition(".")
-    numbers = batch.column("num").to_pylist() if "num" in batch.schema.names else None
+    numbers = batch.column("num").to_pylist() if "num" in batch.schema.names else [None] * len(batch)
     for row, value in enumerate(batch.column(top).to_pylist()):
         for item in value if isinstance(value, list) else [value]:
-            number = numbers[row] if numbers else item.get("num") if isinstance(item, dict) else None
-            text = item.get(inner) if isinstance(item, dict) else item
+            number, text = numbers[row], item
+            if isinstance(item, dict):
+                text = item.get(inner)
+                number = item.get("num") if number is None else number
             if text:
                 yield row, number, text
 
 
-def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """Every column of text, those inside lists and structs too, by its dotted name."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        yield from _texts_in(name, column)
-
-
-def _texts_in(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    if pa.types.is_string(column.type):
-        yield name, column
-    elif pa.types.is_list(column.type):
-        yield from _texts_in(name, column.flatten())
-    elif pa.types.is_struct(column.type):
-        for inner, part in zip(column.type, column.flatten(), strict=True):
-            yield from _texts_in(f"{name}.{inner.name}", part)
+def _texts(columns: Iterable[tuple[str, pa.Array]]) -> Iterator[tuple[str, pa.Array]]:
+    """Yield every column of text with its dotted name, including those inside lists and structs."""
+    for name, column in columns:
+        if pa.types.is_string(column.type):
+            yield name, column
+        elif pa.types.is_list(column.type):
+            yield from _texts([(name, column.flatten())])
+        elif pa.types.is_struct(column.type):
+            names = (f"{name}.{inner.name}" for inner in column.type)
+            yield from _texts(zip(names, column.flatten(), strict=True))

@@ -1,6 +1,6 @@
-"""What all shards say of trajectories and tasks, compared with each other and with the suite.
+"""Compare what the shards contain about trajectories and tasks with each other and with the suite.
 
-`ShardFacts` holds ids and a few short hashes of a shard, never a text, a label or an image.
+`ShardFacts` holds the ids and a few short hashes of a shard, never a text, a label or an image.
 """
 
 import re
@@ -8,7 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from arb.core.annotation import DECISION
 from arb.core.ids import Trajectory, TrajectoryId, reading_key
@@ -20,33 +22,30 @@ from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import Shard
 from dataset_script.verify.manifest import Findings
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _ENDS: Final = {
     "final_axtree": "axtree",
     "final_axtree_pruned": "axtree_pruned",
     "final_screenshot": "screenshot",
 }
-"""Columns of a trajectory that repeat its last step's, and that step's column."""
+"""Columns of a trajectory that repeat a column of its last step, with that column's name."""
 
 _OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 Digests = Mapping[str, list[str | None]]
-"""The digest of each cell of the columns of pictures, by column."""
+"""The digests of the cells in columns of pictures, by column."""
 
 Task = tuple[str, str, str]
 """Benchmark, task and split."""
 
 Ends = dict[tuple[str, str], dict[str, Any]]
-"""What the shards say of a trajectory's end, by configuration and split."""
+"""The last step of a trajectory according to each configuration and split."""
 
 
 @dataclass(slots=True)
 class ShardFacts:
-    """What one shard says of its trajectories and tasks.
+    """The trajectories and tasks of one shard.
 
-    ``ends`` has, for each trajectory id, its number of steps and hashes of its last step.
+    ``ends`` has the number of steps and hashes of the last step by trajectory id.
     """
 
     shard: Shard
@@ -55,8 +54,7 @@ class ShardFacts:
     tasks: list[Task] = field(default_factory=list)
     ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
-    def take(self, batch: "pa.RecordBatch", digests: Digests, findings: Findings) -> None:
-        """Add the rows of a batch."""
+    def take(self, batch: pa.RecordBatch, digests: Digests, findings: Findings) -> None:
         key_columns = [
             batch.column(name).to_pylist() for name in CONFIGURATIONS[self.shard.configuration].key
         ]
@@ -77,20 +75,19 @@ class ShardFacts:
                     findings.add("annotator_name", self.shard.name, "annotator")
 
     def index_entry(self) -> IndexEntry:
-        """Return the shard's entry in the index."""
         first, last = min(self.ends, default=None), max(self.ends, default=None)
         return IndexEntry(self.shard.configuration, self.shard.split, self.shard.name, first, last)
 
-    def _take_tasks(self, batch: "pa.RecordBatch", findings: Findings) -> None:
+    def _take_tasks(self, batch: pa.RecordBatch, findings: Findings) -> None:
         columns = (batch.column(name).to_pylist() for name in ("benchmark", "task", "split"))
         for benchmark, task, split in zip(*columns, strict=True):
             self.tasks.append((str(benchmark), str(task), str(split)))
             if split != self.shard.split:
                 findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
-    def _take_row(self, trajectory_id: str, row: int, batch: "pa.RecordBatch", digests: Digests) -> None:
-        """Note what a row says of its trajectory's length and end: of steps the one with the last number."""
-        end = self.ends[trajectory_id]  # made if it is new: the trajectory is in this shard
+    def _take_row(self, trajectory_id: str, row: int, batch: pa.RecordBatch, digests: Digests) -> None:
+        """Note the length and the last step of a row's trajectory."""
+        end = self.ends[trajectory_id]  # adds the trajectory if it is new
         if self.shard.configuration == "steps":
             end["steps"] = end.get("steps", 0) + 1
             number = batch.column("num")[row].as_py() or 0
@@ -104,8 +101,7 @@ class ShardFacts:
             end[column] = _digest(batch, digests, column, row)
 
 
-def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) -> str:
-    """Return a hash of a cell; an empty text for a null."""
+def _digest(batch: pa.RecordBatch, digests: Digests, column: str, row: int) -> str:
     if column in digests:
         return digests[column][row] or ""
     text = batch.column(column)[row].as_py()
@@ -113,7 +109,7 @@ def _digest(batch: "pa.RecordBatch", digests: Digests, column: str, row: int) ->
 
 
 def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
-    """Return every trajectory id, sorted, with what is known of its end in each configuration and split."""
+    """Return every trajectory id, sorted, with its last step in each configuration and split."""
     runs: dict[str, Ends] = defaultdict(dict)
     for facts in shards:
         for trajectory_id, end in facts.ends.items():
@@ -123,7 +119,7 @@ def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
 
 def _disagreements(run: Ends) -> list[str]:
     """Return the columns of one trajectory in which the configurations differ."""
-    groups = {"the number of steps": ("n_steps", "length", "steps")}
+    groups: dict[str, tuple[str, ...]] = {"the number of steps": ("n_steps", "length", "steps")}
     groups |= {final: (final, step) for final, step in _ENDS.items()}
     found = []
     for what, columns in groups.items():
@@ -145,7 +141,7 @@ def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
 
 
 EVERY_TRAJECTORY: Final = ("trajectories", "trajectories_with_screenshot", "steps", "rewards")
-"""Configurations that have every trajectory; the others have some."""
+"""Configurations that contain every trajectory."""
 
 
 def check_agreement(
@@ -156,7 +152,7 @@ def check_agreement(
     *,
     is_blind: bool = False,
 ) -> None:
-    """Compare ids, splits, counts and ends over all shards.
+    """Compare ids, splits, counts and last steps over all shards.
 
     ``allowed`` are trajectories of the suite that may be missing. A finding that belongs to no single file
     names "data".
@@ -214,9 +210,9 @@ def _check_against_suite(
 def _check_blind_runs(
     found: Counter[Task], expected: Counter[Task], missing: Counter[Task], findings: Findings
 ) -> None:
-    """Check that every task has as many runs as in the suite: blind ids name no trajectory of it.
+    """Check that every task has as many runs as in the suite. Blind ids do not say which runs they are.
 
-    ``missing`` are runs that may be missing, and are.
+    ``missing`` counts the runs that may be missing, and are.
     """
     for code, counts, what in (
         ("not_in_suite", found - expected, "runs too many"),

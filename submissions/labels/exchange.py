@@ -11,9 +11,8 @@ Answers come from strangers: every problem in them is reported at once, and no m
 import hashlib
 import hmac
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.annotation import Annotation
+from arb.core.files import new_folder
 from arb.core.suites.questions import Question
 from dataset_script.build.blind import same_host
 from dataset_script.sources.published import PublishedDataset
@@ -116,7 +116,7 @@ def write_label_studio(
     """
     root = image_root or f"{LOCAL_FILES}{quote(out.name)}/{IMAGES}"
     tasks = []
-    with _new_folder(out) as folder:
+    with _absent_folder(out) as folder:
         for item in items:
             addresses = _write_pictures(folder, item, root)
             data = {"item": item.token, "goal": item.goal, "steps": item.steps, "screenshots": addresses}
@@ -153,7 +153,7 @@ def write_argilla(
     the number of items. Raises OSError.
     """
     records = []
-    with _new_folder(out) as folder:
+    with _absent_folder(out) as folder:
         for item in items:
             addresses = _write_pictures(folder, item, root)
             pictures = "\n\n".join(
@@ -189,19 +189,11 @@ def _guide(questions: Sequence[Question], guidelines: str) -> str:
     return "\n\n".join([guidelines, *guides]).strip() + "\n"
 
 
-@contextmanager
-def _new_folder(out: Path) -> Iterator[Path]:
-    """Create a folder that gets its name when it is complete. Raises FileExistsError, OSError."""
+def _absent_folder(out: Path) -> AbstractContextManager[Path]:
+    """Return `new_folder` for a path that does not exist yet. Raises FileExistsError."""
     if out.exists():
         raise FileExistsError(f"{out} is there already; name a new folder")
-    part = out.parent / f".{out.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
-        yield part
-        part.rename(out)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    return new_folder(out)
 
 
 def _write_pictures(folder: Path, item: Item, root: str) -> list[str]:

@@ -72,10 +72,8 @@ def test_failed_judgments_and_unusable_runs_are_left_out_as_build_leaves_them_ou
     source.judge(unlabelled, "nnetnav", "Reward: 2")
     source.judge(unlabelled, "aer", {"error": "the model gave up"}, ending="_error")
     build(source.path, out, suite)
-
     builder = make(configuration, source.path)
     made = {split: list(rows) for split, rows in builder.as_streaming_dataset().items()}
-
     assert made == {split: list(rows) for split, rows in load(out, configuration).items()}
     if configuration == "judgments":
         assert [row["judge"] for row in made["test"]] == ["aer", "nnetnav"]

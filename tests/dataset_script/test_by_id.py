@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
 from dataset_script.__main__ import app
-from dataset_script.by_id import reader_of_folder, reader_of_repository
+from dataset_script.by_id import reader_of_folder
+from dataset_script.repository import reader_of_repository
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.verify.check import verify
 from tests.support.hub_server.server import running_hub

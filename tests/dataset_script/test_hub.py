@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +10,10 @@ from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
 from arb.core.hub import PAUSES, HubError, PublishError
-from dataset_script import hub as hub_module
+from dataset_script import repository
 from dataset_script.__main__ import app
-from dataset_script.hub import LABELS_IN_REPO, Publisher
+from dataset_script.repository import LABELS_IN_REPO, Publisher
+from dataset_script.verify import check
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import running_hub
 
@@ -360,7 +360,7 @@ def test_the_token_is_in_no_message_and_only_the_hub_has_it(hub, publish, folder
 
 
 def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, folder, monkeypatch):
-    monkeypatch.setattr(hub_module, "MOST_FILES", 4)
+    monkeypatch.setattr(repository, "MOST_FILES", 4)
     with pytest.raises(PublishError, match="has 5 files; the Hub takes 4 in a commit"):
         publish(folder)
     assert hub.seen == []
@@ -372,8 +372,7 @@ def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, fol
 @pytest.fixture
 def run(hub, folder, monkeypatch):
     """`publish` on the folder, with a verification that passes."""
-    module = SimpleNamespace(verify=lambda _folder, **_options: passed())
-    monkeypatch.setitem(sys.modules, "dataset_script.verify.check", module)
+    monkeypatch.setattr(check, "verify", lambda _folder, **_options: passed())
     monkeypatch.setenv("HF_TOKEN", "hf_maintainer")
 
     def publish_command(*more: str):
@@ -395,8 +394,7 @@ def test_the_command_publishes_and_says_so_and_then_has_nothing_to_do(hub, run, 
 
 def test_the_command_verifies_against_the_suite_that_is_named(run, folder, monkeypatch):
     asked = []
-    module = SimpleNamespace(verify=lambda where, **more: asked.append((where, more)) or passed())
-    monkeypatch.setitem(sys.modules, "dataset_script.verify.check", module)
+    monkeypatch.setattr(check, "verify", lambda where, **more: asked.append((where, more)) or passed())
     assert run("--suite", "localshop", "--accept", "reward_words:a/b/c").exit_code == 0
     ((where, options),) = asked
     assert (where, options["suite"].name) == (folder, "localshop")

@@ -17,7 +17,7 @@ from dataset_script.__main__ import app
 from dataset_script.new_suite import build_source, source_facts, suggested_rules
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import PublishedDataset
-from dataset_script.task_selection import load_tasks
+from dataset_script.tasks import load_tasks
 from tests.support.small_suite import SUITE_IDS
 from tests.support.text_runs import ASKING, IDS, READING, RUNS
 
@@ -127,9 +127,7 @@ def test_a_link_out_of_the_source_is_named_and_its_run_left_out(make, full_sourc
     place = full_source.put(SUITE_IDS[0])
     place.rename(tmp_path / "elsewhere.json")
     place.symlink_to(tmp_path / "elsewhere.json")
-
     done, out = make()
-
     assert done.exit_code == 3
     assert f"  {place.relative_to(full_source.path)}\n" in done.stdout
     assert len(load_suite(out).trajectories) == len(SUITE_IDS) - 1

@@ -14,7 +14,8 @@ import yaml
 from huggingface_hub import HfFileSystem
 from PIL import Image
 
-from dataset_script.by_id import BLOCK, IndexEntry, TrajectoryReader, row_groups_of
+from dataset_script.by_id import IndexEntry, TrajectoryReader, row_groups_of
+from dataset_script.repository import BLOCK
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from tests.support.hub_server.server import HubServer, running_hub
 

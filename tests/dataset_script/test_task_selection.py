@@ -16,16 +16,15 @@ from arb.core.suite import SuiteError, load_suite
 from dataset_script.__main__ import app
 from dataset_script.task_selection import (
     MetadataTask,
-    Task,
     count_by_area,
     draw_dev_tasks,
     even_shares,
-    load_tasks,
     read_ids,
     read_metadata,
     sample_tasks,
     split_by_task,
 )
+from dataset_script.tasks import Task, load_tasks
 
 PAPER_SIZES = {
     "webarena": {"wikipedia": 8, "map": 18, "reddit": 18, "shopping_admin": 18, "gitlab": 19, "shopping": 19},
@@ -82,9 +81,7 @@ def benchmark_of(row):
 def test_a_draw_as_in_the_paper_has_the_papers_sizes(released_package, benchmark):
     name, options = AS_IN_THE_PAPER[benchmark]
     known = read_metadata(released_package(name))
-
     drawn = [sample_tasks(known, seed=seed, **options) for seed in (0, 1)]
-
     assert len(drawn[0]) == PAPER_TASKS[benchmark]
     sizes = PAPER_SIZES.get(benchmark)
     assert sizes is None or [count_by_area(tasks) for tasks in drawn] == [sizes, sizes]
@@ -100,9 +97,7 @@ def test_the_released_tasks_are_among_those_to_draw_from_with_the_papers_sizes(r
     assert Counter(released.values()) == PAPER_TASKS and len(released) == 351
     to_draw = {k: v for k, v in options.items() if k in ("split", "level")}
     all_tasks = sample_tasks(read_metadata(released_package(name)), **to_draw)
-
     chosen = [known for known in all_tasks if released.get(known.task_id) == benchmark]
-
     assert len(chosen) == PAPER_TASKS[benchmark]
     assert count_by_area(chosen) == PAPER_SIZES.get(benchmark, count_by_area(all_tasks))
 
@@ -130,10 +125,8 @@ def test_a_total_is_shared_evenly_and_the_largest_give_what_is_left_over():
 
 def test_a_total_takes_what_was_drawn_first_and_fills_up_from_the_rest():
     tasks = [task(n) for n in range(20)] + [task(n, "map") for n in range(20, 60)]
-
     fewer = sample_tasks(tasks, 8, 1, total=10)
     more = sample_tasks(tasks, 8, 1, total=30)
-
     drawn = set(sample_tasks(tasks, 8, 1))
     assert count_by_area(fewer) == {"map": 5, "shop": 5} and {*fewer} < drawn
     assert count_by_area(more) == {"map": 15, "shop": 15} and drawn < {*more}
@@ -143,9 +136,7 @@ def test_a_total_takes_what_was_drawn_first_and_fills_up_from_the_rest():
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 20), min_size=1), st.data())
 def test_no_area_gives_fewer_than_another_unless_it_has_no_more(sizes, data):
     total = data.draw(st.integers(1, sum(sizes.values())))
-
     shares = even_shares(sizes, total)
-
     assert sum(shares.values()) == total
     assert all(shares[name] <= sizes[name] for name in sizes)
     most = max(shares.values())
@@ -159,7 +150,6 @@ def test_without_sites_a_task_belongs_to_its_category_and_without_one_to_its_ben
 
 def test_a_level_that_is_not_there_names_those_that_are():
     tasks = [task(1, level="l1"), task(2, level="l2", split="train")]
-
     assert [t.task_id for t in sample_tasks(tasks, level="l1")] == ["shop.1"]
     with pytest.raises(SuiteError, match="no task of the level 'l3'; the metadata has: l1, l2"):
         sample_tasks(tasks, level="l3")
@@ -169,29 +159,23 @@ def test_a_level_that_is_not_there_names_those_that_are():
 
 def test_a_group_is_the_first_site_with_each_evaluation_method():
     both = task(1, sites="map wiki", evaluations="url_match program_html")
-
     assert both.groups == (("map", "url_match"), ("map", "program_html"))
 
 
 def test_each_group_gives_at_most_so_many_and_a_small_one_all_it_has():
     tasks = [task(n) for n in range(20)] + [task(n, "map") for n in range(20, 23)]
-
     chosen = sample_tasks(tasks, per_group=8, seed=1)
-
     assert count_by_area(chosen) == {"map": 3, "shop": 8}
 
 
 def test_a_task_in_two_groups_is_in_the_sample_once():
     tasks = [task(n, evaluations="string_match url_match") for n in range(5)]
-
     chosen = sample_tasks(tasks, per_group=5, seed=1)
-
     assert len(chosen) == 5
 
 
 def test_only_the_split_that_was_asked_for_is_drawn_from():
     tasks = [task(1, split="train"), task(2)]
-
     assert [t.task_id for t in sample_tasks(tasks, 8, 0)] == ["shop.2"]
     assert [t.task_id for t in sample_tasks(tasks, 8, 0, "train")] == ["shop.1"]
     with pytest.raises(SuiteError, match="no task of the split 'dev'; the metadata has: test, train"):
@@ -201,11 +185,9 @@ def test_only_the_split_that_was_asked_for_is_drawn_from():
 def test_a_seed_draws_the_same_tasks_whatever_the_order_of_rows_and_the_other_groups():
     tasks = [task(n) for n in range(30)]
     others = [task(n, "map") for n in range(30, 60)]
-
     alone = {t.task_id for t in sample_tasks(tasks, 8, seed=3)}
     among = {t.task_id for t in sample_tasks([*others, *reversed(tasks)], 8, seed=3) if t.sites == ("shop",)}
     other_seed = {t.task_id for t in sample_tasks(tasks, 8, seed=4)}
-
     assert alone == among != other_seed
 
 
@@ -216,7 +198,6 @@ def test_every_group_is_filled_as_far_as_it_can_be(per_group, seed, evaluations)
     if not tasks:
         return
     chosen = sample_tasks(tasks, per_group, seed)
-
     for method in {group for t in tasks for group in t.groups}:
         members = [t for t in tasks if method in t.groups]
         assert len([t for t in chosen if t in members]) >= min(per_group, len(members))
@@ -231,7 +212,6 @@ def test_metadata_is_read_as_browsergym_writes_it(tmp_path):
     path.write_text(
         METADATA + "webarena.7,map wikipedia,url_match program_html,test,webarena.6\n", "utf-8-sig"
     )
-
     assert read_metadata(path) == (
         MetadataTask("webarena.7", ("map", "wikipedia"), ("url_match", "program_html"), "test"),
     )
@@ -240,7 +220,6 @@ def test_metadata_is_read_as_browsergym_writes_it(tmp_path):
 def test_every_bad_row_of_the_metadata_is_named(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text(METADATA + "a.1,map,x,test,\na.1,map,x,test,\na.2,,x,test,\na.3,map\n")
-
     with pytest.raises(SuiteError) as error:
         read_metadata(path)
     assert str(error.value) == (
@@ -264,7 +243,6 @@ def test_every_bad_row_of_the_metadata_is_named(tmp_path):
 def test_a_file_that_is_no_metadata_says_what_is_wrong(tmp_path, content, said):
     path = tmp_path / "m.csv"
     path.write_bytes(content)
-
     with pytest.raises(SuiteError, match=said):
         read_metadata(path)
 
@@ -279,9 +257,7 @@ def test_a_file_that_is_not_there_says_so(tmp_path: Path):
 
 def test_every_run_of_a_task_goes_with_it_in_any_spelling():
     ids = [f"vwa/Agent-{a}/vwa.{'resized.' if a == 1 else ''}{n}" for n in range(10) for a in range(3)]
-
     splits = split_by_task(ids, dev_tasks=3, seed=0)
-
     by_task = [set(splits[start : start + 3]) for start in range(0, 30, 3)]
     assert all(len(of_task) == 1 for of_task in by_task)
     assert splits.count("dev") == 9  # 3 tasks, 3 runs each
@@ -291,7 +267,6 @@ def test_a_seed_gives_the_same_split_whatever_the_order():
     ids = [f"webarena.{n}" for n in range(50)]
     forward = dict(zip(ids, split_by_task(ids, 7, seed=5), strict=True))
     backward = dict(zip(ids[::-1], split_by_task(ids[::-1], 7, seed=5), strict=True))
-
     assert forward == backward
     assert split_by_task(ids, 7, seed=5) != split_by_task(ids, 7, seed=6)
 
@@ -321,7 +296,6 @@ def dev_tasks(ids, splits):
 
 def test_a_share_is_taken_of_every_benchmark_and_all_runs_of_a_task_go_with_it():
     splits = split_by_share(RUNS, 0.25, seed=0)
-
     assert splits.count("dev") == 5 * 2  # 0.25 of 20 tasks, two runs each
     by_site = Counter(site for site, _ in dev_tasks(RUNS, splits))
     assert sorted(by_site.values()) == [2, 3]  # 2.5 of each ten: one rounded down, one up
@@ -329,24 +303,20 @@ def test_a_share_is_taken_of_every_benchmark_and_all_runs_of_a_task_go_with_it()
 
 def test_the_order_of_ids_changes_no_split_and_another_seed_does():
     there = dev_tasks(RUNS, split_by_share(RUNS, 0.3, seed=3))
-
     assert dev_tasks(RUNS[::-1], split_by_share(RUNS[::-1], 0.3, seed=3)) == there
     assert dev_tasks(RUNS, split_by_share(RUNS, 0.3, seed=4)) != there
 
 
 def test_benchmarks_of_one_task_each_can_be_split_too():
     ids = [f"site{n}/a/site{n}.1" for n in range(4)]
-
     assert sorted(split_by_share(ids, 0.5, seed=0)) == ["dev", "dev", "test", "test"]
 
 
 @given(st.floats(0.1, 0.9), st.integers(0, 30), st.sets(st.integers(0, 9), max_size=9))
 def test_tasks_that_have_to_be_dev_are_and_count(share, seed, kept):
     always = {("shop", f"shop.{n}") for n in kept}
-
     freely = dev_tasks(RUNS, split_by_share(RUNS, share, seed))
     dev = dev_tasks(RUNS, split_by_share(RUNS, share, seed, always))
-
     assert len(freely) == int(share * 20 + 0.5)
     assert always <= dev
     sizes = Counter(site for site, _ in dev), Counter(site for site, _ in freely)
@@ -371,7 +341,6 @@ def test_ids_are_read_from_either_column(tmp_path):
 def test_every_bad_id_is_named(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("trajectory_id,x\na/b/c,\na/b/c,\n,y\nab,\n")
-
     with pytest.raises(SuiteError) as error:
         read_ids(path)
     assert str(error.value) == (
@@ -383,7 +352,6 @@ def test_every_bad_id_is_named(tmp_path):
 def test_a_file_without_ids_says_which_columns_it_needs(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("id\n1\n")
-
     with pytest.raises(SuiteError, match="needs a column trajectory_id or task_id"):
         read_ids(path)
 

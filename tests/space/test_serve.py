@@ -175,7 +175,7 @@ SHOWN = ("shop/agent-a/shop.1", "shop/agent-a/shop.2", "shop/agent-b/shop.1")
 def runs(tmp_path, monkeypatch) -> Path:
     """A folder of three runs in the released layout, and one that is broken; the cache is the test's."""
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("dataset_script.build.parts.default_workers", lambda: 1)  # no pool of processes
+    monkeypatch.setattr("dataset_script.build.workers.default_workers", lambda: 1)  # no pool of processes
     source = SourceFolder(tmp_path / "my runs")
     for trajectory_id in SHOWN:
         source.put(trajectory_id)

@@ -25,7 +25,7 @@ from dataset_script.build.shards import plan_shards, render_manifest, write_rows
 from dataset_script.by_id import write_index
 from dataset_script.sources.base import RecordedJudgment
 from dataset_script.sources.published import MANIFEST, Shard
-from dataset_script.task_selection import load_tasks
+from dataset_script.tasks import load_tasks
 
 JUDGES = (
     ("functional", None, None, None),

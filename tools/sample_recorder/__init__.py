@@ -1,1 +1,1 @@
-"""Records the shipped sample: scripted agents on five small sites, in a real browser."""
+"""Record the shipped sample: scripted agents on five small sites, in a real browser."""

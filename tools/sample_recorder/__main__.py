@@ -27,9 +27,9 @@ def record(
 ) -> None:
     """Record the sample in Chromium.
 
-    What --out holds already is kept, so a stopped recording goes on where it was; a run takes some 10
-    seconds. Then `build --source OUT --suite sample` makes the dataset. Needs the extra `record`
-    (`make record-sample` brings it). Exit code 0: recorded; 2: the command cannot run as given.
+    Runs that --out holds already are kept, so a stopped recording resumes; a run takes about 10 seconds.
+    `build --source OUT --suite sample` then makes the dataset. This needs the extra `record` (`make
+    record-sample` installs it). Exit code 0: recorded; 2: the command cannot run as given.
     """
     from tools.sample_recorder.agents import ScriptError
     from tools.sample_recorder.browser import BrowserFailed, BrowserMissing
@@ -51,7 +51,7 @@ def record(
 
 @app.command()
 def sites() -> None:
-    """Serve the five sites until Ctrl-C, to look at them by hand."""
+    """Serve the five sites until Ctrl-C, so that you can look at them."""
     import time
 
     from tools.sample_recorder.sites import PLACES
@@ -70,7 +70,7 @@ def sites() -> None:
 
 
 def _progress(done: int, total: int, trajectory_id: str) -> None:
-    """A line for each run on stderr: a recording takes minutes, and may be watched in a log."""
+    """Print a line per run on stderr, since a recording takes minutes and may be watched in a log."""
     if trajectory_id:
         typer.echo(f"{done + 1} of {total}: {trajectory_id}", err=True)
 

@@ -1,14 +1,14 @@
 """Four scripted agents, and the tasks of the sample with each agent's moves: ``scripts/<site>.toml``.
 
 An agent follows the moves written for it, on the page that it really sees.
-A move is a list of words: a verb, what it is done to, and last what the agent writes beside the action.
+A move is a list of words: a verb, its arguments, and the agent's reasoning.
 
     ["click", ROLE, NAME, why]     ["fill", NAME, TEXT, why]     ["select", NAME, OPTION, why]
     ["scroll", PIXELS, why]        ["goto", PATH, why]           ["back", why]
     ["say", TEXT, why]             ["infeasible", TEXT, why]
 
-Roles and names are looked up in the accessibility tree, so an action names an element that is there. A
-TEXT may hold ``{name}``: what the task's pattern of that name found on a page the agent has seen.
+Roles and names are looked up in the accessibility tree, so an action names an existing element. A TEXT may
+contain ``{name}``, for the text that the task's pattern of that name found on a page that the agent has seen.
 """
 
 import re
@@ -25,19 +25,19 @@ Move = tuple[str, ...]
 ARGUMENTS: Final = MappingProxyType(
     {"click": 2, "fill": 2, "select": 2, "scroll": 1, "goto": 1, "back": 0, "say": 1, "infeasible": 1}
 )
-"""How many arguments a verb takes, the reasoning not counted."""
+"""The number of arguments of each verb, without the reasoning."""
 
 _ELEMENT = re.compile(r"^\s*\[(?P<bid>\w+)\] (?P<role>\w+) (['\"])(?P<name>.*?)\3(?=[, ]|$)", re.MULTILINE)
 _LIVELY_PARTS = re.compile(r", (focused|visible|clickable)\b")
 
 
 class ScriptError(LookupError):
-    """A move that cannot be made on the page at hand; the message names the agent and what lacks."""
+    """Raised for a move that cannot be made on this page; the message names the agent and the lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """What an agent is like: how often it repeats a click that changed nothing, and what it says then."""
+    """The habits of an agent: how often it repeats a click that changed nothing, and what it writes then."""
 
     name: str
     sentence: str
@@ -51,7 +51,7 @@ class Character:
 
     @property
     def model(self) -> str:
-        """What stands where other agents name their language model."""
+        """The name in the place of a language model's."""
         return f"scripted-{self.name}"
 
 
@@ -74,14 +74,14 @@ CHARACTERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action in BrowserGym's words, and what the agent writes beside it."""
+    """An action in BrowserGym's words, and the agent's reasoning."""
 
     action: str
     reasoning: str
 
 
 def find_element(tree: str, role: str, name: str) -> str | None:
-    """The bid of the first element with this role and exactly this name; None when there is none."""
+    """Return the bid of the first element with this role and exactly this name, or None."""
     for found in _ELEMENT.finditer(tree):
         if found["role"] == role and found["name"] == name:
             return found["bid"]
@@ -89,7 +89,7 @@ def find_element(tree: str, role: str, name: str) -> str | None:
 
 
 class ScriptedAgent:
-    """One agent on one task; ``site_url`` is where paths of ``goto`` start."""
+    """One agent on one task; paths of ``goto`` are relative to ``site_url``."""
 
     def __init__(
         self, character: Character, moves: Sequence[Move], reads: Mapping[str, str], site_url: str
@@ -104,9 +104,9 @@ class ScriptedAgent:
         self._tree_before: str | None = None
 
     def act(self, tree: str) -> Decision:
-        """The next action on a page, seen as the text of its accessibility tree.
+        """Return the next action on a page, given as the text of its accessibility tree.
 
-        Raises ScriptError when the page lacks what the move names, or no move is left.
+        Raises ScriptError if the page lacks the element that the move names, or no move is left.
         """
         for name, pattern in self._patterns.items():
             if found := pattern.search(tree):
@@ -125,7 +125,7 @@ class ScriptedAgent:
         return Decision(self._action(move, tree), reasoning)
 
     def _wants_to_repeat(self, tree: str) -> bool:
-        """A stubborn agent clicks again when its click left the page as it was."""
+        """Return whether a stubborn agent clicks again, because its click did not change the page."""
         if self._tree_before is None or self._repeated >= self._character.repeats:
             return False
         is_click = self._moves[self._position - 1][0] == "click"
@@ -166,7 +166,7 @@ class ScriptedAgent:
 
 
 def is_unchanged(before: str, after: str) -> bool:
-    """Whether two trees show the same page, though the focus may have moved or the page been scrolled."""
+    """Return whether two trees show the same page, apart from focus and scrolling."""
     return _LIVELY_PARTS.sub("", before) == _LIVELY_PARTS.sub("", after)
 
 
@@ -175,7 +175,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task: ``state`` is what the site starts with, ``reads`` the patterns that agents read pages by."""
+    """A task: ``state`` is the site's initial state, ``reads`` the patterns for what agents read on pages."""
 
     task_id: str
     split: str
@@ -187,7 +187,7 @@ class Task:
 
     @property
     def benchmark(self) -> str:
-        """The folder in trajectory ids: the task id up to its number."""
+        """The folder in trajectory ids, which is the task id up to its number."""
         return self.task_id.rpartition(".")[0]
 
     def trajectory_id(self, character: Character) -> str:
@@ -195,7 +195,7 @@ class Task:
 
 
 def load_tasks(folder: Path = SCRIPTS) -> tuple[Task, ...]:
-    """Every task, by id; raises ValueError naming task, agent and move where a script cannot be followed."""
+    """Return every task, by id. Raises ValueError that names every move that cannot be read."""
     tasks = []
     for path in sorted(folder.glob("*.toml")):
         for table in tomllib.loads(path.read_text(encoding="utf-8"))["task"]:

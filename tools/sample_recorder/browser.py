@@ -1,4 +1,4 @@
-"""BrowserGym on whatever Chromium there is: where the browser lies, the environment, the text of a tree."""
+"""Run BrowserGym with any Chromium: find the browser, open the environment, write a tree as text."""
 
 import importlib.util
 import json
@@ -16,22 +16,22 @@ INLINE_TEXT: Final = "InlineTextBox"
 """A role that newer Chromium adds below every text; the usual tree text has none."""
 WINDOW: Final = {"width": 1280, "height": 720, "deviceScaleFactor": 1, "mobile": False}
 ENDS: Final = ("assistant", "infeasible")
-"""The roles of the two kinds of last words."""
+"""The roles of the two kinds of last messages."""
 
 
 class BrowserMissing(RuntimeError):
-    """BrowserGym or a Chromium is absent; the message says what to install."""
+    """Raised if BrowserGym or a Chromium is missing; the message says what to install."""
 
 
 class BrowserFailed(RuntimeError):
-    """The browser ended or stopped answering in the middle of a run."""
+    """Raised if the browser ended or stopped answering during a run."""
 
 
 def find_browser(cache: Path) -> None:
-    """Let Playwright find the system's Chromium, unless its own is there or the caller has set a place.
+    """Let Playwright find the system's Chromium, unless it has its own or the caller has set a path.
 
-    BrowserGym opens a second browser for its chat window and gives it no launch options, so a path alone
-    is not enough; a folder that looks like Playwright's serves both. Raises BrowserMissing.
+    BrowserGym opens a second browser for its chat window without launch options, so a path is not enough. A
+    folder that looks like Playwright's works for both. Raises BrowserMissing.
     """
     if importlib.util.find_spec("browsergym") is None:
         raise BrowserMissing(f"recording needs BrowserGym, which this Python does not have: {NEEDS}")
@@ -65,7 +65,7 @@ def _require_own_browser() -> None:
 
 
 def open_environment(url: str, goal: str, reward: Callable[[LastMessage], float]) -> Any:
-    """A BrowserGym environment on one task: it ends with the agent's last words, which ``reward`` rates."""
+    """Return a BrowserGym environment for one task; ``reward`` rates the agent's last message."""
     from browsergym.core.action.highlevel import HighLevelActionSet
     from browsergym.core.env import BrowserEnv
     from browsergym.core.task import AbstractBrowserTask
@@ -88,10 +88,9 @@ def open_environment(url: str, goal: str, reward: Callable[[LastMessage], float]
             return reward(LastMessage(last["message"], last["role"] == "infeasible")), True, "", {}
 
     class SteadyEnv(BrowserEnv):
-        """Taking a screenshot leaves the page as wide as the window; here it gets its own size back.
+        """An environment that restores the page's size after a screenshot.
 
-        Without it the trees and boxes of every later observation of the same page would be those of a
-        page that no screenshot shows.
+        Otherwise the trees and boxes of later observations would be those of a page that no screenshot shows.
         """
 
         def _get_obs(self) -> dict[str, Any]:
@@ -106,9 +105,9 @@ def open_environment(url: str, goal: str, reward: Callable[[LastMessage], float]
 
 @contextmanager
 def closing(environment: Any) -> Iterator[Any]:
-    """Close an environment at the end; on the way out of an error its own complaints are not heard.
+    """Close an environment at the end. After an error, errors of closing it are ignored.
 
-    Raises BrowserFailed, in one line, for what Playwright says in many.
+    Raises BrowserFailed, with one line, for Playwright's errors.
     """
     from playwright.sync_api import Error
 
@@ -126,7 +125,7 @@ def closing(environment: Any) -> Iterator[Any]:
 
 
 def tree_texts(observation: dict[str, Any]) -> tuple[str, str]:
-    """The accessibility tree in full and pruned, with the options that the released files were made with."""
+    """Return the accessibility tree in full and pruned, with the options of the released files."""
     from browsergym.utils import obs
 
     roles = [*obs.IGNORED_AXTREE_ROLES, INLINE_TEXT]
@@ -139,5 +138,5 @@ def tree_texts(observation: dict[str, Any]) -> tuple[str, str]:
 
 
 def first_line(error: str) -> str:
-    """What went wrong, without Playwright's log: how often it tried again depends on the machine's speed."""
+    """Return the first line of an error, without Playwright's log, which depends on the machine's speed."""
     return error.splitlines()[0].strip() if error.strip() else ""

@@ -32,14 +32,14 @@ from tools.sample_recorder.sites import PLACES
 from tools.sample_recorder.sites.base import Stage, serve_sites
 
 MOST_STEPS: Final = 20
-"""A run that has not ended by then is a mistake in its script."""
+"""The most steps of a run; a longer one has a mistake in its script."""
 
 
 ATTEMPTS: Final = 5
 
 
 class SlowMachine(RuntimeError):
-    """An action that took effect though the browser reported it as failed: it ran out of its half second."""
+    """Raised for an action that worked, but took too long, so that the browser reported it as failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Run:
 
 
 def runs(pattern: str = "*") -> tuple[Run, ...]:
-    """The runs whose trajectory id fits a pattern with ``*``, tasks in order."""
+    """Return the runs whose trajectory id matches a pattern with ``*``, in the order of the tasks."""
     every = (Run(task, character) for task in load_tasks() for character in CHARACTERS)
     return tuple(run for run in every if fnmatchcase(run.trajectory_id, pattern))
 
@@ -63,11 +63,11 @@ def runs(pattern: str = "*") -> tuple[Run, ...]:
 def record(
     out: Path, pattern: str, cache: Path, progress: Callable[[int, int, str], None]
 ) -> tuple[int, int]:
-    """Record the runs that ``out`` does not hold yet; returns how many were recorded, how many were there.
+    """Record the runs that ``out`` does not hold yet. Return how many were recorded, and how many were there.
 
-    A run starts again when the machine was too slow for it: what is recorded does not depend on speed.
-    Raises BrowserMissing, BrowserFailed, ServingError, SlowMachine, or ScriptError when a page is not what a
-    script expects.
+    A run starts again if the machine was too slow for it, so the recording does not depend on speed. Raises
+    BrowserMissing, BrowserFailed, ServingError, SlowMachine, or ScriptError if a page is not as a script
+    expects.
     """
     chosen = runs(pattern)
     absent = [run for run in chosen if not json_place(out, run.task, run.character).is_file()]
@@ -122,7 +122,7 @@ def _record_one(run: Run, stage: Stage, out: Path) -> None:
 
 @dataclass
 class _Wanted:
-    """Where the loop over an episode puts the action it wants; after the last one, the reward is there."""
+    """The place for the next action of an episode, and for the reward after the last one."""
 
     is_wanted: bool = True
     text: str = ""
@@ -130,7 +130,7 @@ class _Wanted:
 
 
 def _episode(environment: Any) -> Iterator[tuple[dict[str, Any], _Wanted]]:
-    """Each observation with the place for an action; the last observation wants none."""
+    """Yield each observation with the place for an action; the last observation needs none."""
     seen, _ = environment.reset(seed=0)
     wanted = _Wanted()
     for _ in range(MOST_STEPS):
@@ -145,22 +145,22 @@ def _episode(environment: Any) -> Iterator[tuple[dict[str, Any], _Wanted]]:
 NO_COSTS: Final = {"n_retry": 0.0, "busted_retry": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}
 
 BROWSER_IDS: Final = ("nodeId", "parentId", "childIds", "backendDOMNodeId", "frameId")
-"""Keys of a raw tree whose values the browser makes up anew in every run."""
+"""Keys of a raw tree whose values differ in every run of the browser."""
 
 
 def json_place(out: Path, task: Task, character: Character) -> Path:
-    """Where a run's JSON file lies below ``out``."""
+    """Return the path of a run's JSON file below ``out``."""
     experiment = f"{character.agent}_on_{task.benchmark}"
     return out / "cleaned" / task.benchmark / character.agent / experiment / f"{task.task_id}.json"
 
 
 def picture_name(task: Task, character: Character, num: int) -> str:
-    """Where a step's picture lies below ``out``."""
+    """Return the path of a step's picture below ``out``."""
     return f"screenshots/{task.benchmark}/{character.agent}/{task.task_id}/screenshot_step_{num}.webp"
 
 
 def picture_bytes(pixels: Any) -> bytes:
-    """A screenshot (height x width x 3, uint8) as lossless WebP: a third of a PNG, and every pixel kept."""
+    """Return a screenshot (height x width x 3, uint8) as lossless WebP, a third of the size of a PNG."""
     from PIL import Image
 
     held = io.BytesIO()
@@ -169,10 +169,10 @@ def picture_bytes(pixels: Any) -> bytes:
 
 
 def renumbered(tree: Any) -> Any:
-    """A raw accessibility tree with its ids counted from 1 as they come.
+    """Return a raw accessibility tree with its ids counted from 1.
 
-    The browser counts on from whatever it did before, and draws a frame's id by lot; what belongs to what is
-    kept, so nothing is lost.
+    The browser continues its own count and chooses a frame's id at random. The relations between ids are
+    kept.
     """
     numbers: dict[str, int] = {}
 
@@ -193,9 +193,9 @@ def renumbered(tree: Any) -> Any:
 def step_record(
     picture: str, num: int, observation: dict[str, Any], trees: tuple[str, str], error: str
 ) -> dict[str, Any]:
-    """A step as the released files spell it; ``decide`` fills in what the agent chose.
+    """Return a step as the released files have it; ``decide`` adds what the agent chose.
 
-    ``picture`` is the picture's name below the folder, ``trees`` the tree's text in full and pruned.
+    ``picture`` is the picture's name below the folder, ``trees`` are the full and the pruned tree as text.
     """
     properties = observation["extra_element_properties"]
     return {
@@ -218,7 +218,7 @@ def step_record(
 
 
 def decide(record: dict[str, Any], action: str, reasoning: str) -> None:
-    """Put what the agent chose into a step's record; a scripted agent has no prompt, and says so."""
+    """Add what the agent chose to a step's record, with a note instead of a prompt."""
     record |= {
         "action": action,
         "reasoning": reasoning,
@@ -230,7 +230,7 @@ def decide(record: dict[str, Any], action: str, reasoning: str) -> None:
 def trajectory_record(
     task: Task, character: Character, steps: list[dict[str, Any]], reward: float, versions: str
 ) -> dict[str, Any]:
-    """A whole trajectory as the released files spell it; nothing in it depends on the clock."""
+    """Return a trajectory as the released files have it; it does not depend on the clock."""
     return {
         "benchmark": task.benchmark,
         "agent": character.agent,
@@ -259,7 +259,7 @@ def trajectory_record(
 def write_run(
     out: Path, task: Task, character: Character, record: dict[str, Any], pictures: list[bytes]
 ) -> Path:
-    """Write a run: pictures first, the JSON file last and at once, so that a run with JSON is a whole run."""
+    """Write a run: the pictures first, then the JSON file, so that a run with a JSON file is complete."""
     for num, data in enumerate(pictures):
         place = out / picture_name(task, character, num)
         place.parent.mkdir(parents=True, exist_ok=True)

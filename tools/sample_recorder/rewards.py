@@ -1,7 +1,7 @@
-"""The rule-based reward of each task, from the site's own state and the agent's last words.
+"""The rule-based reward of each task, from the site's own state and the agent's last message.
 
-Made as benchmarks make theirs, so with their faults: some are stricter than a person would be (a number in
-words is no number), some are laxer (a digit anywhere in the answer will do, other changes are not looked at).
+They have the faults of real benchmarks: some are stricter than a person would be (a number in words does not
+count), some are laxer (a digit anywhere in the answer counts, and other changes are not checked).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ from tools.sample_recorder.sites.shop import Shop
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """An agent's last words: an answer to the user, or why the task cannot be done."""
+    """An agent's last message: an answer to the user, or the reason why the task cannot be done."""
 
     text: str = ""
     is_infeasible: bool = False
 
 
 def _buy_two_mugs(shop: Shop, said: LastMessage) -> bool:
-    """Exactly this order, no advertising ordered with it, and the number in digits."""
+    """Require exactly this order, without the mailing list, and the order's number in digits."""
     address = {"name": "Ada Lovelace", "street": "12 Mill Lane", "town": "Bath"}
     wanted = {"goods": {"blue-mug": 2}, "total": 1800, **address}
     return shop.orders == [wanted] and "1001" in said.text
@@ -40,12 +40,11 @@ def _voucher(shop: Shop, said: LastMessage) -> bool:
 
 
 def _review(shop: Shop, said: LastMessage) -> bool:
-    """Exactly one review."""
     return shop.reviews == [("cork-board", "4", "Solid, but heavy.")]
 
 
 def _upvote(forum: Forum, said: LastMessage) -> bool:
-    """The vote only: replies are not looked at."""
+    """Check only the vote, not replies."""
     return forum.upvoted == {"brakes"}
 
 
@@ -54,12 +53,12 @@ def _reply(forum: Forum, said: LastMessage) -> bool:
 
 
 def _count_comments(forum: Forum, said: LastMessage) -> bool:
-    """The answer is the number and nothing else."""
+    """Require the number and nothing else."""
     return said.text.strip() == "3"
 
 
 def _bio(forum: Forum, said: LastMessage) -> bool:
-    """The bio only: the display name is not looked at."""
+    """Check only the bio, not the display name."""
     return forum.bio == "Rides in all weather."
 
 
@@ -72,12 +71,12 @@ def _nearest_cafe(_: Wayfarer, said: LastMessage) -> bool:
 
 
 def _save_route(wayfarer: Wayfarer, said: LastMessage) -> bool:
-    """The new route and the one that was there before, both."""
+    """Require the new route and the old one."""
     return wayfarer.saved == {**Wayfarer().saved, "Airport run": ("Town Hall", "Airport", "Bus", True)}
 
 
 def _incident(office: Office, said: LastMessage) -> bool:
-    """The three fields asked for: notes are not looked at."""
+    """Check three fields, but not the notes."""
     wanted = {"short": "Printer on floor 3 is jammed", "urgency": "High", "assigned": "Dana Reyes"}
     return (
         len(office.incidents) == 1
@@ -87,7 +86,7 @@ def _incident(office: Office, said: LastMessage) -> bool:
 
 
 def _count_assets(_: Office, said: LastMessage) -> bool:
-    """A 4 anywhere in the answer, so 14 will do."""
+    """Accept a 4 anywhere in the answer, even in 14."""
     return not said.is_infeasible and "4" in said.text
 
 
@@ -100,7 +99,7 @@ def _open_thing(market: Market, said: LastMessage) -> bool:
 
 
 def _offer(market: Market, said: LastMessage) -> bool:
-    """The offer only: messages are not looked at."""
+    """Check only the offer, not messages."""
     return market.offers == [("5", 40)]
 
 
@@ -137,5 +136,5 @@ REWARDS: Final[Mapping[str, Callable[[Any, LastMessage], bool]]] = MappingProxyT
 
 
 def reward(task_id: str, site: Any, said: LastMessage) -> float:
-    """1.0 when the rule of the task holds, else 0.0; raises KeyError for a task without a rule."""
+    """Return 1.0 if the rule of the task holds, else 0.0. Raises KeyError for a task without a rule."""
     return float(REWARDS[task_id](site, said))

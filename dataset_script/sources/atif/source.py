@@ -1,9 +1,10 @@
-"""The runs of a folder: what Harbor left of its trials, and trajectories of other programs."""
+"""Find the runs of a folder: Harbor's trials, and trajectories of other programs."""
 
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,11 +25,12 @@ from dataset_script.sources.base import (
     mapping,
     objects,
     read_json_object,
+    text_of_literal,
     valid_text,
 )
 
 _HEAD_BYTES: Final = 1 << 18
-"""Of a file, to see what it is: the version and the agent stand before the steps."""
+"""The part of a file that is read to recognise it; the version and the agent come before the steps."""
 _VERSION: Final = re.compile(r'"schema_version"\s*:\s*"ATIF-v')
 _AGENT: Final = re.compile(r'"agent"\s*:\s*(?=\{)')
 _TIME: Final = re.compile(r'"timestamp"\s*:\s*"([^"\\]{10,40})"')
@@ -38,12 +40,12 @@ _NAMED_FILE: Final = re.compile(
 )
 
 _VERIFIER_FAILED: Final = ("AddTests", "DownloadVerifier", "Reward", "Verifier")
-"""How the exceptions begin that Harbor raises after the agent has ended: they say nothing of the run."""
+"""The beginnings of exceptions that Harbor raises after the agent has ended. They do not concern the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """What a trial's result.json says of a run; ``regrades`` is the trial whose run it only checked again."""
+    """The facts in a trial's result.json; ``regrades`` names the trial whose run it only checked again."""
 
     names: frozenset[str]
     regrades: frozenset[str]
@@ -67,10 +69,10 @@ class AtifSource(TrajectorySource):
         return any(_head(path) is not None for path in _candidates(folder))
 
     def list_runs(self) -> SourceListing:
-        """List the runs; of a trial its result.json is read, of another file its beginning.
+        """List the runs. Only a trial's result.json and the beginning of other files are parsed.
 
-        Other files are searched for names of files, too: what a run goes on in or refers to is no run of its
-        own. Raises SourceError when there is no run.
+        Other files are also searched for names of files, since the continuation of a run and its subagents
+        are not listed. Raises SourceError without any run.
         """
         candidates = sorted(_candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
@@ -97,7 +99,7 @@ class AtifSource(TrajectorySource):
         return self.listing(listed, outside, problem, notes=notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one run, with the files that it goes on in and refers to. Raises UnusableFileError."""
+        """Read one run, with its continuations and the files that it refers to. Raises UnusableFileError."""
         trial = self._trial(file.path, must_be_whole=True)
         state = trial.state if trial else None
         if trial and not file.path.is_file():
@@ -122,7 +124,6 @@ class AtifSource(TrajectorySource):
         return recording, run.notes
 
     def identity(self, file: SourceFile) -> str:
-        """Names, sizes and times of the run's file, the trial's result, and the files that they name."""
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}
         waiting = [file.path]
         while waiting:
@@ -130,13 +131,13 @@ class AtifSource(TrajectorySource):
             if path not in found:
                 found[path] = None
                 names = _NAMED_FILE.findall(content_of(path)) if path.suffix == ".json" else ()
-                waiting += files_named(map(_unescaped, names), path, self.root)
+                waiting += files_named(map(text_of_literal, names), path, self.root)
         return "\n".join(file_stamp(path) for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
-        """What result.json says of the trial that a file is part of; None where it is part of none.
+        """Return the facts in result.json about a file's trial, or None if it belongs to no trial.
 
-        Raises UnusableFileError for a result.json that cannot be read if it ``must_be_whole``.
+        Raises UnusableFileError for a result.json that cannot be read, if it ``must_be_whole``.
         """
         folder = _trial_folder(path)
         result = folder / "result.json"
@@ -151,21 +152,18 @@ class AtifSource(TrajectorySource):
             return _trial_of({}, folder, step)
 
     def _parts(self, path: Path) -> Iterator[Path]:
-        """The files that a trajectory goes on in or refers to; it is parsed only if it names any."""
+        """Yield the files that a trajectory continues in or refers to. It is parsed only if it names any."""
         content = content_of(path)
         if any(key in content for key in _REFERENCES):
             try:
                 names = list(references(read_document(path)))
-            except UnusableFileError:  # reading the run says so
+            except UnusableFileError:  # reported when the run is read
                 return
             yield from (part for part in files_named(names, path, self.root) if part != path)
 
 
-# -- finding runs --------------------------------------------------------------------------------------------
-
-
 def _candidates(folder: Path) -> Iterator[Path]:
-    """Files that may hold a run: those of trials, there or not, and every JSON file outside of trials."""
+    """Yield files that may hold a run: those of trials, even if absent, and JSON files outside of trials."""
     if folder.is_file():
         yield folder
     for top, folders, names in os.walk(folder):
@@ -179,43 +177,39 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 
 def _trial_folder(path: Path) -> Path:
-    """The folder that is the trial's if the file is a trajectory of one."""
+    """Return the trial's folder, if the file is a trial's trajectory."""
     above = path.parent.parent
     return above.parent.parent if above.parent.name == "steps" else above
 
 
 def _is_trial(folder: Path) -> bool:
-    """Whether a folder's result.json is a trial's; those of jobs and of other formats name no trial."""
     return b'"trial_name"' in content_of(folder / "result.json", 4096)
 
 
 def _head(path: Path) -> tuple[str, float] | None:
-    """The agent and the time of the first step, by a trajectory's beginning; None for any other file."""
+    """Return the agent and the time of the first step, or None if the file is not a trajectory."""
     text = content_of(path, _HEAD_BYTES).decode("utf-8-sig", "replace")
     if not text.lstrip().startswith("{") or not _VERSION.search(text):
         return None
     found, time = _AGENT.search(text), _TIME.search(text)
-    try:
-        agent = json.JSONDecoder().raw_decode(text, found.end())[0] if found else None
-    except (ValueError, RecursionError):  # it is longer than the beginning
-        agent = None
+    agent: Any = None
+    if found is not None:
+        with suppress(ValueError, RecursionError):  # it may be longer than the beginning
+            agent = json.JSONDecoder().raw_decode(text, found.end())[0]
     if agent is None:
-        try:
+        with suppress(UnusableFileError):  # reported when the run is read
             agent = read_json_object(path).get("agent")
-        except UnusableFileError:  # reading the run says so
-            agent = None
-    return _agent_name(mapping(agent).get("name"), mapping(agent).get("model_name")), _seconds(
-        time and time[1]
-    )
+    names = mapping(agent)
+    return _agent_name(names.get("name"), names.get("model_name")), _seconds(time and time[1])
 
 
 def _agent_name(name: Any, model: Any) -> str:
-    """The agent with its model: the same program with another model is another agent."""
-    return "-".join(text for each in (name, model) if (text := valid_text(each))) or "unknown"
+    """Return the agent with its model: the same program with another model is another agent."""
+    return "-".join(filter(None, map(valid_text, (name, model)))) or "unknown"
 
 
 def _task_of(path: Path) -> str:
-    """A name for the task of a file that is no trial's: the file's, or that of its folder."""
+    """Return the name of the task of a file outside of trials: the file's, or that of its folder."""
     above = path.absolute().parent
     above = above.parent if above.name == "agent" else above
     return path.stem if path.name != "trajectory.json" else above.name
@@ -231,17 +225,14 @@ def _seconds(time: Any) -> float:
 def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Trial:
     info, config = mapping(result.get("agent_info")), mapping(result.get("config"))
     model = mapping(info.get("model_info"))
-    model_name = "/".join(text for key in ("provider", "name") if (text := valid_text(model.get(key))))
+    model_name = "/".join(filter(None, (valid_text(model.get(key)) for key in ("provider", "name"))))
     seed = mapping(mapping(config.get("agent")).get("kwargs")).get("seed")
     regrades = mapping(config.get("source_trial"))
+    regraded = filter(None, (valid_text(regrades.get(key)) for key in ("trial_id", "path")))
     task = valid_text(result.get("task_name")) or folder.name.rpartition("__")[0] or folder.name
     return _Trial(
         names=frozenset((folder.name, valid_text(result.get("id")) or folder.name)),
-        regrades=frozenset(
-            text.rstrip("/").rpartition("/")[2]
-            for key in ("trial_id", "path")
-            if (text := valid_text(regrades.get(key)))
-        ),
+        regrades=frozenset(text.rstrip("/").rpartition("/")[2] for text in regraded),
         benchmark=valid_text(result.get("source")) or "harbor",
         agent=_agent_name(info.get("name"), model_name),
         task=f"{task}.{step}" if step else task,
@@ -253,7 +244,10 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
-    """How a trial, or a step of one, ended. Of an exception the class: its text may quote the verifier."""
+    """Return how a trial or a step of one ended.
+
+    An exception is given by its class, because its text may quote the verifier.
+    """
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})
     for ended in (own, result):
@@ -261,10 +255,3 @@ def _state(result: Mapping[str, Any], step: str | None) -> str | None:
         if failed and not failed.startswith(_VERIFIER_FAILED):
             return f"exception: {failed}"
     return "completed" if result.get("finished_at") else None
-
-
-def _unescaped(name: bytes) -> Any:
-    try:
-        return json.loads(name)
-    except ValueError:
-        return None

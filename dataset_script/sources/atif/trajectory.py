@@ -1,4 +1,4 @@
-"""One trajectory, with those that it goes on in and its subagents', as the steps of a run."""
+"""Read a trajectory, with its continuations and those of its subagents, as the steps of a run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,14 +22,14 @@ from dataset_script.sources.base import (
 
 VERSIONS: Final = frozenset(f"ATIF-v1.{minor}" for minor in range(9))
 _AGENT_FOLDER: Final = "/logs/agent/"
-"""Where a trial's ``agent`` folder lies inside its container: some programs write paths from there."""
+"""The path of a trial's ``agent`` folder in its container; some programs write such paths."""
 _MOST_NESTED: Final = 8
-"""Subagents of subagents that are followed."""
+"""The most levels of subagents that are read."""
 _FINAL_CALLS: Final = frozenset(
     {"attempt_completion", "complete_task", "done", "final_answer", "finish", "mark_task_complete", "submit"}
     | {"task_complete", "task_done"}
 )
-"""Calls that end a run where they are its last: they carry the answer and are no actions."""
+"""Calls that end a run if they are its last. They have the answer and are no actions."""
 _ANSWERS: Final = ("result", "answer", "final_answer", "message", "output", "response", "summary", "text")
 
 
@@ -47,7 +47,6 @@ def _file_named(name: Any, path: Path, root: Path) -> Path:
 
 
 def files_named(names: Iterable[Any], path: Path, root: Path) -> Iterator[Path]:
-    """Those of the files that a trajectory names that are there."""
     for name in names:
         try:
             yield _file_named(name, path, root)
@@ -60,7 +59,7 @@ def _results(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def references(document: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
-    """The names of files that a trajectory goes on in or refers to, embedded subagents' too."""
+    """Yield the names of files that a trajectory or an embedded subagent continues in or refers to."""
     yield document.get("continued_trajectory_ref")
     for step in objects(document.get("steps")):
         for result in _results(step):
@@ -79,23 +78,26 @@ def _calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(texts: Iterable[str]) -> str:
-    """What was thought and written beside an action; what one of the next texts repeats stands there once."""
+    """Join the texts next to an action, without those that one of the next three texts repeats."""
     parts = [text.strip() for text in texts if text.strip()]
-    return "\n\n".join(
-        part for n, part in enumerate(parts) if not any(part in later for later in parts[n + 1 : n + 4])
-    )
+    kept = []
+    for number, part in enumerate(parts):
+        if not any(part in later for later in parts[number + 1 : number + 4]):
+            kept.append(part)
+    return "\n\n".join(kept)
 
 
 def _answer_in(arguments: Any) -> str | None:
-    """The answer among the arguments of a call that ends a run: by its name, or the only text there is."""
-    texts = {key: text for key, value in mapping(arguments).items() if (text := valid_text(value))}
+    """Return the answer among the arguments of a call that ends a run: by its name, or the only text."""
+    found = {key: valid_text(value) for key, value in mapping(arguments).items()}
+    texts = {key: text for key, text in found.items() if text}
     named = next((texts[key] for key in _ANSWERS if key in texts), None)
     return next(iter(texts.values())) if named is None and len(texts) == 1 else named
 
 
 @dataclass(slots=True)
 class _Agent:
-    """The agent or a subagent: what it has observed, thought and written since its last action."""
+    """The agent or a subagent, with what it has observed, thought and written since its last action."""
 
     name: str = ""
     has_begun: bool = False
@@ -105,14 +107,14 @@ class _Agent:
     messages: list[str] = field(default_factory=list)
 
     def rest(self, known: str = "") -> list[str]:
-        """What it has seen and written since, but for what is known already."""
+        """Return what it has seen and written since, except texts that are known."""
         texts = (text for text in (*self.seen, *self.messages) if text.strip() and text.strip() not in known)
         return [f"[{self.name}] {text}" for text in texts]
 
 
 @dataclass(slots=True)
 class RunReader:
-    """A run while it is read, step by step."""
+    """A run that is being read, step by step."""
 
     root: Path
     notes: list[Note] = field(default_factory=list)
@@ -124,17 +126,17 @@ class RunReader:
     main: _Agent = field(default_factory=_Agent)
     side: dict[str, _Agent] = field(default_factory=dict)
     last: tuple[int, Sequence[Mapping[str, Any]], Sequence[str]] = (-1, (), ())
-    """Of the agent's own last action: the step, the calls, what was written beside them."""
+    """The agent's own last action: the step's number, the calls and the texts next to them."""
     opened: set[Path] = field(default_factory=set)
     delegated: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """The embedded subagents that were read, by identity; kept, so that none is another's."""
+    """The embedded subagents that were read, by `id`; storing them keeps the ids unique."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Files that the run names and that cannot be read, and why, by the code of their note."""
+    """The reasons why files that the run names cannot be read, by the code of their note."""
 
     def add(
         self, document: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Read a trajectory and those that it goes on in; ``around`` are those that a subagent lies in."""
+        """Read a trajectory and its continuations; ``around`` are the trajectories around a subagent."""
         self.opened.add(path.resolve())
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
@@ -145,7 +147,7 @@ class RunReader:
             following = None if name is None else self._open(name, path)
 
     def finish(self) -> str | None:
-        """Add the final observation. Returns the answer."""
+        """Add the final observation and return the answer."""
         main, (place, calls, beside) = self.main, self.last
         for agent in self.side.values():
             main.seen += agent.rest("\n".join(main.seen))
@@ -161,7 +163,8 @@ class RunReader:
                 self.steps.pop()
                 answer = answer or next((text for text in reversed(beside) if text.strip()), None)
                 main.seen[:0] = [step.text] if step.text else []
-                main.pictures = main.pictures or [*filter(None, (step.screenshot,))]
+                if not main.pictures and isinstance(step.screenshot, Path):
+                    main.pictures = [step.screenshot]
                 main.thoughts = [text for text in beside if text != answer]
         self._add(main, None, [*main.thoughts, *main.messages])
         for code, reasons in self.missing.items():
@@ -169,7 +172,7 @@ class RunReader:
         return answer
 
     def _actor(self, step: Mapping[str, Any], agent: _Agent) -> _Agent:
-        """Whose step it is: those of Claude Code's subagents stand among the agent's, marked as such."""
+        """Return whose step it is; steps of Claude Code's subagents are among the agent's, marked as such."""
         extra = mapping(step.get("extra"))
         if extra.get("is_sidechain") is not True:
             return agent
@@ -189,7 +192,7 @@ class RunReader:
         elif is_goal:
             self.goal += [message] if message else []
             self.goal_images += [image for each in pictures if (image := self._image(each)) is not None]
-        elif agent.has_begun:  # before, it is the prompt of the system or of a subagent
+        elif agent.has_begun:  # before that, it is the prompt of the system or of a subagent
             if message or pictures or _results(step):
                 self._answered(agent)
             agent.seen += [f"{'User' if source == 'user' else 'System'}: {message}"] if message else []
@@ -211,7 +214,7 @@ class RunReader:
         self._add(agent, _calls_text(calls) or message or None, beside)
 
     def _answered(self, agent: _Agent) -> None:
-        """A message that somebody replied to is a turn of its own."""
+        """Add a step for a message that somebody replied to."""
         if agent.messages:
             self.last = (-1, (), ()) if agent is self.main else self.last
             self._add(agent, None, [*agent.thoughts, *agent.messages])
@@ -233,7 +236,7 @@ class RunReader:
     def _observe(
         self, step: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]]
     ) -> None:
-        """What the step's calls gave: in their order, and each with its name where there are several."""
+        """Note the results of the step's calls in their order, each with its name if there are several."""
         calls = objects(step.get("tool_calls"))
         places = {valid_text(call.get("tool_call_id")): place for place, call in enumerate(calls)}
         by_place = [
@@ -252,14 +255,13 @@ class RunReader:
     def _delegate(
         self, reference: Mapping[str, Any], path: Path, result: str, around: Sequence[Mapping[str, Any]]
     ) -> list[str]:
-        """Add what a subagent did. Returns what it saw and wrote last, unless its result says that."""
+        """Add what a subagent did. Return what it saw and wrote last, unless its result says that."""
         name = reference.get("trajectory_id")
-        embedded = [
-            each for near in (around[-1], around[0]) for each in objects(near.get("subagent_trajectories"))
-        ]
-        found = next(
-            (each for each in embedded if name is not None and each.get("trajectory_id") == name), None
-        )
+        found = None
+        for near in (around[-1], around[0]):
+            for each in objects(near.get("subagent_trajectories")):
+                if found is None and name is not None and each.get("trajectory_id") == name:
+                    found = each
         if found is None:
             opened = self._open(reference.get("trajectory_path"), path)
         else:
@@ -275,7 +277,7 @@ class RunReader:
         return agent.rest(result)
 
     def _open(self, name: Any, path: Path) -> tuple[Mapping[str, Any], Path] | None:
-        """The trajectory in the file that another names, once; None, with a note, where it cannot be read."""
+        """Return the trajectory in the file that another names, or None if it was read or cannot be read."""
         try:
             if not isinstance(name, str):
                 raise UnusableFileError(
@@ -290,7 +292,7 @@ class RunReader:
             return None
 
     def _content(self, value: Any, path: Path) -> tuple[str, list[Path]]:
-        """The text of a message or result, and its pictures' files."""
+        """Return the text of a message or result, and the files of its pictures."""
         if not isinstance(value, list):
             return valid_text(value) or "", []
         texts, pictures = [], []

@@ -1,11 +1,11 @@
-"""A file is written whole or not at all."""
+"""Files and folders appear when they are complete, or not at all."""
 
 import os
 import stat
 
 import pytest
 
-from arb.core.files import atomic_write
+from arb.core.files import atomic_write, new_folder
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -28,3 +28,28 @@ def test_a_mode_holds_also_where_the_old_file_was_open_to_all(tmp_path):
     path.chmod(0o644)
     atomic_write(path, "new", mode=0o600)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_folder_gets_its_name_when_it_is_complete(tmp_path):
+    out = tmp_path / "made" / "folder"
+    with new_folder(out, mode=0o700) as part:
+        (part / "one.txt").write_text("1")
+        assert not out.exists()
+    assert (out / "one.txt").read_text() == "1"
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_folder_that_fails_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "folder") as part:
+        (part / "one.txt").write_text("1")
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_with_files_is_never_replaced(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(OSError), new_folder(tmp_path) as part:
+        (part / "mine.txt").write_text("other")
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert not list(tmp_path.parent.glob(".part-*"))

@@ -209,9 +209,7 @@ def test_what_is_appended_leaves_earlier_files_as_they_are(source, suite_ids, ou
     build(source.path, out, suite)
     before = contents(out)
     source.put(first)
-
     build_dataset(source.path, out, suite, BuildOptions(append=True))
-
     data = [content for name, content in contents(out).items() if name.startswith("data/")]
     assert all(content in data for name, content in before.items() if name.startswith("data/"))
     for configuration in ("trajectories", "steps", "rewards"):

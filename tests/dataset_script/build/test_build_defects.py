@@ -78,9 +78,7 @@ def test_links_out_of_the_source_are_named_and_not_followed(full_source, out, su
     full_source.put(TEST_1, steps=[make_step(0), make_step(1)])
     picture.rename(outside / "picture.png")
     picture.symlink_to(outside / "picture.png")
-
     report = build(full_source.path, out, suite)
-
     assert names(report.left_out, "link_out") == [
         "cleaned/shop/GenericAgent-a/run-1/shop.1.json",
         "cleaned/workarena/GenericAgent-a",

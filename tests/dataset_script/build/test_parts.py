@@ -12,7 +12,8 @@ import pytest
 from arb.core.annotation import Annotation
 from dataset_script.build import parts as module
 from dataset_script.build.blind import Blinding
-from dataset_script.build.parts import PartTask, WorkerError, Workers, make_part
+from dataset_script.build.parts import PartTask, make_part
+from dataset_script.build.workers import WorkerError, Workers
 from dataset_script.sources.released import ReleasedSource
 from tests.support.released_layout import png
 from tests.support.released_layout import step as make_step
@@ -44,7 +45,7 @@ def test_one_worker_is_this_process_and_several_are_others():
 
 
 def test_no_more_is_read_at_once_than_the_memory_allows_but_always_one(monkeypatch):
-    monkeypatch.setattr(module, "BYTES_AT_ONCE", 100)
+    monkeypatch.setattr("dataset_script.build.workers.BYTES_AT_ONCE", 100)
     workers = Workers(4)
     assert workers._has_room(500, [])
     assert workers._has_room(40, [("a", 60)])
@@ -74,7 +75,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     code = f"""
 import sys, time
 sys.path.insert(0, {str(REPOSITORY)!r})
-from dataset_script.build.parts import Workers
+from dataset_script.build.workers import Workers
 if __name__ == "__main__":
     with Workers(2) as workers:
         list(workers.run_each(time.sleep, [(0, 0), (0, 0)]))

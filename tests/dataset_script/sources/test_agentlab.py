@@ -47,7 +47,6 @@ def test_a_genuine_run_is_read_whole(genuine):
 
 def test_a_genuine_run_has_reasons_errors_boxes_and_screenshots_where_they_belong(genuine):
     first, second, *_, last = genuine.steps
-
     assert first.reasoning == "I will do click('999')"
     assert first.box is None  # the page has no element 999
     assert second.last_action_error == 'ValueError: Could not find element with bid "999"'
@@ -68,7 +67,6 @@ def test_a_genuine_tree_becomes_the_text_that_browsergym_itself_made(genuine):
 
 def test_no_prompt_and_no_path_of_the_machine_gets_out(genuine):
     text = repr([(s.url, s.action, s.reasoning, s.last_action_error, s.axtree) for s in genuine.steps])
-
     assert "secret prompt" in str(read_pickle(next(GENUINE.rglob("step_0.pkl.gz"))))  # it is in the pickle
     assert "secret prompt" not in text
 
@@ -146,9 +144,7 @@ def read_only_run(folder):
 
 def test_agentlabs_own_classes_need_no_permission(study, tmp_path):
     study()
-
     recording, notes = read_only_run(tmp_path)
-
     assert recording.trajectory_id == "webarena/GenericAgent-gpt-4o/webarena.24"
     assert (recording.model, recording.goal, recording.cum_reward) == ("openai/gpt-4o", "Find it.\n", 0.5)
     assert [(s.num, s.action, s.reasoning) for s in recording.steps] == [
@@ -160,26 +156,20 @@ def test_agentlabs_own_classes_need_no_permission(study, tmp_path):
 
 def test_an_agents_name_with_a_slash_is_spelled_as_in_the_release(study, tmp_path):
     study(agent="GenericAgent-anthropic/claude-3.7-sonnet", task="browsergym/webarena.1")
-
     (file,) = AgentLabSource(tmp_path).list_runs().files
-
     assert file.trajectory_id == "webarena/GenericAgent-anthropic_claude-3.7-sonnet/webarena.1"
 
 
 def test_steps_are_in_the_order_of_their_numbers_not_of_their_names(study, tmp_path):
     study(steps=12)
-
     recording, _ = read_only_run(tmp_path)
-
     assert [step.num for step in recording.steps] == list(range(12))
 
 
 def test_a_run_that_was_moved_aside_is_listed_among_the_others(study, tmp_path):
     study("study/run-2")
     study("study/_run-1")
-
     listing = AgentLabSource(tmp_path).list_runs()
-
     assert [file.name for file in listing.files] == ["study/run-2"]
     assert listing.others == ("study/_run-1",)
 
@@ -190,10 +180,8 @@ def test_repeats_of_a_task_are_numbered_by_seed_then_time_and_those_cut_off_come
     study("2026-01-03_c", seed=1)
     study("2026-01-01_cut", seed=0, summary=False)
     study("2026-01-01_other", seed=0, task="webarena.25")
-
     source = AgentLabSource(tmp_path)
     files = source.list_runs().files
-
     task = "webarena/GenericAgent-gpt-4o/webarena.24"
     assert {file.name: file.trajectory_id for file in files} == {
         "2026-01-02_b": task,
@@ -216,10 +204,8 @@ def test_a_run_with_a_link_out_of_the_source_is_none_and_a_linked_picture_is_lef
     for path in (tmp_path / "study" / name for name in files):
         path.rename(outside / path.name)
         path.symlink_to(outside / path.name)
-
     source = AgentLabSource(tmp_path / "study")
     listing = source.list_runs()
-
     assert listing.links_out == (
         f"linked-picture/{run}/screenshot_step_1.png",
         "linked-run",
@@ -233,9 +219,7 @@ def test_a_run_with_a_link_out_of_the_source_is_none_and_a_linked_picture_is_lef
 
 def test_half_a_character_becomes_a_replacement_character(study, tmp_path):
     study(url="http://shop/\ud83d")
-
     recording, _ = read_only_run(tmp_path)
-
     assert recording.steps[0].url == "http://shop/\N{REPLACEMENT CHARACTER}"
 
 
@@ -244,9 +228,7 @@ def test_a_last_step_without_observation_is_kept(study, tmp_path, recorded_class
     failed = recorded_class("agentlab.experiments.loop", "StepInfo")()
     failed.__dict__.update(step=1, obs=None, action=None, agent_info={"err_msg": "timeout"})
     (run / "step_1.pkl.gz").write_bytes(gzip.compress(pickle.dumps(failed)))
-
     recording, _ = read_only_run(tmp_path)
-
     assert (recording.steps[1].url, recording.steps[1].axtree) == (None, None)
 
 
@@ -255,9 +237,7 @@ def test_a_tree_without_text_is_made_into_text(study, tmp_path):
     tree["nodes"][0]["browsergym_id"] = "7"
     seen = {"visibility": 1.0, "bbox": [1, 2, 3, 4], "clickable": True, "set_of_marks": True}
     study(axtree_object=tree, extra_element_properties={"7": seen})
-
     recording, _ = read_only_run(tmp_path)
-
     assert recording.steps[0].axtree == "[7] link 'Home', clickable, visible"
     assert recording.steps[0].axtree_pruned == "[7] link 'Home'"
     assert recording.steps[0].box == (1.0, 2.0, 3.0, 4.0)
@@ -291,7 +271,6 @@ ODD_TREE = {"obs": {"axtree_object": {"nodes": 3}, "extra_element_properties": {
 def test_a_damaged_run_says_which_file_and_what(study, tmp_path, name, content, code, said):
     for path in study().glob(name):
         path.unlink() if content is None else path.write_bytes(content)
-
     with pytest.raises(UnusableFileError, match=said) as error:
         read_only_run(tmp_path)
     assert error.value.code == code
@@ -302,9 +281,7 @@ def test_a_run_whose_file_changed_has_another_identity(study, tmp_path):
     source = AgentLabSource(tmp_path)
     (file,) = source.list_runs().files
     before = source.identity(file)
-
     (run / "summary_info.json").write_text('{"cum_reward": 1.0}')
-
     assert source.identity(file) != before
 
 

@@ -12,6 +12,7 @@ from dataset_script.sources.atif import AtifSource
 from dataset_script.sources.base import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
+from tests.support.sources import ids, read_one, write_json
 
 BY_HARBOR = Path(__file__).parent / "atif_by_harbor"
 JOB = BY_HARBOR / "jobs" / "2026-11-02__10-00-00"
@@ -45,34 +46,17 @@ def result(content, call=None, **more):
     return {"source_call_id": call, "content": content, **more}
 
 
-def write(folder, content, name="run.json"):
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
-
-
 def write_trial(folder, result, content=None):
-    write(folder, {"trial_name": folder.name, **result}, "result.json")
+    write_json(folder, {"trial_name": folder.name, **result}, "result.json")
     (folder / "agent").mkdir()
     if content is not None:
-        write(folder / "agent", content, "trajectory.json")
-
-
-def read_one(path):
-    source = AtifSource(path)
-    (file,) = source.list_runs().files
-    return source.read(file)
+        write_json(folder / "agent", content, "trajectory.json")
 
 
 def read_steps(tmp_path, *steps):
-    recording, notes = read_one(write(tmp_path, trajectory(*steps)))
+    recording, notes = read_one(write_json(tmp_path, trajectory(*steps)))
     assert notes == []
     return recording
-
-
-def ids(source):
-    return [file.trajectory_id for file in source.list_runs().files]
 
 
 def turns(recording):
@@ -211,9 +195,13 @@ def test_a_subagent_that_is_called_by_many_or_by_itself_is_read_once(tmp_path):
     )
     once = agent("", ("go", {}), results=[result(None, subagent_trajectory_ref=calls)])
     content = trajectory(once, subagent_trajectories=[loop])
-    assert [step.action for step in read_one(write(tmp_path, content))[0].steps] == ["go()", "go()", None]
-    write(tmp_path, trajectory(agent("One."), continued_trajectory_ref="b.json"), "a.json")
-    write(tmp_path, trajectory(agent("Two."), continued_trajectory_ref="a.json"), "b.json")
+    assert [step.action for step in read_one(write_json(tmp_path, content))[0].steps] == [
+        "go()",
+        "go()",
+        None,
+    ]
+    write_json(tmp_path, trajectory(agent("One."), continued_trajectory_ref="b.json"), "a.json")
+    write_json(tmp_path, trajectory(agent("Two."), continued_trajectory_ref="a.json"), "b.json")
     recording, notes = AtifSource(tmp_path / "a.json").read(
         AtifSource(tmp_path / "a.json").list_runs().files[0]
     )
@@ -247,7 +235,7 @@ def test_files_that_lie_outside_are_refused_by_name(tmp_path, name, reason):
     image = {"type": "image", "source": {"path": name}}
     reference = [{"trajectory_path": name}]
     seen = result([image, {"type": "text", "text": "seen"}], subagent_trajectory_ref=reference)
-    write(
+    write_json(
         runs,
         trajectory(user([image]), agent("", ("look", {}), results=[seen]), continued_trajectory_ref=name),
     )
@@ -263,7 +251,7 @@ def test_files_that_lie_outside_are_refused_by_name(tmp_path, name, reason):
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
-    write(tmp_path, trajectory(agent("Hi.")))
+    write_json(tmp_path, trajectory(agent("Hi.")))
     write_trial(tmp_path / "trial", {"finished_at": "x"})
     for name in ("pipe.json", "trial/agent/trajectory.json"):
         os.mkfifo(tmp_path / name)
@@ -275,8 +263,8 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 
 def test_links_out_of_the_source_are_named_and_not_read(tmp_path):
-    write(tmp_path / "away", trajectory(agent("Secret.")), "secret.json")
-    write(tmp_path / "runs", trajectory(agent("Hi.")))
+    write_json(tmp_path / "away", trajectory(agent("Secret.")), "secret.json")
+    write_json(tmp_path / "runs", trajectory(agent("Hi.")))
     (tmp_path / "runs" / "link.json").symlink_to(tmp_path / "away" / "secret.json")
     write_trial(tmp_path / "runs" / "trial", {}, trajectory(agent("Hi.")))
     (tmp_path / "runs" / "trial" / "agent" / "trajectory.json").unlink()
@@ -332,7 +320,7 @@ def test_a_result_that_is_broken_or_odd_leaves_the_folders_name(tmp_path, result
     ],
 )
 def test_another_format_is_not_taken_for_it(tmp_path, content):
-    write(tmp_path, content, "result.json")
+    write_json(tmp_path, content, "result.json")
     assert not AtifSource.recognises(tmp_path)
     with pytest.raises(SourceError, match="no ATIF trajectory; name Harbor's jobs folder, or a file"):
         AtifSource(tmp_path).list_runs()
@@ -341,9 +329,9 @@ def test_another_format_is_not_taken_for_it(tmp_path, content):
 def test_the_agent_is_found_behind_the_steps_and_behind_many_tools(tmp_path):
     late = {**trajectory(agent("Hi.")), "agent": None}
     del late["agent"]
-    write(tmp_path, {**late, "agent": {"name": "late"}}, "late.json")
+    write_json(tmp_path, {**late, "agent": {"name": "late"}}, "late.json")
     tools = [{"name": "tool", "description": "x" * 300_000}]
-    write(
+    write_json(
         tmp_path,
         trajectory(agent("Hi.")) | {"agent": {"tool_definitions": tools, "name": "many"}},
         "many.json",
@@ -358,7 +346,7 @@ def test_an_identity_changes_with_any_file_that_the_run_is_read_from(tmp_path):
         tmp_path / "trial", {}, trajectory(agent("One."), continued_trajectory_ref="trajectory.cont-1.json")
     )
     run = tmp_path / "trial" / "agent"
-    write(run, part, "trajectory.cont-1.json")
+    write_json(run, part, "trajectory.cont-1.json")
     (run / "images").mkdir()
     (run / "images" / "caf\u00e9.png").write_bytes(b"picture")
     source = AtifSource(tmp_path)
@@ -387,7 +375,7 @@ def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
         path.unlink()
     contents = [each for each in trial if isinstance(each, dict | list)] if isinstance(trial, list) else []
     for number, content in enumerate(contents):
-        write(
+        write_json(
             tmp_path / "trial",
             content,
             ("result.json", "agent/trajectory.json")[number] if number < 2 else f"{number}.json",
@@ -395,6 +383,6 @@ def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
         for name, part in (
             (each for each in content if isinstance(each, list) and len(each) == 2) if number == 2 else ()
         ):
-            write(tmp_path / "files", part, name if name in dict(TERMINUS) else "other.json")
+            write_json(tmp_path / "files", part, name if name in dict(TERMINUS) else "other.json")
     for recording in read_or_refused(AtifSource(tmp_path)):
         assert recording.steps[-1].action is None

@@ -103,7 +103,6 @@ def test_the_pruned_text_leaves_out_what_is_hidden_or_has_no_bid_with_its_static
         node(6, "StaticText", "in sight"),
     )
     properties = {"1": seen(0.5), "2": seen(0.49), "3": seen()}
-
     assert text(*tree, properties=properties, pruned=True) == (
         "[1] link 'Home'\n[3] paragraph ''\n\tStaticText 'in sight'"
     )
@@ -112,7 +111,6 @@ def test_the_pruned_text_leaves_out_what_is_hidden_or_has_no_bid_with_its_static
 def test_a_circle_and_a_chain_of_100_000_nodes_come_to_an_end():
     circle = (node(1, "list", "a", [2]), node(2, "list", "b", [1, 2]))
     chain = [node(n, "none", None, [n + 1]) for n in range(100_000)]
-
     assert text(*circle) == "list 'a'\n\tlist 'b'"
     assert text(*chain, node(100_000, "link", "end")) == "link 'end'"
 

@@ -152,9 +152,7 @@ def test_links_out_of_a_folder_are_found_and_those_that_stay_inside_are_not(tmp_
     (source / "loop").symlink_to("loop")
     (source / "dangling").symlink_to("/absent/file")
     (tmp_path / "named").symlink_to(source)  # the folder that is named may be a link itself
-
     links = find_links_out(tmp_path / "named")
-
     assert link_names(links, tmp_path / "named") == ("away", "dangling", "runs/c.json")
     assert is_behind(tmp_path / "named" / "away" / "x" / "y.json", links)
     assert not is_behind(tmp_path / "named" / "here" / "a.json", links)
@@ -170,7 +168,6 @@ def test_a_snapshot_of_the_hubs_cache_is_inside_its_repository(tmp_path):
     (blobs / "1f").write_text("{}")
     (snapshot / "a.json").symlink_to("../../blobs/1f")
     (snapshot / "b.json").symlink_to("../../../elsewhere")
-
     assert link_names(find_links_out(snapshot), snapshot) == ("b.json",)
 
 

@@ -143,9 +143,7 @@ def test_attributes_named_like_pythons_own_are_only_fields():
     fields = b"".join(
         b"X" + struct.pack("<I", len(n)) + n + b"N" for n in (b"__class__", b"__setstate__", b"set_state")
     )
-
     read = Machine(HEADER + named + b"(" + fields + b"ub.").run()
-
     assert type(read) is PickledObject
     assert sorted(read.fields) == ["__class__", "__setstate__", "set_state"]
 
@@ -179,7 +177,6 @@ def test_a_length_beyond_the_end_takes_no_room(opcode):
 
 def test_values_300_000_deep_end_without_a_crash():
     deep_tuple = HEADER + b")" + b"\x85" * 300_000
-
     assert isinstance(Machine(deep_tuple + b".").run(), tuple)
     with pytest.raises(RefusedPickle, match="a key"):
         Machine(HEADER + b"}" + deep_tuple[2:] + b"Ns.").run()
@@ -187,7 +184,6 @@ def test_values_300_000_deep_end_without_a_crash():
 
 def test_an_array_larger_than_its_bytes_is_refused():
     data = pickle.dumps(numpy.zeros((3, 5), "u1"), 4).replace(b"K\x03K\x05\x86", b"K\xffK\xff\x86")
-
     with pytest.raises(RefusedPickle, match=r"shape \(255, 255\) with 15 bytes"):
         Machine(data).run()
 
@@ -196,7 +192,6 @@ def test_an_archive_that_unpacks_without_end_is_refused_early(tmp_path):
     path = tmp_path / "step_0.pkl.gz"
     packer = zlib.compressobj(wbits=31)
     path.write_bytes(b"".join(packer.compress(bytes(2**20)) for _ in range(64)) + packer.flush())
-
     with pytest.raises(UnusableFileError, match="more than 1,000,000 bytes") as error:
         read_pickle(path, limits=Limits(unpacked_bytes=1_000_000))
     assert error.value.code == "refused_pickle"
@@ -220,7 +215,6 @@ def test_an_archive_that_unpacks_without_end_is_refused_early(tmp_path):
 def test_what_is_no_whole_pickle_says_so(tmp_path, content, packed):
     path = tmp_path / ("a.pkl.gz" if packed else "a.pkl")
     path.write_bytes(gzip.compress(content) if packed else content)
-
     with pytest.raises(UnusableFileError, match=path.name) as error:
         read_pickle(path)
     assert error.value.code == "not_a_pickle"
@@ -229,7 +223,6 @@ def test_what_is_no_whole_pickle_says_so(tmp_path, content, packed):
 def test_a_cut_archive_and_a_missing_file_say_so(tmp_path):
     path = tmp_path / "a.pkl.gz"
     path.write_bytes(gzip.compress(pickle.dumps(["x" * 1000]))[:-10])
-
     with pytest.raises(UnusableFileError) as cut:
         read_pickle(path)
     with pytest.raises(UnusableFileError) as absent:

@@ -14,6 +14,7 @@ from dataset_script.sources.base import SourceError, UnusableFileError
 from dataset_script.sources.inspect_log import InspectSource
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
+from tests.support.sources import ids, read_one, write_json
 
 LOGS = Path(__file__).parent / "inspect_logs"
 VERSIONS = ("0.3.60", "0.3.150", "0.3.285")
@@ -39,22 +40,6 @@ def sample(*messages, name="one", **more):
 def log_of(*samples, status="success", plan=None, **spec):
     spec = {"task": "chores", "task_id": "t1", "created": "2026-01-01T00:00:00+00:00", "model": "m/x"} | spec
     return {"version": 2, "status": status, "eval": spec, "plan": plan or {}, "samples": list(samples)}
-
-
-def write(folder, content, name="log.json"):
-    path = folder / name
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    return path
-
-
-def read_one(path):
-    source = InspectSource(path)
-    (file,) = source.list_runs().files
-    return source.read(file)
-
-
-def ids(source):
-    return [file.trajectory_id for file in source.list_runs().files]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -113,9 +98,9 @@ def test_a_retried_evaluation_gives_each_sample_once_from_its_later_log():
 
 
 def test_a_later_log_that_stopped_early_leaves_the_rest_to_the_earlier(tmp_path):
-    write(tmp_path, log_of(sample(assistant("a"), name="a"), sample(assistant("b"), name="b")), "1.json")
+    write_json(tmp_path, log_of(sample(assistant("a"), name="a"), sample(assistant("b"), name="b")), "1.json")
     later = log_of(sample(assistant("A"), name="a"), created="2026-01-02T00:00:00+00:00", status="cancelled")
-    write(tmp_path, later, "2.json")
+    write_json(tmp_path, later, "2.json")
     source = InspectSource(tmp_path)
     answers = {file.name: source.read(file)[0].answer for file in source.list_runs().files}
     assert answers == {"1.json#b_epoch_1": "b", "2.json#a_epoch_1": "A"}
@@ -123,24 +108,24 @@ def test_a_later_log_that_stopped_early_leaves_the_rest_to_the_earlier(tmp_path)
 
 def test_epochs_and_further_evaluations_are_repeats_by_seed_then_time(tmp_path):
     twice = [sample(assistant("x"), epoch=2), sample(assistant("x"), epoch=1)]
-    write(tmp_path, log_of(*twice, task_id="late", created="2026-02-01"), "a.json")
-    write(tmp_path, log_of(twice[1], task_id="early", created="2026-01-01"), "b.json")
+    write_json(tmp_path, log_of(*twice, task_id="late", created="2026-02-01"), "a.json")
+    write_json(tmp_path, log_of(twice[1], task_id="early", created="2026-01-01"), "b.json")
     seeded = {"model_generate_config": {"seed": 7}}
-    write(tmp_path, log_of(twice[1], task_id="seeded", created="2025-01-01", **seeded), "c.json")
+    write_json(tmp_path, log_of(twice[1], task_id="seeded", created="2025-01-01", **seeded), "c.json")
     # no seed is 0; of those the evaluation of January is first, then the epochs of February, then seed 7
     assert ids(InspectSource(tmp_path)) == [f"chores/m_x/one{n}" for n in ("~3", "~2", "", "~4")]
 
 
 def test_several_models_and_chosen_solvers_over_one_task_are_several_agents(tmp_path):
     for number, more in enumerate(({}, {"model": "m/y"}, {"solver": "pkg/react"})):
-        write(tmp_path, log_of(sample(assistant("x")), task_id=str(number), **more), f"{number}.json")
+        write_json(tmp_path, log_of(sample(assistant("x")), task_id=str(number), **more), f"{number}.json")
     assert ids(InspectSource(tmp_path)) == [f"chores/{name}/one" for name in ("m_x", "m_y", "m_x_pkg_react")]
 
 
 def test_two_calls_of_a_turn_are_one_action_and_their_results_one_observation(tmp_path):
     turn = assistant("Both.", ("look", {"at": "é"}), ("go", {"by": [1, None]}))
     told = [result("a town"), result("", call="1", error={"type": "timeout", "message": "too slow"})]
-    recording, notes = read_one(write(tmp_path, log_of(sample(turn, *told, assistant("Done.")))))
+    recording, notes = read_one(write_json(tmp_path, log_of(sample(turn, *told, assistant("Done.")))))
     first, last = recording.steps
     assert first.action == 'look(at="é")\ngo(by=[1, null])'
     assert (first.reasoning, first.text) == ("Both.", None)
@@ -165,7 +150,7 @@ def test_the_argument_of_the_last_submit_is_the_answer_and_an_earlier_one_an_act
         result("a town"),
         result("42", call="1"),
     ]
-    recording, _ = read_one(write(tmp_path, log_of(sample(*turns), plan=plan)))
+    recording, _ = read_one(write_json(tmp_path, log_of(sample(*turns), plan=plan)))
     assert [step.action for step in recording.steps] == [f'{name}(answer="41")', "look()", None]
     assert [step.text for step in recording.steps] == [None, "41", "a town"]
     assert recording.answer == "42"
@@ -178,7 +163,7 @@ def test_thoughts_and_tools_of_the_provider_are_read_from_the_parts_of_a_turn(tm
         {"type": "reasoning", "reasoning": "SECRET", "redacted": True, "summary": "In short."},
         {"type": "text", "text": "Page 3."},
     ]
-    recording, _ = read_one(write(tmp_path, log_of(sample(assistant(content)))))
+    recording, _ = read_one(write_json(tmp_path, log_of(sample(assistant(content)))))
     first, last = recording.steps
     assert (first.action, first.reasoning) == ('web_search(query="x")', "Hm.")
     assert (last.text, last.reasoning, recording.answer) == ("3 pages", "In short.", "Page 3.")
@@ -197,7 +182,7 @@ def test_pictures_come_from_attachments_and_addresses_are_not_followed(tmp_path)
         result([image("/etc/x")]),
     )
     more = {"input": asked, "attachments": {"ab": PICTURE, "cd": "A long question."}}
-    recording, notes = read_one(write(tmp_path, log_of(sample(*turns, **more))))
+    recording, notes = read_one(write_json(tmp_path, log_of(sample(*turns, **more))))
     assert (recording.goal, recording.goal_images) == ("A long question.", (PNG,))
     assert [step.screenshot for step in recording.steps] == [None, PNG]  # the end shows nothing that is there
     assert [(note.code, note.detail.partition(":")[0]) for note in notes] == [
@@ -209,7 +194,7 @@ def test_pictures_come_from_attachments_and_addresses_are_not_followed(tmp_path)
 def test_of_several_pictures_the_last_is_kept_and_that_is_noted(tmp_path):
     other = "data:image/png;base64," + base64.b64encode(b"other").decode()
     seen = [{"type": "image", "image": address} for address in (other, PICTURE)]
-    path = write(tmp_path, log_of(sample(assistant("", ("look", {})), result(seen))))
+    path = write_json(tmp_path, log_of(sample(assistant("", ("look", {})), result(seen))))
     recording, notes = read_one(path)
     assert recording.steps[1].screenshot == PNG
     assert [(note.code, note.detail) for note in notes] == [("more_pictures", "step 1: 2")]
@@ -217,7 +202,7 @@ def test_of_several_pictures_the_last_is_kept_and_that_is_noted(tmp_path):
 
 def test_a_huge_picture_is_not_decoded(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "MOST_IMAGE_BYTES", 10)
-    path = write(
+    path = write_json(
         tmp_path,
         log_of(sample(assistant("", ("look", {})), result([{"type": "image", "image": PICTURE}, "x"]))),
     )
@@ -230,7 +215,7 @@ def test_an_input_that_is_a_talk_is_the_goal_and_its_assistant_no_turn(tmp_path)
     asked = [("system", "Be kind."), ("user", "Hi"), ("assistant", "Hello"), ("user", "Bye")]
     asked = [{"role": role, "content": text, "source": "input"} for role, text in asked]
     each = {"id": 1, "epoch": 1, "input": asked, "messages": [*asked, assistant("Ciao")]}
-    recording, _ = read_one(write(tmp_path, log_of(each)))
+    recording, _ = read_one(write_json(tmp_path, log_of(each)))
     assert recording.goal == "system: Be kind.\n\nuser: Hi\n\nassistant: Hello\n\nuser: Bye"
     assert (len(recording.steps), recording.answer) == (1, "Ciao")
 
@@ -245,12 +230,12 @@ def test_an_input_that_is_a_talk_is_the_goal_and_its_assistant_no_turn(tmp_path)
     ],
 )
 def test_the_state_is_how_it_ended(tmp_path, more, state):
-    assert read_one(write(tmp_path, log_of(sample(assistant("x"), **more))))[0].state == state
+    assert read_one(write_json(tmp_path, log_of(sample(assistant("x"), **more))))[0].state == state
 
 
 def test_an_output_without_messages_is_the_answer(tmp_path):
     output = {"choices": [{"message": {"role": "assistant", "content": "42"}}]}
-    recording, _ = read_one(write(tmp_path, log_of(sample(output=output))))
+    recording, _ = read_one(write_json(tmp_path, log_of(sample(output=output))))
     assert (recording.answer, len(recording.steps)) == ("42", 1)
 
 
@@ -263,12 +248,12 @@ def test_an_output_without_messages_is_the_answer(tmp_path):
 )
 def test_a_sample_without_a_turn_or_marked_invalid_is_refused(tmp_path, each, code):
     with pytest.raises(UnusableFileError) as refused:
-        read_one(write(tmp_path, log_of(each)))
+        read_one(write_json(tmp_path, log_of(each)))
     assert refused.value.code == code
 
 
 def test_names_and_texts_beyond_ascii_and_half_characters_are_read(tmp_path):
-    path = write(tmp_path, log_of(sample(assistant("Grüße 🙂"), name="Zürich 京"), task="Städte"))
+    path = write_json(tmp_path, log_of(sample(assistant("Grüße 🙂"), name="Zürich 京"), task="Städte"))
     recording, _ = read_one(path)
     assert (recording.trajectory_id, recording.answer) == ("Städte/m_x/Zürich_京", "Grüße 🙂")
     path.write_text(json.dumps(log_of(sample(assistant("a\ud800b"), name="\udc00"))))
@@ -298,7 +283,9 @@ def test_a_listing_reads_no_sample_of_a_zip_file(monkeypatch):
 
 def test_a_sample_counts_as_much_as_it_has_bytes_and_not_as_its_log(tmp_path):
     small, large = sample(assistant("x"), name="small"), sample(assistant("x" * 5000), name="large")
-    sizes = [file.size for file in InspectSource(write(tmp_path, log_of(small, large))).list_runs().files]
+    sizes = [
+        file.size for file in InspectSource(write_json(tmp_path, log_of(small, large))).list_runs().files
+    ]
     assert sizes == [len(json.dumps(each, ensure_ascii=False)) for each in (small, large)]
 
 
@@ -372,7 +359,7 @@ def test_a_damaged_zstandard_member_is_refused(tmp_path):
 
 
 def test_a_json_log_that_was_cut_off_keeps_its_whole_samples(tmp_path):
-    path = write(tmp_path, log_of(*(sample(assistant("x"), name=name) for name in "abc")))
+    path = write_json(tmp_path, log_of(*(sample(assistant("x"), name=name) for name in "abc")), "log.json")
     path.write_bytes(path.read_bytes()[:-100])
     assert [file.trajectory_id for file in InspectSource(path).list_runs().files] == [
         "chores/m_x/a",
@@ -383,9 +370,9 @@ def test_a_json_log_that_was_cut_off_keeps_its_whole_samples(tmp_path):
 
 
 def test_a_link_that_leaves_the_source_is_named_and_not_followed(tmp_path):
-    outside = write(tmp_path, log_of(sample(assistant("x"))))
+    outside = write_json(tmp_path, log_of(sample(assistant("x"))))
     (tmp_path / "logs").mkdir()
-    write(tmp_path / "logs", log_of(sample(assistant("x"), name="inside")), "inside.json")
+    write_json(tmp_path / "logs", log_of(sample(assistant("x"), name="inside")), "inside.json")
     (tmp_path / "logs" / "log.json").symlink_to(outside)
     listing = InspectSource(tmp_path / "logs").list_runs()
     assert [file.trajectory_id for file in listing.files] == ["chores/m_x/inside"]
@@ -393,7 +380,7 @@ def test_a_link_that_leaves_the_source_is_named_and_not_followed(tmp_path):
 
 
 def test_a_log_that_changed_after_the_listing_is_refused(tmp_path):
-    path = write(tmp_path, log_of(sample(assistant("x"))))
+    path = write_json(tmp_path, log_of(sample(assistant("x"))))
     source = InspectSource(path)
     (file,) = source.list_runs().files
     before = source.identity(file)

@@ -61,9 +61,7 @@ def test_a_shared_and_a_circular_list_stay_what_they_are():
     shared = ["x"]
     circle: list = [shared, shared]
     circle.append(circle)
-
     read = Machine(pickle.dumps(circle)).run()
-
     assert read[0] is read[1]
     assert read[2] is read
 
@@ -72,9 +70,7 @@ def test_a_shared_and_a_circular_list_stay_what_they_are():
 def test_an_object_of_a_known_class_becomes_a_record_of_its_fields(recorded_class, protocol):
     step_info = recorded_class("browsergym.experiments.loop", "StepInfo")()
     step_info.action, step_info.obs = "click('7')", {"url": "http://shop/"}
-
     read = Machine(pickle.dumps(step_info, protocol)).run()
-
     assert isinstance(read, PickledObject)
     assert read.class_name == "browsergym.experiments.loop.StepInfo"
     assert field(read, "action") == "click('7')"
@@ -84,16 +80,13 @@ def test_an_object_of_a_known_class_becomes_a_record_of_its_fields(recorded_clas
 
 def test_a_message_that_is_a_dict_keeps_its_items(recorded_class):
     message = recorded_class("agentlab.llm.llm_utils", "HumanMessage", (dict,))(role="user", content="Hello")
-
     read = Machine(pickle.dumps(message)).run()
-
     assert (field(read, "role"), field(read, "content")) == ("user", "Hello")
 
 
 def test_a_class_with_slots_keeps_its_fields(recorded_class):
     args = recorded_class("browsergym.experiments.loop", "EnvArgs", __slots__=("task_name",))()
     args.task_name = "shop.1"
-
     assert field(Machine(pickle.dumps(args)).run(), "task_name") == "shop.1"
 
 
@@ -101,9 +94,7 @@ def test_a_class_with_slots_keeps_its_fields(recorded_class):
 @pytest.mark.parametrize("kind", ["bool", "uint8", "int16", "int64", "float32", "float64", ">f8"])
 def test_an_array_of_plain_numbers_keeps_its_shape_and_bytes(kind, protocol):
     array = numpy.arange(6).reshape(2, 3).astype(kind)
-
     read = Machine(pickle.dumps(array, protocol)).run()
-
     assert isinstance(read, PlainArray)
     dtype = numpy.dtype(read.dtype.order + read.dtype.name)
     assert (numpy.frombuffer(read.data, dtype).reshape(read.shape) == array).all()
@@ -114,7 +105,6 @@ def test_the_old_name_of_numpys_core_is_read_too():
         b"\x16numpy._core.multiarray", b"\x15numpy.core.multiarray"
     )
     data = HEADER + data[11:]  # without the frame, whose length has changed
-
     assert Machine(data).run().data == b"\0\0"
 
 
@@ -125,5 +115,4 @@ def test_a_numpy_number_becomes_a_number(number):
 
 def test_times_and_paths_are_kept_as_records_and_never_made():
     read = Machine(pickle.dumps([datetime.datetime(2026, 11, 20), pathlib.PurePosixPath("/a/b")])).run()
-
     assert [value.class_name for value in read] == ["datetime.datetime", "pathlib.PurePosixPath"]

@@ -14,14 +14,12 @@ from tests.support.verify_reports import codes, found
 def test_a_file_that_no_build_wrote_is_caught(published, own_suite):
     folder = published.write()
     (folder / "data" / "annotations.csv").write_text("annotator_name")
-
     assert codes(verify(folder, suite=own_suite)) == {"unlisted_file"}
 
 
 def test_a_missing_file_is_caught(published, own_suite):
     folder = published.write()
     (folder / "data" / "rewards" / "dev-00000-of-00001.parquet").unlink()
-
     assert "missing_file" in codes(verify(folder, suite=own_suite))
 
 
@@ -31,7 +29,6 @@ def test_a_manifest_that_says_otherwise_is_caught(published, own_suite, key, val
     name = "data/tasks/dev-00000-of-00001.parquet"
     published.manifest["files"][name][key] = value
     published.write_manifest()
-
     assert ("other_bytes", name) in found(verify(folder, suite=own_suite))
 
 
@@ -49,9 +46,7 @@ def test_a_manifest_that_says_otherwise_is_caught(published, own_suite, key, val
 def test_a_manifest_that_cannot_be_read_is_one_finding(published, text):
     folder = published.write()
     (folder / "manifest.json").write_text(text)
-
     report = verify(folder)
-
     assert codes(report) == {"no_manifest"}
     assert not report.ok
 
@@ -70,7 +65,6 @@ def test_a_manifest_cannot_name_a_file_elsewhere(published, own_suite, name):
         "rows": 0,
     }
     published.write_manifest()
-
     assert ("bad_name", name) in found(verify(folder, suite=own_suite))
 
 
@@ -80,7 +74,6 @@ def test_shards_with_a_gap_are_caught(published, own_suite):
     (folder / old).rename(folder / new)
     published.manifest["files"][new] = published.manifest["files"].pop(old)
     published.write_manifest()
-
     assert ("missing_file", "data/tasks/dev") in found(verify(folder, suite=own_suite))
 
 
@@ -90,7 +83,6 @@ def test_what_is_no_parquet_is_caught(published, own_suite):
     (folder / name).write_bytes(b"PAR1 no more")
     published.describe(name, "tasks", "dev", 1)
     published.write_manifest()
-
     assert ("not_parquet", name) in found(verify(folder, suite=own_suite))
 
 
@@ -102,7 +94,6 @@ def test_a_column_more_is_caught_by_the_schema(published, own_suite):
         )
 
     report = verify(published.write(schema_of), suite=own_suite)
-
     assert found(report)["other_schema", "data/trajectories/dev-00000-of-00001.parquet"] == (
         "unexpected: cum_reward",
     )
@@ -114,7 +105,6 @@ def test_two_trajectories_in_a_row_group_of_steps_are_caught(published, own_suit
     pq.write_table(pq.read_table(folder / name), folder / name)
     published.describe(name, "steps", "dev", 6)
     published.write_manifest()
-
     assert found(verify(folder, suite=own_suite)) == {("row_groups", name): ("row group 0",)}
 
 
@@ -125,14 +115,12 @@ def test_a_large_shard_of_text_is_caught(published, own_suite, monkeypatch):
     pq.write_table(pq.read_table(folder / name), folder / name, row_group_size=1)
     published.describe(name, "judgments", "dev", 2)
     published.write_manifest()
-
     assert codes(verify(folder, suite=own_suite)) == {"large_shard"}
 
 
 def test_a_missing_configuration_is_caught(published, own_suite):
     for split in ("dev", "test"):
         del published.rows["rewards", split]
-
     assert found(verify(published.write(), suite=own_suite)) == {
         ("missing_configuration", "manifest.json"): ("rewards",)
     }
@@ -141,9 +129,7 @@ def test_a_missing_configuration_is_caught(published, own_suite):
 def test_a_card_that_lists_an_empty_split_or_forgets_one_is_caught(published, own_suite):
     parts = [{"split": "dev", "path": "data/none-*"}]
     published.card = f"---\nconfigs: {json.dumps([{'config_name': 'tasks', 'data_files': parts}])}\n---\n"
-
     names = found(verify(published.write(), suite=own_suite))["card", "README.md"]
-
     assert "lists tasks/dev, which has no rows" in names or len(names) == 10
     assert any("does not list data/annotations/dev" in name for name in names)
 
@@ -151,5 +137,4 @@ def test_a_card_that_lists_an_empty_split_or_forgets_one_is_caught(published, ow
 @pytest.mark.parametrize("card", ["", "# No front matter", "---\n: [\n---\n", "---\nconfigs: 3\n---\n"])
 def test_a_card_without_configurations_is_caught(published, own_suite, card):
     published.card = card or " "
-
     assert "card" in codes(verify(published.write(), suite=own_suite))

@@ -52,9 +52,7 @@ def place_of(configuration, column):
 )
 def test_a_reward_as_a_field_is_an_error_in_every_column(published, own_suite, configuration, column, text):
     published.rows[configuration, "dev"][0][column] = f"seen: {text} there"
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["reward", file_of(configuration)] == (place_of(configuration, column),)
     assert not report.ok
 
@@ -62,9 +60,7 @@ def test_a_reward_as_a_field_is_an_error_in_every_column(published, own_suite, c
 @pytest.mark.parametrize("field", ["reasoning", "action", "url", "last_action_error", "focused_element"])
 def test_a_reward_as_a_field_is_an_error_inside_the_list_of_steps(published, own_suite, field):
     published.rows["trajectories", "test"][0]["steps"][1][field] = '{"cum_reward": 0}'
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["reward", file_of("trajectories", "test")] == (f"{TEST}, step 1: steps.{field}",)
 
 
@@ -83,7 +79,6 @@ def test_a_reward_is_a_field_however_it_is_written(key, value, others, indent, e
     for _ in range(escapes):
         text = json.dumps(text)
     cell = f"It said: {text}, so.".encode("utf-8", "replace")
-
     assert "reward" in dict(Forbidden().found_in(cell, "reasoning"))
     assert Forbidden().is_suspect(cell, "reasoning")
 
@@ -96,9 +91,7 @@ def test_words_of_a_page_or_a_model_are_a_warning_with_trajectory_and_step(
     published, own_suite, configuration, column, text
 ):
     published.rows[configuration, "dev"][0][column] = text
-
     report = verify(published.write(), suite=own_suite)
-
     step = "step 0: " if configuration == "steps" else ""
     names = found(report)["reward_words", DEV]
     assert names == (f"{configuration}, {step}{column}",)
@@ -109,9 +102,7 @@ def test_words_of_a_page_or_a_model_are_a_warning_with_trajectory_and_step(
 @pytest.mark.parametrize(("configuration", "column"), OURS)
 def test_words_where_no_page_and_no_model_writes_are_an_error(published, own_suite, configuration, column):
     published.rows[configuration, "dev"][0][column] = "cum_raw_reward"
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["reward", file_of(configuration)] == (place_of(configuration, column),)
 
 
@@ -119,9 +110,7 @@ def test_words_where_no_page_and_no_model_writes_are_an_error(published, own_sui
 @pytest.mark.parametrize("text", ['{"cum_reward": 1.0}', '{"chat_messages": []}', '"reward": 1'])
 def test_what_a_page_shows_is_no_structure(published, own_suite, line, text):
     published.rows["steps", "dev"][1]["axtree"] = f"RootWebArea 'GitLab'\n{line.format(line=text)}\n"
-
     report = verify(published.write(), suite=own_suite)
-
     code = "prompt_words" if "chat" in text else "reward_words"
     assert found(report) == {(code, DEV): ("steps, step 1: axtree",)}
     assert report.ok
@@ -130,7 +119,6 @@ def test_what_a_page_shows_is_no_structure(published, own_suite, line, text):
 def test_a_field_beside_the_lines_of_a_tree_is_an_error(published, own_suite):
     tree = "RootWebArea 'Shop'\n\tlink 'cum_reward'\n{\"cum_reward\": 1.0}\n"
     published.rows["steps", "dev"][1]["axtree"] = tree
-
     assert found(verify(published.write(), suite=own_suite))["reward", file_of("steps")] == (
         f"{DEV}, step 1: axtree",
     )
@@ -146,9 +134,7 @@ def test_a_judges_own_reward_in_json_is_words(published, own_suite):
     reply = '{"Thought": "It bought it.", "%s": 5, "trajectory_success": "Successful"}'
     published.rows["judgments", "test"][0]["reply"] = reply % "Reward"
     published.rows["judgments", "dev"][0]["reply"] = reply % "reward"
-
     report = verify(published.write(), suite=own_suite)
-
     places = ("judgments, reply",)
     assert found(report) == {("reward_words", DEV): places, ("reward_words", TEST): places}
 
@@ -158,10 +144,8 @@ def test_warnings_about_words_are_accepted_by_name(published, own_suite):
         published.rows["steps", "dev"][row]["axtree"] = "StaticText 'cum_reward += reward'"
     published.rows["steps", "test"][0]["axtree"] = "StaticText 'cum_reward'"
     folder = published.write()
-
     one, other = f"reward_words:{DEV}", f"reward_words:{TEST}"
     report = verify(folder, suite=own_suite, accept=[one, f"reward_words:{DEV}x"])
-
     assert (report.accepted, report.to_accept) == ((one,), (other,))
     assert found(report)["reward_words", DEV] == ("steps, step 0: axtree", "steps, step 1: axtree")
     assert found(report)["unused_acceptance", f"reward_words:{DEV}x"] == ()
@@ -182,9 +166,7 @@ def test_an_acceptance_does_not_cover_a_field_or_a_canary_of_the_same_trajectory
     published.rows["steps", "dev"][1]["reasoning"] = '{"cum_reward": 1.0}'
     published.rows["steps", "dev"][1]["axtree"] = "StaticText 'canary 7c1f'"
     accept = [f"reward_words:{DEV}"]
-
     report = verify(published.write(), suite=own_suite, canaries=["canary 7c1f"], accept=accept)
-
     assert codes(report) == {"reward_words", "reward", "canary"}
     assert not report.ok
 
@@ -202,7 +184,6 @@ def test_a_field_in_the_metadata_of_a_file_or_a_column_is_an_error(published, ow
         return schema.set(place, schema.field(place).with_metadata({key: "[1]"}))
 
     report = verify(published.write(schema_of), suite=own_suite)
-
     code = {"cum_reward": "reward", "trajectory_success": "test_label", "chat_messages": "prompt"}[key]
     place = "the metadata of goal" if is_column else "the file's metadata"
     assert found(report)["other_schema", file_of("trajectories", "test")] == (f"unexpected: {place}",)
@@ -219,7 +200,6 @@ def test_a_column_that_does_not_belong_says_what_it_holds(published, own_suite, 
         return schema.append(pa.field(name, pa.float64())) if configuration == "steps" else schema
 
     report = verify(published.write(schema_of), suite=own_suite)
-
     assert found(report)[code, file_of("steps", "test")] == (f"the column {name}",)
     assert ("other_schema", file_of("steps", "test")) in found(report)
 
@@ -228,16 +208,13 @@ def test_a_reward_in_the_manifest_is_an_error(published, own_suite):
     folder = published.write()
     published.manifest["source"]["summary"] = {"cum_reward": 1.0}
     published.write_manifest()
-
     assert found(verify(folder, suite=own_suite)) == {("reward", "manifest.json"): ("content",)}
 
 
 def test_a_label_as_a_field_is_an_error_on_test_alone(published, own_suite):
     for split in ("dev", "test"):
         published.rows["steps", split][0]["reasoning"] = '{"trajectory_success": "Successful"}'
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report) == {("test_label", file_of("steps", "test")): (f"{TEST}, step 0: reasoning",)}
 
 
@@ -245,25 +222,20 @@ def test_a_label_as_a_field_is_an_error_on_test_alone(published, own_suite):
 @pytest.mark.parametrize("configuration", ["trajectories", "trajectories_with_screenshot"])
 def test_a_planted_test_label_is_caught_and_not_repeated(published, own_suite, configuration, label):
     published.rows[configuration, "test"][0][label] = 1
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report) == {("test_label", f"data/{configuration}/test-00000-of-00001.parquet"): (label,)}
     assert "successful" not in str(report.as_json())
 
 
 def test_an_annotation_of_a_test_trajectory_is_caught(published, own_suite):
     published.rows["annotations", "dev"][0]["trajectory_id"] = TEST
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["wrong_split", "data/annotations/dev"] == (TEST,)
     assert "task_in_both_splits" in codes(report)
 
 
 def test_a_file_of_test_annotations_is_caught(published, own_suite):
     published.rows["annotations", "test"] = published.rows["annotations", "dev"]
-
     assert "bad_name" in codes(verify(published.write(), suite=own_suite))
 
 
@@ -279,9 +251,7 @@ def test_an_image_swapped_in_the_file_is_caught_by_the_manifest(published, own_s
         folder / name,
         row_group_size=3,
     )
-
     report = verify(folder, suite=own_suite)
-
     assert "SHA-256" in found(report)["other_bytes", name]
 
 
@@ -290,9 +260,7 @@ def test_a_swapped_final_image_is_caught_even_with_an_honest_manifest(published,
     column = "screenshot" if configuration == "steps" else "final_screenshot"
     rows = published.rows[configuration, "dev"]
     rows[-1][column], rows[0][column] = rows[0][column], rows[-1][column]
-
     report = verify(published.write(), suite=own_suite)
-
     assert codes(report) == {"configurations_disagree"}
     assert (
         f"{DEV.replace('Agent-a', 'Agent-b')}: final_screenshot"
@@ -304,16 +272,13 @@ def test_a_swapped_final_image_is_caught_even_with_an_honest_manifest(published,
 def test_a_duplicated_id_is_caught_in_every_configuration(published, own_suite, configuration):
     rows = published.rows[configuration, "dev"]
     rows.append(dict(rows[0]))
-
     report = verify(published.write(), suite=own_suite)
-
     assert ("duplicate_id", f"data/{configuration}/dev-00000-of-00001.parquet") in found(report)
 
 
 def test_another_spelling_of_an_id_is_the_same_id(published, own_suite):
     rows = published.rows["rewards", "dev"]
     rows.append(rows[0] | {"trajectory_id": DEV.replace("shop.1", "shop.resized.1")})
-
     assert "duplicate_id" in codes(verify(published.write(), suite=own_suite))
 
 
@@ -323,9 +288,7 @@ def test_a_task_in_both_splits_is_caught(published):
             for row in rows:
                 if "trajectory_id" in row:
                     row["trajectory_id"] = "shop/Agent-c/shop.1"
-
     report = verify(published.write())
-
     assert found(report)["task_in_both_splits", "data"] == ("shop.1",)
     assert not report.ok
 
@@ -338,9 +301,7 @@ def test_a_canary_is_caught_in_every_text_column_and_named_by_its_number(publish
             if column.type == "string" and column.name not in ("trajectory_id", "split", "benchmark", "task"):
                 rows[0][column.name] = f"so {canary}!"
                 expected.add((configuration, split, column.name))
-
     report = verify(published.write(), suite=own_suite, canaries=["another one", canary])
-
     names = {
         (finding.file.split("/")[1], finding.file.split("/")[2][:4].rstrip("-"), name.split()[-3].rstrip(":"))
         for finding in report.findings
@@ -382,9 +343,7 @@ def test_names_prompts_and_paths_of_a_machine_are_caught_and_not_repeated(
     published, own_suite, code, configuration, column, value
 ):
     published.rows[configuration, "dev"][1][column] = value
-
     report = verify(published.write(), suite=own_suite)
-
     assert codes(report) == {code}
     assert column in str(report.as_json()) and value not in str(report.as_json())
 
@@ -392,9 +351,7 @@ def test_names_prompts_and_paths_of_a_machine_are_caught_and_not_repeated(
 @pytest.mark.parametrize("path", ['<a href="/home/index">', "Error: /home/ada/runs/1", "(/Users/ada/x)"])
 def test_a_path_in_an_error_of_the_browser_is_a_warning(published, own_suite, path):
     published.rows["steps", "dev"][1]["last_action_error"] = f"Error: {path} intercepts pointer events"
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report) == {("path_words", DEV): ("steps, step 1: last_action_error",)}
     assert report.ok
 
@@ -402,13 +359,11 @@ def test_a_path_in_an_error_of_the_browser_is_a_warning(published, own_suite, pa
 def test_a_path_on_a_page_or_in_an_address_is_no_path_of_the_machine(published, own_suite):
     published.rows["steps", "dev"][1]["axtree"] = "cd /home/git/gitlab"
     published.rows["steps", "dev"][1]["last_action_error"] = "at http://shop/home/x, see ./root/x"
-
     assert verify(published.write(), suite=own_suite).ok
 
 
 def test_the_path_inside_an_image_cell_is_caught(published, own_suite):
     published.rows["steps", "dev"][1]["screenshot"]["path"] = "runs/1/screenshot.png"
-
     assert codes(verify(published.write(), suite=own_suite)) == {"machine_path"}
 
 
@@ -424,12 +379,10 @@ def test_the_path_inside_an_image_cell_is_caught(published, own_suite):
 def test_an_image_that_cannot_be_decoded_is_caught(published, own_suite, configuration, column, content):
     cell = {"bytes": content, "path": None}
     published.rows[configuration, "test"][0][column] = [cell] if column == "goal_images" else cell
-
     assert "bad_image" in codes(verify(published.write(), suite=own_suite))
 
 
 def test_an_image_cut_in_the_middle_is_caught(published, own_suite):
     image = published.rows["steps", "dev"][0]["screenshot"]
     image["bytes"] = image["bytes"][:-20]
-
     assert codes(verify(published.write(), suite=own_suite)) == {"bad_image"}

@@ -14,7 +14,6 @@ from tests.support.verify_reports import DEV, TEST, codes, found
 
 def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
     report = verify(published.write(), suite=own_suite)
-
     assert report.findings == ()
     assert report.ok
     assert report.rows["trajectories"] == {"dev": 2, "test": 1}
@@ -28,7 +27,6 @@ def test_the_shipped_sample_which_was_built_before_some_columns_were_added_passe
 
 def test_a_suite_that_is_not_at_hand_is_a_warning(published):
     report = verify(published.write())
-
     assert codes(report) == {"suite_unknown"}
     assert report.ok
 
@@ -38,16 +36,13 @@ def test_a_missing_a_foreign_and_a_misplaced_trajectory_are_distinguished(publis
         for row in rows:
             if "trajectory_id" in row and split == "test":
                 row["trajectory_id"] = "shop/Agent-z/shop.9"
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["not_in_suite", "data/trajectories/test"] == ("shop/Agent-z/shop.9",)
     assert found(report)["missing_trajectory", "data/trajectories"] == (TEST,)
 
 
 def test_a_trajectory_without_its_steps_is_caught(published, own_suite):
     published.rows["steps", "dev"] = [r for r in published.rows["steps", "dev"] if r["trajectory_id"] != DEV]
-
     assert found(verify(published.write(), suite=own_suite))["configurations_disagree", "data/steps/dev"] == (
         DEV,
     )
@@ -55,7 +50,6 @@ def test_a_trajectory_without_its_steps_is_caught(published, own_suite):
 
 def test_a_number_of_steps_that_does_not_fit_is_caught(published, own_suite):
     published.rows["trajectories", "dev"][0]["n_steps"] = 7
-
     assert found(verify(published.write(), suite=own_suite)) == {
         ("configurations_disagree", "data"): (f"{DEV}: the number of steps",)
     }
@@ -72,9 +66,7 @@ def test_a_trajectory_may_be_missing_where_that_is_allowed_by_name(published, ow
     without_test(published)
     folder = published.write()
     assert found(verify(folder, suite=own_suite)) == {("missing_trajectory", "data/trajectories"): (TEST,)}
-
     report = verify(folder, suite=own_suite, allow_missing=[TEST.replace("shop.2", "shop.resized.2")])
-
     assert found(report) == {("allowed_missing", "data/trajectories"): (TEST,)}
     assert report.ok
     allowed_and_there = verify(folder, suite=own_suite, allow_missing=[DEV])
@@ -103,11 +95,9 @@ def make_blind(published):
 def test_a_blind_folder_is_held_to_the_tasks_of_the_suite(published, own_suite):
     make_blind(published)
     assert verify(published.write(), suite=own_suite).findings == ()
-
     for rows in published.rows.values():
         rows[:] = [row for row in rows if "b" * 16 not in str(row.get("trajectory_id"))]
     report = verify(published.write(), suite=own_suite)
-
     assert found(report) == {("missing_trajectory", "data/trajectories/dev"): ("shop.1: 1 runs",)}
     allowed = verify(published.path, suite=own_suite, allow_missing=[DEV])  # by the suite's own id
     assert found(allowed) == {("allowed_missing", "data/trajectories/dev"): ("shop.1: 1 runs",)}
@@ -116,9 +106,7 @@ def test_a_blind_folder_is_held_to_the_tasks_of_the_suite(published, own_suite):
 def test_an_id_that_names_its_agent_is_caught_in_a_blind_folder(published, own_suite):
     make_blind(published)
     published.rows["rewards", "dev"][0]["trajectory_id"] = DEV
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["not_blind", "data/rewards/dev-00000-of-00001.parquet"] == (f"{DEV}: the id",)
 
 
@@ -134,9 +122,7 @@ def test_an_id_that_names_its_agent_is_caught_in_a_blind_folder(published, own_s
 def test_a_blind_folder_that_tells_agents_is_caught(published, own_suite, configuration, column, value, told):
     make_blind(published)
     published.rows[configuration, "dev"][0][column] = value
-
     report = verify(published.write(), suite=own_suite)
-
     assert found(report)["not_blind", f"data/{configuration}/dev-00000-of-00001.parquet"] == (told,)
 
 
@@ -144,7 +130,6 @@ def test_a_report_says_what_was_found_how_often_and_where(published, own_suite):
     for row in published.rows["steps", "dev"]:
         row["reasoning"] = '{"reward": 1}'
     report = verify(published.write(), suite=own_suite)
-
     (finding,) = report.findings
     assert (finding.level, finding.code, finding.count) == ("error", "reward", 6)  # 2 trajectories of 3 steps
     assert json.loads(json.dumps(report.as_json()))["ok"] is False
@@ -154,7 +139,6 @@ def test_a_report_says_what_was_found_how_often_and_where(published, own_suite):
 def test_progress_names_every_shard(published, own_suite):
     told = []
     verify(published.write(), suite=own_suite, progress=lambda *seen: told.append(seen))
-
     assert [done for done, _, _ in told] == list(range(14))
     assert {total for _, total, _ in told} == {13}
 

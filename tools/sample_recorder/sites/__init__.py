@@ -1,7 +1,7 @@
-"""Five small web sites of our own to record on: new state for each run, no clock, no chance, no network.
+"""Five small web sites to record on: a new state for each run, no clock, no randomness, no network.
 
 A site is a dataclass (what a visitor has changed) whose ``app()`` is a Starlette application. Ports are
-fixed, because an address is part of what an agent sees: the same run on another port is not the same bytes.
+fixed, because agents see addresses: the same run on another port would give other bytes.
 """
 
 from typing import Final
@@ -23,4 +23,4 @@ PLACES: Final = {
     "sample-office": Place(Office, 8774),
     "sample-market": Place(Market, 8775),
 }
-"""By the benchmark folder of the site's tasks."""
+"""The sites by the benchmark folder of their tasks."""

@@ -1,4 +1,4 @@
-"""What the sites share: serving on loopback, a page, a form's fields, and the market's pictures."""
+"""The common parts of the sites: serving on loopback, pages, forms, and the market's pictures."""
 
 import socket
 import threading
@@ -19,23 +19,23 @@ START_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a site is served, and how to make one as a new visitor finds it."""
+    """The port of a site, and a function that makes it as a new visitor finds it."""
 
     make: Callable[..., Any]
     port: int
 
     @property
     def url(self) -> str:
-        """The address of the first page, without a slash at its end."""
+        """The address of the first page, without a trailing slash."""
         return f"http://{HOST}:{self.port}"
 
 
 class ServingError(OSError):
-    """A site that cannot be served; the message names the port and says what to do."""
+    """Raised for a site that cannot be served; the message names the port and says what to do."""
 
 
 class Stage:
-    """An ASGI application in whose place another can be put between two runs."""
+    """An ASGI application that can be replaced by another one between two runs."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -46,9 +46,9 @@ class Stage:
 
 @contextmanager
 def serve_sites(places: Mapping[str, Place]) -> Iterator[dict[str, Stage]]:
-    """Serve the sites until the block ends; gives each one's stage by benchmark folder.
+    """Serve the sites until the block ends. Yield each one's stage by benchmark folder.
 
-    Raises ServingError when a port is taken or a server does not come up.
+    Raises ServingError if a port is taken or a server does not start.
     """
     with ExitStack() as stack:
         stages = {}
@@ -100,11 +100,11 @@ table { border-collapse: collapse; } th, td { text-align: left; padding: 7px 18p
 solid #dde3e6; }
 """
 FRESH = {"Cache-Control": "no-store"}
-"""Every visit reaches the site: a page from the browser's cache would make a run depend on the one before."""
+"""Headers against the browser's cache, which would make a run depend on the one before."""
 
 
 def page(title: str, body: str, style: str, status: int = 200) -> HTMLResponse:
-    """A whole HTML page; ``title`` is escaped, ``body`` is HTML already."""
+    """Return an HTML page; ``title`` is escaped here, ``body`` is HTML already."""
     return HTMLResponse(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{COMMON_STYLE}{style}</style></head><body>{body}</body></html>",
@@ -114,13 +114,13 @@ def page(title: str, body: str, style: str, status: int = 200) -> HTMLResponse:
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """The fields of a posted form; the last value where one is given twice."""
+    """Return the fields of a posted form, with the last of several values."""
     parsed = parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True)
     return {name: values[-1].strip() for name, values in parsed.items()}
 
 
 def go_to(path: str) -> RedirectResponse:
-    """After a form: show another page, so that reloading does not post again."""
+    """Redirect to another page after a form, so that reloading does not post again."""
     return RedirectResponse(path, status_code=303, headers=FRESH)
 
 
@@ -135,7 +135,7 @@ def not_found(style: str) -> HTMLResponse:
 
 
 def picture(kind: str, colour: str, pattern: str) -> str:
-    """An SVG image, 240 by 160, of one thing for sale; raises KeyError for another kind."""
+    """Return an SVG image, 240 by 160, of one article. Raises KeyError for an unknown kind."""
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 160" shape-rendering="crispEdges"><rect '
         'width="240" height="160" fill="#eef0ec"/>'

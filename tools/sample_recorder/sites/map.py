@@ -35,19 +35,19 @@ form { margin: 0 0 12px; } select { width: 100%; }
 
 
 def metres(start: str, end: str) -> int:
-    """The way along streets that meet at right angles."""
+    """Return the length of the way along streets that meet at right angles."""
     (x1, y1), (x2, y2) = PLACES[start], PLACES[end]
     return 10 * (abs(x1 - x2) + abs(y1 - y2))
 
 
 def minutes(start: str, end: str, means: str, avoids_tunnel: bool = False) -> int:
-    """How long a route takes; a bus or car that avoids the tunnel goes round."""
+    """Return how long a route takes; a bus or car that avoids the tunnel makes a detour."""
     detour = TUNNEL_DETOUR if avoids_tunnel and means in ("Car", "Bus") else 1
     return max(1, round(metres(start, end) * detour / METRES_A_MINUTE[means]))
 
 
 def drawing(start: str = "", end: str = "", zoom: int = 0) -> str:
-    """The map as SVG, with the route where there is one."""
+    """Return the map as SVG, with the route if there is one."""
     dots = "".join(
         f'<circle cx="{x}" cy="{y}" r="6" fill="#22313a"/><text x="{x + 10}" y="{y + 5}" font-size="15">'
         f"{name}</text>"

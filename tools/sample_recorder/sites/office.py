@@ -49,7 +49,7 @@ class Office:
     orders: list[tuple[str, str]] = field(default_factory=list)
 
     def app(self) -> Starlette:
-        """The site: an outer page for each part, and the part itself in the frame."""
+        """Return the site: an outer page for each part, and the part itself in the frame."""
         return Starlette(
             routes=[
                 Route("/", self._outer),

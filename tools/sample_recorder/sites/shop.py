@@ -46,7 +46,7 @@ header button { background: #1e3d31; } .grid { display: grid; grid-template-colu
 
 
 def money(cents: int) -> str:
-    """An amount in cents, in words of the shop: ``$18.50``."""
+    """Return an amount of cents in dollars, such as ``$18.50``."""
     return f"${cents // 100}.{cents % 100:02d}"
 
 
@@ -77,7 +77,7 @@ class Shop:
         )
 
     def total(self) -> int:
-        """What the basket costs in cents, the voucher's tenth taken off."""
+        """Return the price of the basket in cents, less the voucher's tenth."""
         full = sum(PRODUCTS[key].price * count for key, count in self.basket.items())
         return full - full // 10 if self.voucher else full
 

@@ -1,0 +1,116 @@
+"""Share tasks out to processes, with a bounded amount of data at a time."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Self, TypeVar
+
+Result = TypeVar("Result")
+Task = TypeVar("Task")
+
+BYTES_AT_ONCE: Final = 400_000_000
+"""The most bytes of files that all processes together read at a time."""
+
+MOST_WORKERS: Final = 4
+"""The default's limit. Each process takes 75 MB before it reads anything, and all should stay below 1 GB."""
+
+
+class WorkerError(ChildProcessError):
+    """Raised when the system ended a worker process; the message says what to do."""
+
+
+def default_workers() -> int:
+    """Return the number of processors that this process may use, at most `MOST_WORKERS`."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, MOST_WORKERS)
+
+
+class Workers:
+    """Processes that work until the block ends. With one, everything happens in this process."""
+
+    def __init__(self, number: int):
+        self._number = number
+        self._pool: ProcessPoolExecutor | None = None
+        self._others: list[BaseProcess] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        if self._pool is None:
+            return
+        if kind is not None:  # nobody needs the results any more, and a task may take long
+            for process in multiprocessing.active_children():
+                if process not in self._others:
+                    process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def run_each(
+        self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
+    ) -> Iterator[tuple[Task, Result]]:
+        """Yield each task with its result, as they finish. ``tasks`` come with the bytes that each reads.
+
+        All running tasks together read at most `BYTES_AT_ONCE`, but one task always runs. An exception of a
+        task ends the others. Raises WorkerError if the system ended a process.
+        """
+        if self._number <= 1:
+            yield from ((task, function(task)) for task, _ in tasks)
+            return
+        waiting = iter(tasks)
+        following = next(waiting, None)
+        running: dict[Future[Result], tuple[Task, int]] = {}
+        try:
+            while following is not None or running:
+                while following is not None and self._has_room(following[1], running.values()):
+                    running[self._processes().submit(function, following[0])] = following
+                    following = next(waiting, None)
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield running.pop(future)[0], future.result()
+        except BrokenProcessPool as error:
+            raise WorkerError(
+                "a worker process was ended from outside, perhaps for want of memory; "
+                "run again, it goes on from here (--workers 1 takes the least memory)"
+            ) from error
+
+    def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:
+        """Return whether there is memory for one more task, and at most one waits for each process."""
+        bytes_at_once = size + sum(each for _, each in running)
+        return not running or (len(running) < 2 * self._number and bytes_at_once <= BYTES_AT_ONCE)
+
+    def _processes(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._others = multiprocessing.active_children()
+            self._pool = ProcessPoolExecutor(self._number, context, initializer=_begin_worker)
+        return self._pool
+
+
+class _WithoutPandas:
+    """A finder that hides pandas, which pyarrow would import: half a second and 50 MB per worker."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ImportError("workers do without pandas")
+
+
+def _begin_worker() -> None:
+    """Set up a worker: the parent handles Ctrl-C, and the worker ends if its parent was killed."""
+    sys.meta_path.insert(0, _WithoutPandas())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)

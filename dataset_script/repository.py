@@ -1,0 +1,183 @@
+"""Datasets in repositories of the Hub: publish a built folder, download one, read single trajectories.
+
+Each repository gets one commit, or none if it holds the same content already (`arb.core.hub.HubRepository`).
+The test labels go into a private repository of their own.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from huggingface_hub import DatasetInfo, HfApi, HfFileSystem
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is not in an __all__
+    HFValidationError,
+    HTTPError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
+from huggingface_hub.utils.tqdm import disable_progress_bars as disable_progress_bars
+
+from arb.core.hub import (
+    HubError,
+    HubRepository,
+    Publication,
+    PublishError,
+    describe_failure,
+    is_ours,
+    is_repo_name,
+    patiently,
+    published_files,
+)
+from dataset_script.by_id import TrajectoryReader
+from dataset_script.verify.manifest import VerifyReport
+
+LABELS_IN_REPO: Final = "data/annotations.csv"
+"""Where ARB_LABELS=hub:OWNER/REPO looks for the labels."""
+
+MOST_FINDINGS: Final = 20
+
+MOST_FILES: Final = 25_000
+"""The most files that the Hub takes in one commit (`HfApi.create_commit`)."""
+
+BLOCK: Final = 65_536
+"""Bytes to read at a time from a file on the Hub. Reading ahead would fetch screenshots of other runs."""
+
+
+@contextmanager
+def hub_errors(what: str) -> Iterator[None]:
+    """Raise a HubError that names ``what`` for a failed request to the Hub."""
+    try:
+        yield
+    except HTTPError as error:
+        raise HubError(f"{what}: {describe_failure(error)}") from error
+
+
+@contextmanager
+def fetched(
+    hub: HfApi, repo: str, revision: str | None = None, keep_in: Path | None = None
+) -> Iterator[Path]:
+    """Download a dataset repository, by default into a temporary folder that is removed at the end.
+
+    In a folder to keep, only changed files are fetched again, and files that the repository no longer has
+    stay. The Hub's shared cache is not used, because it gives private files to any token. Raises HubError.
+    """
+    with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
+        folder = keep_in or Path(temporary)
+        try:
+            hub.snapshot_download(repo, repo_type="dataset", revision=revision, local_dir=folder)
+        except LocalEntryNotFoundError as error:
+            raise HubError(f"{repo}: the Hub cannot be reached, or has no such repository") from error
+        except HTTPError as error:
+            raise HubError(f"{repo}: {describe_failure(error)}") from error
+        except HFValidationError as error:
+            raise HubError(f"{repo}: is no repository's name (owner/name)") from error
+        yield folder
+
+
+def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
+    """Return a reader of a dataset repository at the revision's present commit. Raises HTTPError."""
+    commit = hub.repo_info(repo, repo_type="dataset", revision=revision).sha
+    files = HfFileSystem(endpoint=hub.endpoint, token=hub.token, skip_instance_cache=True)
+    return TrajectoryReader(lambda name: files.open(f"datasets/{repo}@{commit}/{name}", block_size=BLOCK))
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """The Hub's client, and how to wait for the Hub; ``say`` gets one line per pause."""
+
+    hub: HfApi
+    say: Callable[[str], None] = lambda _line: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def publish(
+        self,
+        folder: Path,
+        repo: str,
+        private_labels: str | None = None,
+        labels_file: Path | None = None,
+        *,
+        verify: Callable[[Path], VerifyReport],
+    ) -> tuple[Publication, ...]:
+        """Upload a folder to a dataset repository, after the test labels if there are any.
+
+        Everything that can be refused is refused before anything is sent. Raises PublishError for what must
+        not be published, and HubError if the Hub refuses or cannot be reached.
+        """
+        _check_names(repo, private_labels, labels_file)
+        _check_content(folder, verify)
+        files = published_files(folder)
+        if len(files) > MOST_FILES:
+            raise PublishError(
+                f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} in a commit"
+            )
+        if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
+            raise PublishError(f"{labels_file.name}: the labels lie in the folder to publish; move them out")
+        if not self.hub.token:
+            raise HubError("publishing needs a token with write access; set HF_TOKEN")
+        patiently(self.hub.whoami, "who HF_TOKEN belongs to", self.sleep, self.say)
+        if private_labels is not None:
+            self._prepare(private_labels, private=True)
+        self._prepare(repo, private=False)
+        done = []
+        if private_labels is not None and labels_file is not None:
+            labels = {LABELS_IN_REPO: labels_file}
+            done.append(self._repository(private_labels).put(labels, owned=lambda _path: False))
+        manifest = json.loads(files["manifest.json"].read_bytes())["files"]
+        verified = {name: entry["sha256"] for name, entry in manifest.items()}
+        done.append(self._repository(repo, verified).put(files, owned=is_ours))
+        return tuple(done)
+
+    def _prepare(self, repo: str, private: bool) -> None:
+        """Create the repository if it does not exist; refuse one that is public or holds something else."""
+
+        def info() -> DatasetInfo:
+            try:
+                return self.hub.dataset_info(repo)
+            except RepositoryNotFoundError:
+                self.hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
+                return self.hub.dataset_info(repo)
+
+        found = self._repository(repo).patiently(info)
+        if private and not found.private:
+            raise PublishError(f"{repo}: is public; test labels go into a private repository only")
+        names = {sibling.rfilename for sibling in found.siblings or ()}
+        if not private and "manifest.json" not in names and any(name.startswith("data/") for name in names):
+            raise PublishError(
+                f"{repo}: holds data that was not published from here (it has no manifest.json); "
+                "name another repository, or empty this one"
+            )
+
+    def _repository(self, repo: str, sha256s: Mapping[str, str] | None = None) -> HubRepository:
+        return HubRepository(self.hub, repo, "dataset", self.say, self.sleep, sha256s=sha256s or {})
+
+
+def _check_names(repo: str, private_labels: str | None, labels_file: Path | None) -> None:
+    if not all(is_repo_name(name) for name in (repo, private_labels) if name is not None):
+        raise PublishError("a repository is named owner/name")
+    if private_labels == repo:
+        raise PublishError(f"{repo}: the labels need a repository of their own, which is private")
+    if private_labels is not None and labels_file is None:
+        raise PublishError("--private-labels needs the labels: --labels FILE, or ARB_LABELS=csv:FILE")
+    if private_labels is not None and labels_file is not None and not labels_file.is_file():
+        raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
+
+
+def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
+    report = verify(folder)
+    if not report.ok:
+        found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
+        more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
+        listed = "; ".join(found[:MOST_FINDINGS])
+        raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {listed}{more}")
+    if report.to_accept:
+        options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
+        rest = len(report.to_accept) - MOST_FINDINGS
+        raise PublishError(
+            f"{folder}: `python -m dataset_script verify` warns of words; look at them, then add: {options}"
+            + (f" and {rest} more that it names" if rest > 0 else "")
+        )

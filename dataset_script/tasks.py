@@ -1,0 +1,54 @@
+"""The tasks of a suite, from its trajectories and ``tasks.csv``."""
+
+from dataclasses import dataclass, replace
+
+from arb.core.ids import task_key
+from arb.core.suite import Suite, SuiteError, read_rows
+
+_COLUMNS = ("task", "benchmark", "sites", "evaluation_types", "difficulty", "category")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task of a suite, in the spelling that all agents share; unknown fields are empty or None."""
+
+    task: str
+    benchmark: str
+    split: str
+    sites: tuple[str, ...] = ()
+    evaluation_types: tuple[str, ...] = ()
+    difficulty: str | None = None
+    category: str | None = None
+
+
+def load_tasks(suite: Suite) -> tuple[Task, ...]:
+    """Return every task of the suite's trajectories, by name, with what ``tasks.csv`` says if there is one.
+
+    Benchmark and split are those of the trajectories. Raises SuiteError that names every row of the file that
+    contradicts them, or names a task that the suite does not have.
+    """
+    tasks = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
+    problems, described = [], set()
+    rows = read_rows(suite.tasks_path, _COLUMNS) if suite.tasks_path.is_file() else []
+    for number, row in enumerate(rows, start=2):
+        key = (row["benchmark"] or "", task_key(row["task"] or ""))
+        place = f"row {number}, task {key[1][:80]!r}"
+        task = tasks.get(key)
+        if task is None:
+            problems.append(f"{place}: not a task of the suite's trajectories")
+        elif key in described:
+            problems.append(f"{place}: named twice; keep one row")
+        elif row.get("split") not in (None, "", task.split):
+            problems.append(f"{place}: its trajectories are in {task.split}")
+        else:
+            described.add(key)
+            tasks[key] = replace(
+                task,
+                sites=tuple((row["sites"] or "").split()),
+                evaluation_types=tuple((row["evaluation_types"] or "").split()),
+                difficulty=row["difficulty"] or None,
+                category=row["category"] or None,
+            )
+    if problems:
+        raise SuiteError(f"{suite.tasks_path.name}: " + "; ".join(problems))
+    return tuple(tasks[key] for key in sorted(tasks))
