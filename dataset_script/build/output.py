@@ -50,7 +50,7 @@ def check_replaceable(out: Path, source: Path) -> None:
 @cache
 def code_version() -> str:
     """Return a hash of the code that makes parts, so that parts of older code are not used."""
-    libraries = [version(name) for name in ("pyarrow", "pillow")]
+    libraries = [version(name) for name in ("pyarrow", "pillow", "zlib-ng")]
     digest = hashlib.sha256(" ".join(libraries).encode())
     for package in ("arb/core", "dataset_script"):
         for pattern in ("*.py", "*.toml"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from PIL import Image
+from zlib_ng import zlib_ng
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"IEND\xaeB`\x82"
@@ -95,8 +96,40 @@ def why_undecodable(data: bytes | None) -> str | None:
             if image.width * image.height > MOST_PIXELS:
                 return f"{image.width} x {image.height} pixels"
             image.verify()  # checksums and the end; an image can be shown without either
-        with _opened(data) as image:
-            image.load()
+            is_whole = image.format == "PNG" and _unpacks(data, image.mode, image.size)
+        if not is_whole:
+            with _opened(data) as image:
+                image.load()
     except Exception as error:  # Pillow's decoders raise whatever they meet
         return type(error).__name__
     return None
+
+
+_CHANNELS: Final = {"L": 1, "RGB": 3, "RGBA": 4}
+_KNOWN_CHUNKS: Final = frozenset({b"IHDR", b"IEND", b"sBIT", b"sRGB", b"gAMA", b"pHYs", b"tIME", b"tEXt"})
+
+
+def _unpacks(data: bytes, mode: str, size: tuple[int, int]) -> bool:
+    """Return whether the pixels of a PNG with correct checksums have exactly the size in its header.
+
+    This is a tenth of Pillow's work. It suffices for the PNGs that browsers write: 8 bits per sample, not
+    interlaced. False says nothing about other PNGs. See the PNG specification, sections 5 to 9.
+    """
+    header, packed, at = data[16:29], [], len(_PNG)
+    if mode not in _CHANNELS or header[8] != 8 or header[12]:
+        return False
+    while at < len(data):
+        length, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
+        if kind == b"IDAT":
+            packed.append(data[at + 8 : at + 8 + length])
+        elif kind not in _KNOWN_CHUNKS:
+            return False
+        at += 12 + length
+    width, height = size
+    row = width * _CHANNELS[mode] + 1  # each row begins with the number of its filter, 0 to 4
+    try:
+        unpacker = zlib_ng.decompressobj()
+        pixels = unpacker.decompress(b"".join(packed), row * height + 1)
+    except zlib_ng.error:
+        return False
+    return unpacker.eof and len(pixels) == row * height and max(pixels[::row]) <= 4

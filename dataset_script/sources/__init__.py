@@ -32,7 +32,7 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
         if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):
             leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")
         elif kind.recognises(folder):
-            return kind(folder, also_allowed) if name == "agentlab" else kind(folder)
+            return kind.open(folder, also_allowed)
     if _holds_spans(folder):
         raise SourceError(
             f"{folder}: holds spans of OpenTelemetry, whose conventions for agents are still marked "

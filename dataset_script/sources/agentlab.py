@@ -74,6 +74,10 @@ class AgentLabSource(TrajectorySource):
     also_allowed: tuple[str, ...] = ()
     kind: ClassVar[str] = "agentlab"
 
+    @classmethod
+    def open(cls, folder: Path, also_allowed: tuple[str, ...]) -> "AgentLabSource":
+        return cls(folder, also_allowed)
+
     @staticmethod
     def recognises(folder: Path) -> bool:
         return folder.is_dir() and next(folder.rglob(ARGUMENTS), None) is not None

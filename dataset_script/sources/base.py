@@ -250,6 +250,11 @@ class TrajectorySource:
         """Return whether a folder, or the file of a log, holds runs of this kind; cheap."""
         raise NotImplementedError
 
+    @classmethod
+    def open(cls, folder: Path, also_allowed: tuple[str, ...]) -> "TrajectorySource":
+        """Return the source of a folder; ``also_allowed`` are classes that its pickles may contain."""
+        return cls(folder)
+
     def list_runs(self) -> SourceListing:
         """List the runs without reading them. Raises SourceError if the folder is another kind."""
         raise NotImplementedError

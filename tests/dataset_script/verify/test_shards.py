@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import zlib
 
 import pyarrow.parquet as pq
 import pytest
@@ -84,6 +85,38 @@ def test_whole_pictures_of_every_kind_pass(mode, size):
 WHOLE = picture("RGB", (40, 30))
 
 
+def pillow_refuses(data: bytes) -> bool:
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+            image.verify()
+        with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+            image.load()
+    except Exception:
+        return True
+    return False
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255), st.booleans())
+def test_no_damage_that_pillow_sees_passes(at, flip, mends_checksums):
+    data = bytearray(WHOLE)
+    data[at] ^= flip
+    if mends_checksums:  # what a program writes that does not know better
+        data = bytearray(with_checksums(bytes(data)))
+    if pillow_refuses(bytes(data)):
+        assert why_undecodable(bytes(data)) is not None
+
+
 @given(st.integers(0, len(WHOLE) - 13))  # the last 12 bytes say that it ends
 def test_a_picture_that_was_cut_off_does_not_pass(size):
     assert why_undecodable(WHOLE[:size]) is not None
+
+
+def with_checksums(data: bytes) -> bytes:
+    """The PNG with every chunk's checksum right, as far as its chunks can be told apart."""
+    parts, at = [data[:8]], 8
+    while at + 12 <= len(data):
+        size = int.from_bytes(data[at : at + 4])
+        body = data[at + 4 : at + 8 + size]
+        parts += [data[at : at + 4], body, zlib.crc32(body).to_bytes(4)]
+        at += 12 + size
+    return b"".join(parts)
