@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from arb.judges.__main__ import app
-from arb.judges.ensembles.threshold import (
+from arb.judges.ensembles.threshold import read_threshold
+from arb.judges.ensembles.threshold_selection import (
     NoThresholdError,
     Objective,
     read_aim,
-    read_threshold,
     recommend_threshold,
 )
 from tests.support.judges import scored_run

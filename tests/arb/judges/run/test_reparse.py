@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from arb.judges.ensembles.threshold import Threshold, score_settings, write_threshold
-from arb.judges.run.folder import judgment_record, read_run
+from arb.judges.run.folder import read_run
+from arb.judges.run.records import judgment_record
 from arb.judges.run.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
 from arb.judges.run.scheduler import Exchange, Judgment
 from arb.judges.types import Answer, Call, Message, Reply
