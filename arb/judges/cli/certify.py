@@ -149,7 +149,7 @@ def _measured(folder: Path) -> MeasuredRun:
 
 
 def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
-    """Return the threshold, which is also written next to the report, or the reason why there is none."""
+    """Return the threshold, also written next to the report, or the reason why it cannot be chosen."""
     path, run = out / "threshold.json", out / certificate.UNCHANGED
     try:
         found = choose_from_run(run, aim, suite)

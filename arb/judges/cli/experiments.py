@@ -281,7 +281,8 @@ def threshold(
     if as_json:
         print_json(asdict(found))
         return
-    for line in summary(found, out):
+    fewest = calibration.FEWEST_SCORES
+    for line in render("threshold.txt.j2", found=found, out=out, fewest=fewest):
         typer.echo(line)
     purpose = "use it on test, with the other options of the run"
     next_step(purpose, "arb", "judges", "run", *_test_run(found, run, out))
@@ -337,8 +338,3 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
         configuration=thresholds.score_settings(configuration),
         **asdict(choice),
     )
-
-
-def summary(found: Threshold, out: Path) -> list[str]:
-    """Return the lines printed at the end."""
-    return render("threshold.txt.j2", found=found, out=out, fewest=calibration.FEWEST_SCORES)

@@ -181,7 +181,7 @@ def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[R
 
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
-    """Open the cached replies of a run that asked for log-probabilities; None for any other run."""
+    """Open the cached replies of a run that asked for log-probabilities; other runs get None."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from arb.judges.cli.text import dollars, render
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from arb.judges.run.plan import Plan, RolePlan
+    from arb.judges.run.plan import Plan
 
 with lazy_imports():
     from arb.judges.engine import reasoning
@@ -106,7 +106,10 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "calls": plan.calls,
         "usd": plan.usd,
         "seconds": plan.seconds,
-        "roles": [_role_facts(role) for role in plan.roles],
+        "roles": [
+            {**asdict(role), "model": role.model.model, "provider": role.model.provider}
+            for role in plan.roles
+        ],
         "problems": dict(plan.problems),
         "pilot": None if plan.pilot is None else asdict(plan.pilot),
         "assumptions": _assumptions(),
@@ -132,8 +135,3 @@ def _against(usd: float | None, max_usd: float | None) -> str:
     if usd <= max_usd:
         return f"; within --max-usd {max_usd:g}"
     return f"; with --max-usd {max_usd:g} the run is expected to stop before its end"
-
-
-def _role_facts(role: RolePlan) -> dict[str, Any]:
-    facts = {each.name: getattr(role, each.name) for each in fields(role)}
-    return facts | {"model": role.model.model, "provider": role.model.provider}

@@ -2,8 +2,8 @@
 
 It is made from finished runs: one of the unchanged judge, one per probe, and repeats in which everything is
 asked again. Figures and intervals are those of the leaderboard. There is no clock and no unseeded draw: the
-same runs and labels give the same report. If the labels of the split are hidden, none is read, and the report
-names the figures that are missing for that reason.
+same runs and labels give the same report. If the labels of the split are hidden, they are not read, and the
+report names the figures that are missing for that reason.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def make_certificate(
     Args:
         runs: The runs by name: `UNCHANGED`, names of probes, and `repeat_name`.
         labels: The labels of the split; None if they are hidden.
-        threshold: The threshold chosen on these runs, or the reason why there is none. If the verdicts were
-            already made by a threshold, the report has that one instead.
+        threshold: The threshold chosen on these runs, or the reason why there is not any. If a threshold
+            already made the verdicts, the report has that one instead.
         judge_facts: The judge's own descriptions (inputs, calls, source).
         ahead: Runs that made the calls which ``runs`` found in the cache; their sessions and costs count too.
     """
@@ -230,7 +230,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
     """Return the own score of each answer and the one that counts (see `probability`), by id.
 
-    Both are None without a verdict.
+    Both are None if there is no verdict.
     """
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
@@ -294,7 +294,7 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
 
 
 def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | None:
-    """Return precision, recall and false positive rate on success, or None without any verdict."""
+    """Return precision, recall and false positive rate on success, or None if there is no verdict."""
     found = score_answers(records, labels, has_intervals=False)["labels"]["success"]
     if found is None:
         return None

@@ -86,7 +86,7 @@ def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
 
 
 def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's configuration that its scores depend on, apart from the recorded runs.
+    """Return the part of a run's configuration that its scores depend on, without the recorded runs.
 
     The models' addresses are left out, since your own server may have another one in every job.
     """

@@ -239,8 +239,18 @@ class BatchCollector:
         Transient failures are retried. Raises CallFailed if the endpoint does not give the status of a batch.
         """
         while self.log.uncollected and not stop.is_set():
-            states = [await self._poll_with_retry(entry) for entry in self.log.uncollected]
-            self._report([state for state in states if state is not None])
+            states = []
+            for entry in self.log.uncollected:
+                try:
+                    state = await self._poll(entry)
+                except CallFailed as failure:
+                    if failure.kind not in _TRANSIENT:
+                        raise
+                    self.progress.say(f"the endpoint does not answer ({failure.message}); trying again")
+                    continue
+                if state is not None:
+                    states.append(state)
+            self._report(states)
             if self.log.uncollected:
                 try:
                     await asyncio.wait_for(stop.wait(), poll_s)
@@ -250,15 +260,6 @@ class BatchCollector:
     def fail(self, key: str, failure: CallFailed) -> None:
         """Give up a call."""
         self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
-
-    async def _poll_with_retry(self, entry: BatchEntry) -> BatchState | None:
-        try:
-            return await self._poll(entry)
-        except CallFailed as failure:
-            if failure.kind not in _TRANSIENT:
-                raise
-            self.progress.say(f"the endpoint does not answer ({failure.message}); trying again")
-            return None
 
     async def _poll(self, entry: BatchEntry) -> BatchState | None:
         """Return the state of an open batch, and collect it if it has ended.

@@ -150,8 +150,6 @@ def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
             prices = read_prices(options.prices, options.price or ())
             if will_run:
                 build_budget(options.max_usd, prices, models)
-    with _collected(problems):
-        recorded = _recorded_options(options)
     if problems:
         raise OptionsError("\n".join(problems))
     config = RunConfig(
@@ -161,7 +159,7 @@ def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
         split=options.split_name,
         ids=ids,
         images=image_options(options, judge),
-        recorded=recorded,
+        recorded=_recorded_options(options),
         prices=prices,
         judge_options=options,
         selection=_as_typed(options, _SELECTION) | {"from_a_file": options.ids is not None},
@@ -185,11 +183,12 @@ def _collected(problems: list[str]) -> Iterator[None]:
 
 def _recorded_options(options: RunOptions) -> dict[str, Any]:
     own_file = digest_of_files((options.judge or options.cascade or "").split(","))
+    threshold = None if options.threshold is None else json.loads(options.threshold.read_bytes())
     return {
         **({"judge_file_sha256": own_file} if own_file else {}),
         **_as_typed(options, _RECORDED),
         "vote": options.vote if options.samples > 1 else None,
-        "threshold": _threshold(options),
+        "threshold": threshold,
     }
 
 
@@ -209,15 +208,6 @@ def _identity(model: ModelSettings) -> dict[str, Any]:
     settings = asdict(model)
     del settings["base_url"], settings["key_variable"], settings["prompt_cache"], settings["header"]
     return {**settings, "address": address_of(model)}
-
-
-def _threshold(options: RunOptions) -> Any:
-    if options.threshold is None:
-        return None
-    try:
-        return json.loads(options.threshold.read_bytes())
-    except (OSError, ValueError) as error:
-        raise OptionsError(f"--threshold {options.threshold}: cannot be read ({error})") from error
 
 
 def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:

@@ -24,6 +24,7 @@ from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.tokens import TokenCounters, image_rule
 from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
+from arb.judges.run.records import error_of, judgment_record
 from arb.judges.run.runner import Job, open_executor, open_job
 from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
 from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply
@@ -325,16 +326,12 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
     except StopRunError as stopped:
         raise OptionsError(f"--pilot: {stopped}") from stopped
     if judged and all(each.answer.state == "error" for each in judged):
+        first = error_of(judgment_record(judged[0], ""))
         raise OptionsError(
-            f"--pilot: every trajectory ended in an error, the first with: {_error_of(judged[0])}. Fix the "
-            "cause, or leave --pilot out"
+            f"--pilot: every trajectory ended in an error, the first with: {first}. Fix the cause, or leave "
+            "--pilot out"
         )
     return Pilot(len(job.ids), spend.calls, spend.usd), known
-
-
-def _error_of(judged: Judgment) -> str:
-    errors = (each.reply.error for each in judged.exchanges)
-    return judged.problem or next(filter(None, errors), "no reply")
 
 
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:

@@ -47,7 +47,7 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
         "trajectory_id": judged.trajectory_id,
         "judge": judge,
         "state": judged.answer.state,
-        "answer": {k: v for k in _ANSWER_FIELDS if (v := getattr(judged.answer, k)) is not None},
+        "answer": answer_facts(judged.answer),
         "input_tokens": _sum(reply.input_tokens for reply in made),
         "output_tokens": _sum(reply.output_tokens for reply in made),
         "cost_usd": _sum(reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd),
@@ -62,6 +62,17 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
     if judged.reward is not None:
         record["reward"] = judged.reward
     return record
+
+
+def answer_facts(answer: Answer) -> dict[str, Any]:
+    """Return the known fields of an answer without its state, as a line has them."""
+    return {name: value for name in _ANSWER_FIELDS if (value := getattr(answer, name)) is not None}
+
+
+def reply_of(call: JudgmentRecord) -> Reply:
+    """Return the reply of a call in a line; its log-probabilities are not stored there."""
+    known = {name: value for name, value in call["reply"].items() if name in _REPLY_FIELDS}
+    return Reply(**known | {"dropped": tuple(known.get("dropped", ()))})
 
 
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
@@ -223,10 +234,7 @@ def _compared_with(
             return None  # the record does not have the whole replies from which these calls follow
         if key_of(models[call.role], call) != there["key"] and _texts_differ(call, there, open_prompts):
             raise _PromptChangedError
-        values: JudgmentRecord = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in there["reply"].items()
-        }
-        return Reply(**values)
+        return reply_of(there)
 
     return reply_to
 

@@ -1,13 +1,13 @@
 """Read stored replies again, without a call: those of a run folder, or the released judgments.
 
-A run's replies go to a stand-in for its judge that asks only for the verdict, combined with samples, cascade
-and threshold like the run. Intermediate results, such as captions, stay the same.
+A run's replies go to a substitute for its judge that asks only for the verdict, combined with samples,
+cascade and threshold like the run. Intermediate results, such as captions, stay the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -17,10 +17,10 @@ from arb.judges.ensembles.threshold import ThresholdedJudge, threshold_of
 from arb.judges.ensembles.voting import SampledJudge, samples_suffix
 from arb.judges.parsing import parse_answer, shorten
 from arb.judges.registry import UnknownJudgeError, find_judge
-from arb.judges.run.records import JudgmentRecord
+from arb.judges.run.records import JudgmentRecord, answer_facts, reply_of
 from arb.judges.run.scheduler import drive_offline
 from arb.judges.traits import traits_of
-from arb.judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants, models_of
+from arb.judges.types import JUDGE_ROLE, Call, Judge, JudgeSession, Reply, View, Wants, models_of
 from dataset_script.sources.base import UnusableFileError
 from dataset_script.sources.released_files import ERROR_ENDING, read_judgment
 
@@ -31,7 +31,6 @@ VERDICT: Final = "verdict"
 """The purpose of the calls whose replies hold verdicts."""
 
 _EMPTY_VIEW: Final = View("", (), ())
-_REPLY_FIELDS: Final = ("text", "state", "finish_reason", "refusal", "error", "used_shorter", "model", "key")
 
 WholeReply = Callable[[str], Reply | None]
 """Returns a reply with its log-probabilities by its key, or None if it is not stored."""
@@ -43,7 +42,7 @@ class ReparseError(ValueError):
 
 @dataclass(frozen=True)
 class VerdictOnly:
-    """A stand-in for a judge that asks only for the verdict, and reads the reply in the judge's form."""
+    """A substitute for a judge, which asks only for the verdict and reads the reply in the judge's form."""
 
     form: Form
     name: str = "stored verdicts"
@@ -117,7 +116,7 @@ def reparse_record(
         return found if found is not None else _reply_before_the_verdict(record, call)
 
     answer = drive_offline(judge, _EMPTY_VIEW, reply_to)
-    return None if answer is None else {**record, "state": answer.state, "answer": _answer_facts(answer)}
+    return None if answer is None else {**record, "state": answer.state, "answer": answer_facts(answer)}
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
@@ -150,15 +149,10 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
         yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
 
-def _answer_facts(answer: Answer) -> JudgmentRecord:
-    return {name: value for name, value in asdict(answer).items() if value is not None and name != "state"}
-
-
 def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
     """Return the reply in a record, or that of the cache if log-probabilities are needed."""
-    stored = call["reply"]
-    if whole is None or stored["state"] != "ok":
-        return Reply(**{name: stored[name] for name in _REPLY_FIELDS if name in stored})
+    if whole is None or call["reply"]["state"] != "ok":
+        return reply_of(call)
     if (cached := whole(call["key"])) is None:
         raise ReparseError(
             "the run's scores are from log-probabilities, and a reply of it is not in the cache; name the "

@@ -189,7 +189,7 @@ class Outcome:
 
 
 class NoRecordings:
-    """Empty views for a judge that needs no recorded runs, if there are none."""
+    """Empty views, for a judge that needs no recorded runs."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
         return View("", (), ())

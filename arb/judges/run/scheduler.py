@@ -64,7 +64,7 @@ class RunSource(Protocol):
         """Return the reward of a run; raises what `view` raises."""
 
     def data_hash(self) -> str | None:
-        """Return the hash of the recorded runs, or None if there are none."""
+        """Return the hash of the recorded runs, or None if none were found."""
 
 
 class StopRunError(Exception):

@@ -77,7 +77,7 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
 def source_folder(source: Path | None, suite: Suite) -> Path:
     """Return the folder of the recorded runs: ``source`` if it was named, else the dataset of the suite.
 
-    Raises OptionsError if there is none.
+    Raises OptionsError if neither exists.
     """
     if source is not None:
         return source

@@ -220,7 +220,7 @@ def test_replies_expire(tmp_path, monkeypatch):
         for days, calls in ((30, LIMIT), (1, 2 * LIMIT)):
             now = time.time() + 2 * 86_400
             with monkeypatch.context() as later:
-                later.setattr("arb.judges.run.runner.time.time", lambda now=now: now)
+                later.setattr("arb.judges.run.config.time.time", lambda now=now: now)
                 run(server, tmp_path, "--out", tmp_path / f"{days}", "--cache-days", days)
             assert server.counts.calls == calls
 
