@@ -209,7 +209,7 @@ def probe(
         )
         for each in chosen
     ]
-    if not _write_report(out, probes.to_json(reports, name, options.split_name), as_json):
+    if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
         plain_console().print(probes.probe_table(reports, name))
         next_step("certify it, which goes on with these replies", "arb", "judges", "certify", *typed(options))
     raise typer.Exit(int(has_errors))

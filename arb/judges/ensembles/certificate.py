@@ -118,6 +118,7 @@ def make_certificate(
     first = runs[UNCHANGED]
     configuration = first.run["configuration"]
     every = [*ahead, *runs.values()]
+    paid_usd = [each.run.get("spent_usd") for each in every]
     sessions = [session for each in every for session in _sessions_of(each)]
     versions = {json.dumps(session["versions"]): session["versions"] for session in sessions}
     quality: dict[str, Any] | str
@@ -149,7 +150,7 @@ def make_certificate(
             if name in PROBES
         ],
         "stability": _stability([first, *repeats], labels) if repeats else None,
-        "costs": _costs(first.records) | _bill(every),
+        "costs": {**_costs(first.records), "paid_usd": None if None in paid_usd else sum(paid_usd)},
         "states": {name: _states(each.records) for name, each in runs.items()},
         "measured": {
             **{name: configuration.get(name) for name in _DIGESTS},
@@ -322,12 +323,6 @@ def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
         "seconds_95": float(np.quantile(known, 0.95)) if len(known) else None,
         "calls": sum(calls) / len(calls) if calls else None,
     }
-
-
-def _bill(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
-    """Return the dollars paid for all runs of the report, or None if a price is unknown."""
-    paid = [each.run.get("spent_usd") for each in runs]
-    return {"paid_usd": None if None in paid else sum(paid)}
 
 
 def _states(records: Sequence[JudgmentRecord]) -> dict[str, int]:

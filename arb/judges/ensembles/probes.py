@@ -306,11 +306,6 @@ def probe_table(reports: Iterable[Mapping[str, Any]], judge: str) -> Table:
     return table
 
 
-def to_json(reports: Iterable[Mapping[str, Any]], judge: str, split: str) -> dict[str, Any]:
-    """Return the reports as one object with fractions, which are None if nothing was counted."""
-    return {"judge": judge, "split": split, "probes": list(reports)}
-
-
 def _asked(record: JudgmentRecord) -> list[str | None]:
     """Return the keys of a run's calls, which are hashes of their prompts."""
     return [call.get("key") for call in record["calls"]]

@@ -26,6 +26,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
     success = outcome([answer.success for answer in answers], rule)
     if success is None:
         return Answer(state_without_verdict(answers))
+    known = [probability(answer) for answer in answers if answer.success is not None]
     agreeing = (answer for answer in answers if answer.success == success)
     grades = [answer.optimality for answer in answers if answer.optimality is not None]
     return Answer(
@@ -34,7 +35,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
         side_effect=outcome([answer.side_effect for answer in answers], rule),
         repetition=outcome([answer.repetition for answer in answers], rule),
         optimality=median_low(grades) if grades else None,
-        score=mean_score(answers),
+        score=sum(known) / len(known),
         reasoning=next(agreeing, answers[0]).reasoning,
     )
 
@@ -47,12 +48,6 @@ def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
         return True
     unknown = sum(vote is None for vote in votes)
     return None if yes + unknown >= needed else False
-
-
-def mean_score(answers: Sequence[Answer]) -> float | None:
-    """Return the mean probability of success over the answers with a verdict; None if all lack one."""
-    known = [probability(answer) for answer in answers if answer.success is not None]
-    return sum(known) / len(known) if known else None
 
 
 def probability(answer: Answer) -> float:

@@ -163,16 +163,14 @@ class CallCounter:
         self._seen: set[str] = set()
         self._dummies: dict[str, Reply] = {}
         self._numbers: Counter[PilotKey] = Counter()
-        self.roles = {role: self._empty_plan(role, model) for role, model in config.models.items()}
+        self.roles: dict[str, RolePlan] = {}
+        for role, model in config.models.items():
+            price = config.prices.of(model)
+            rules = counters.of(model).name, image_rule(model.model).name
+            source, usd = (None, None) if price is None else (price.source, 0.0)
+            self.roles[role] = RolePlan(role, model, *rules, source, usd)
         self.has_samples = False
         self._seconds_of_calls = self._longest_call = 0.0
-
-    def _empty_plan(self, role: str, model: ModelSettings) -> RolePlan:
-        price = self._config.prices.of(model)
-        text_rule, picture_rule = self._counters.of(model).name, image_rule(model.model).name
-        if price is None:
-            return RolePlan(role, model, text_rule, picture_rule, None, None)
-        return RolePlan(role, model, text_rule, picture_rule, price.source, 0.0)
 
     def reply_to(self, call: Call) -> Reply:
         """Return the reply from the cache, else a dummy; a call is counted the first time."""
