@@ -25,7 +25,7 @@ from arb.judges.engine.tokens import token_ceiling
 from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from arb.judges.run.config import open_cache
 from arb.judges.run.folder import ResultWriter, RunFolder
-from arb.judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals, utc_now
+from arb.judges.run.progress import Progress, RunEnd, on_stop_signals, utc_now
 from arb.judges.run.runner import Job, run_local
 from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
 from arb.judges.types import Call, OptionsError, Reply
@@ -215,7 +215,7 @@ class _BatchRounds:
     def _ended(self, writer: ResultWriter) -> RunEnd:
         """Return how a run ends that has no call left to submit."""
         if writer.all_failed:
-            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+            return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
             return RunEnd("finished")
         max_usd, left_out_usd = self.job.config.max_usd, self.left_out_usd

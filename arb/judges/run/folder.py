@@ -27,7 +27,7 @@ from arb.core.files import atomic_write, atomic_writer
 from arb.core.predictions.write import write_predictions
 from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter
 from arb.judges.engine.storage import LineFile, StorageError, complete_lines, storing
-from arb.judges.run.progress import Progress
+from arb.judges.run.progress import Progress, RunEnd
 from arb.judges.run.records import (
     JudgmentRecord,
     error_of,
@@ -317,11 +317,15 @@ class ResultWriter:
             self._waiting.put_nowait(result)
         self._first_errors = None
 
-    def discard_errors(self) -> str:
-        """Forget the errors, and return the message of the first one."""
+    def discard_errors(self) -> RunEnd:
+        """Forget the errors, and return the end of a run that stopped because every trajectory failed."""
         first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
         self._first_errors = []
-        return first
+        return RunEnd(
+            "failing",
+            f"stopped: every trajectory so far ended in an error, the first with: {first}\n"
+            "Nothing was written. Fix the cause and run the same command again.",
+        )
 
     async def __aenter__(self) -> ResultWriter:
         self._task = asyncio.create_task(self._write())

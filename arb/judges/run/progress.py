@@ -27,6 +27,9 @@ GRACE_S: Final = 8.0
 """The time that calls in flight have to end after SIGTERM. After Ctrl-C they take as long as they need."""
 
 
+How = Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
+
+
 @dataclass(frozen=True, slots=True)
 class RunEnd:
     """How a run ended, with a message for the user.
@@ -35,7 +38,7 @@ class RunEnd:
     ``account``: the endpoint refuses the account.
     """
 
-    how: Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
+    how: How
     message: str | None = None
 
 
@@ -46,13 +49,11 @@ class StopControl:
     At the budget they stay, since some may cost less than the refused call.
     """
 
-    def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None] = lambda: None):
+    def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None]):
         self.ended: RunEnd | None = None
         self._say, self._stop_waiting = say, stop_waiting
 
-    def stop(
-        self, how: Literal["interrupted", "budget", "limited", "account", "failing"], message: str
-    ) -> None:
+    def stop(self, how: How, message: str) -> None:
         """Let the run end; the first reason counts."""
         self.ended = self.ended or RunEnd(how, message)
         if how != "budget":
@@ -295,11 +296,3 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def leading_errors_message(error: str) -> str:
-    """Return the message of a run that stopped because every trajectory failed."""
-    return (
-        f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
-        "Nothing was written. Fix the cause and run the same command again."
-    )

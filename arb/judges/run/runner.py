@@ -23,7 +23,7 @@ from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.registry import full_name
 from arb.judges.run.config import RunConfig
 from arb.judges.run.folder import ResultWriter, RunFolder
-from arb.judges.run.progress import Progress, RunEnd, Spend, StopControl, leading_errors_message
+from arb.judges.run.progress import Progress, RunEnd, Spend, StopControl
 from arb.judges.run.records import error_of, totals
 from arb.judges.run.run_facts import judge_facts, run_facts, run_session, source_facts_of
 from arb.judges.run.scheduler import (
@@ -126,7 +126,7 @@ async def run_async(
                 if stopping.ended is None:
                     raise
         if stopping.ended is not None and stopping.ended.how == "failing" and not stopping.ended.message:
-            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+            return writer.discard_errors()
         writer.write_errors()
     if writer.written == len(job.ids):
         return RunEnd("finished")
