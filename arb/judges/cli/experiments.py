@@ -138,17 +138,16 @@ def _printed() -> Printed:
     """Return the printed Table 2 as fractions, by (tree, screenshot, label)."""
     from leaderboard.paper.published_files import PUBLISHED  # noqa: PLC0415 - its package loads at once
 
+    found = {}
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (line["tree"], line["screenshot"], line["label"]): tuple(
-                float(line[figure]) / 100 for figure in FIGURES
-            )
-            for line in csv.DictReader(file)
-        }
+        for line in csv.DictReader(file):
+            cell = line["tree"], line["screenshot"], line["label"]
+            found[cell] = tuple(float(line[figure]) / 100 for figure in FIGURES)
+    return found
 
 
 def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
-    """Return precision, recall and F1 of each label, in percent with 95 % intervals, as a table.
+    """Return a table of precision, recall and F1 of each label, in percent with 95 % intervals.
 
     ``printed`` has the paper's figures by (tree, screenshot, label); it is empty for other models.
     """

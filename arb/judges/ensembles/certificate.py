@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -231,7 +231,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
     """Return the own score of each answer and the one that counts (see `probability`), by id.
 
-    Both are None if there is no verdict.
+    An answer without a verdict has neither.
     """
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
@@ -276,15 +276,13 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
 
     ``unanimous`` is the share of equal verdicts among the trajectories with a verdict in all runs.
     """
-    verdicts = [
-        {record["trajectory_id"]: record["answer"].get("success") for record in each.records} for each in runs
-    ]
-    everywhere = [
-        [found.get(name) for found in verdicts]
-        for name in verdicts[0]
-        if all(found.get(name) is not None for found in verdicts)
-    ]
-    unanimous = sum(len(set(each)) == 1 for each in everywhere)
+    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
+    for each in runs:
+        for record in each.records:
+            if (success := record["answer"].get("success")) is not None:
+                verdicts[record["trajectory_id"]].append(success)
+    everywhere = [found for found in verdicts.values() if len(found) == len(runs)]
+    unanimous = sum(len(set(found)) == 1 for found in everywhere)
     again = Probe("repeat", "asked again", "stands", lambda view, goals: view)
     return {
         "runs": len(runs),

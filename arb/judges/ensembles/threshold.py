@@ -88,12 +88,11 @@ def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
 def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a run's configuration that its scores depend on, without the recorded runs.
 
-    The models' addresses are left out, since your own server may have another one in every job.
+    The models' addresses are left out, since your own server may have a new address in every job.
     """
-    models = {
-        role: {name: value for name, value in model.items() if name != "address"}
-        for role, model in (configuration.get("models") or {}).items()
-    }
+    models = {role: dict(model) for role, model in (configuration.get("models") or {}).items()}
+    for model in models.values():
+        model.pop("address", None)
     return {name: configuration.get(name) for name in SCORE_SETTINGS} | {"models": models}
 
 

@@ -66,7 +66,8 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 
 def answer_facts(answer: Answer) -> dict[str, Any]:
     """Return the known fields of an answer without its state, as a line has them."""
-    return {name: value for name in _ANSWER_FIELDS if (value := getattr(answer, name)) is not None}
+    values = ((name, getattr(answer, name)) for name in _ANSWER_FIELDS)
+    return {name: value for name, value in values if value is not None}
 
 
 def reply_of(call: JudgmentRecord) -> Reply:
@@ -248,10 +249,10 @@ def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompt
         return _texts(prompt_of(sent)) != _texts(prompts.get(recorded["prompt"]))
 
 
-def _texts(prompt: Any) -> list[Any]:
-    return [
-        (role, [part if isinstance(part, str) else None for part in content])
-        if isinstance(content, list)
-        else (role, content)
-        for role, content in prompt
-    ]
+def _texts(prompt: Prompt) -> list[Any]:
+    """Return the roles and texts of a prompt, with None in place of pictures."""
+    found: list[Any] = []
+    for role, content in prompt:
+        parts = [content] if isinstance(content, str) else content
+        found.append((role, [part if isinstance(part, str) else None for part in parts]))
+    return found

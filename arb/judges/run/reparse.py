@@ -172,5 +172,7 @@ def _reply_before_the_verdict(record: JudgmentRecord, call: Call) -> Reply | Non
     """Return a reply for a verdict that a judge of a cascade never asked for; None if it never began."""
     prefix = call.role.rpartition(".")[0]
     earlier = [each["reply"] for each in record["calls"] if each["role"].rpartition(".")[0] == prefix]
-    states = [reply["state"] for reply in earlier if reply["state"] != "ok"]
-    return Reply(None, state=states[0] if states else "error") if earlier else None
+    if not earlier:
+        return None
+    failures = (reply["state"] for reply in earlier if reply["state"] != "ok")
+    return Reply(None, state=next(failures, "error"))

@@ -77,7 +77,7 @@ def _project_version() -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """Return the commit of the checkout, or None if there is no checkout or no git."""
+    """Return the commit of the checkout, or None if git does not know it."""
     if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
         return None
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
