@@ -282,13 +282,8 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 def user_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that end a command with one line and no traceback."""
-    return (
-        OptionsError,
-        run_folder.RunFolderError,
-        sources.SourceError,
-        storage.StorageError,
-        suites.SuiteError,
-    )
+    of_files = run_folder.RunFolderError, sources.SourceError, storage.StorageError
+    return OptionsError, suites.SuiteError, *of_files
 
 
 def _shared_parameters(

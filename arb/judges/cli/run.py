@@ -81,7 +81,7 @@ def run(
         except run_folder.OtherConfigurationError as other:
             out = _folder_beside(named, other, tried)
             tried.add(out)
-    for line in summary(outcome, out):
+    for line in render("run.txt.j2", outcome=outcome, out=out):
         typer.echo(line, err=True)
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
@@ -155,7 +155,7 @@ def run_all(
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
         outcome = judge(replace(config, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
-            for line in summary(outcome, out / name):
+            for line in render("run.txt.j2", outcome=outcome, out=out / name):
                 typer.echo(line, err=True)
             if outcome.ended.how == "budget":
                 typer.echo(
@@ -176,11 +176,6 @@ def _cost_so_far(folder: Path) -> float:
     if not (folder / run_folder.RUN).is_file():
         return 0.0
     return run_folder.read_run(folder).get("spent_usd") or 0.0
-
-
-def summary(outcome: Outcome, out: Path) -> list[str]:
-    """Return the lines printed at the end."""
-    return render("run.txt.j2", outcome=outcome, out=out)
 
 
 def _retried(text: str | None) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from arb.core.vocabulary import LABELS, STATES
 from arb.judges.contract import open_session
 from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
 from arb.judges.ensembles.voting import probability
-from arb.judges.run.records import CallSums, JudgmentRecord
+from arb.judges.run.records import JudgmentRecord, totals
 from arb.judges.types import Answer, Call, Judge, JudgeSession, View
 from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
 from leaderboard.calibration import FEWEST_SCORES, calibrate
@@ -129,9 +129,7 @@ def make_certificate(
         quality, hidden = score_answers(first.records, labels), ""
         calibration = _calibration(first.records, labels)
     repeats = [each for name, each in runs.items() if name.startswith("repeat-")]
-    calls = CallSums()
-    for record in first.records:
-        calls.add(record)
+    sums = totals(first.records)
     trajectory_ids = "\n".join(sorted(each["trajectory_id"] for each in first.records))
     return {
         "format": FORMAT,
@@ -155,7 +153,7 @@ def make_certificate(
         "measured": {
             **{name: configuration.get(name) for name in _DIGESTS},
             "label_version": None if labels is None else labels.version,
-            **calls.facts(),
+            **{name: sums[name] for name in _CALL_SUMS},
             "trajectories_sha256": hashlib.sha256(trajectory_ids.encode()).hexdigest(),
             "predictions_sha256": {name: each.predictions_sha256 for name, each in runs.items()},
             "models": configuration["models"],
@@ -170,6 +168,7 @@ def make_certificate(
     }
 
 
+_CALL_SUMS: Final = ("dropped_params", "served_models", "prompts_sha256")
 _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_file_sha256")
 
 

@@ -65,20 +65,12 @@ Status = Literal["handing in", "waiting", "collected", "failed"]
 
 
 class BatchEntry(BaseModel):
-    """A batch in the log.
+    """A batch in the log, which is found at the endpoint by its ``mark`` until its ``id`` is known.
 
-    Attributes:
-        mark: The text by which the batch is found at the endpoint.
-        role: The role of its model.
-        input_file: The name of its input file.
-        keys: The keys of its calls.
-        shorter: The keys of the calls that were sent with the shorter prompt.
-        samples: By key of a call, the keys of further samples that it asks for (``n``).
-        dropped: The parameters that were left out of its requests.
-        most_usd: An upper limit of its cost; None if no price is known.
-        id: The endpoint's name for it; None until it is known.
-        status: The last known status.
-        handed_in_at: The time at which it was submitted.
+    ``keys`` are the keys of its calls, and ``shorter`` those that were sent with the shorter prompt.
+    ``samples`` has the keys of further samples that a call asks for (``n``), by the key of the call.
+    ``dropped`` are the parameters left out of its requests; ``most_usd`` is an upper limit of its cost, or
+    None if no price is known.
     """
 
     mark: str

@@ -174,7 +174,7 @@ class CallWarnings:
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
-        """Check the counts that `CallSums.facts` returns."""
+        """Check the parameters and models that `totals` counts."""
         for role, model in self._models.items():
             for name in dropped.get(role, ()):
                 if (role, name) not in self._dropped:

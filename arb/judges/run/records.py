@@ -103,19 +103,16 @@ def _call_record(exchange: Exchange) -> JudgmentRecord:
     """Return a call for its line. ``key`` is a hash of messages and parameters; pictures have hashes too."""
     call, reply = exchange.call, exchange.reply
     values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
+    parts = (part for message in _sent(exchange) for part in message.parts)
     return {
         "purpose": call.purpose,
         "role": call.role,
         "stage": exchange.stage,
         "sample": call.sample,
         "key": reply.key,
-        "images": _pictures(_sent(exchange)),
+        "images": [part.sha256 for part in parts if isinstance(part, Image)],
         "reply": {k: v for k, v in values.items() if v is not None and v is not False and v != ()},
     }
-
-
-def _pictures(sent: tuple[Message, ...]) -> list[str]:
-    return [part.sha256 for message in sent for part in message.parts if isinstance(part, Image)]
 
 
 def _latency(exchanges: Sequence[Exchange]) -> float | None:
@@ -135,47 +132,19 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if len(known) == len(found) else None
 
 
-class CallSums:
-    """Counts over the calls of judged trajectories, in constant memory."""
-
-    def __init__(self) -> None:
-        self._dropped: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._served: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._prompts: int | None = None
-
-    def add(self, record: JudgmentRecord) -> None:
-        names = []
-        for call in record["calls"]:
-            role, reply = call["role"], call["reply"]
-            self._dropped[role].update(reply.get("dropped", ()))
-            if (model := reply.get("model")) is not None:
-                self._served[role][model] += 1
-            names.append(call.get("prompt"))
-        if names and None not in names:
-            digest = hashlib.sha256("\n".join([record["trajectory_id"], *names]).encode()).digest()
-            # A sum does not depend on the order in which the trajectories ended.
-            self._prompts = ((self._prompts or 0) + int.from_bytes(digest)) % 2**256
-
-    def facts(self) -> dict[str, Any]:
-        """Return calls per role and dropped parameter, calls per role and served model, and the digest."""
-        return {
-            "dropped_params": {role: dict(sorted(n.items())) for role, n in self._dropped.items() if n},
-            "served_models": {role: dict(sorted(n.items())) for role, n in self._served.items() if n},
-            "prompts_sha256": None if self._prompts is None else f"{self._prompts:064x}",
-        }
-
-
 def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
-    """Sum up judged trajectories.
+    """Sum up judged trajectories, in constant memory.
 
-    Returns states, calls, tokens and dollars (None if one of them is unknown), and the counts of `CallSums`.
+    Returns states, calls, tokens and dollars (None if one of them is unknown), calls per role and dropped
+    parameter, calls per role and served model, and a digest of all prompts.
     """
     sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
     details = dict.fromkeys(DETAILED_TOKENS, 0)
     states: Counter[str] = Counter()
-    calls, sums_of_calls = 0, CallSums()
+    dropped: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    served: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    calls, digest = 0, None
     for record in records:
-        sums_of_calls.add(record)
         states[record["state"]] += 1
         calls += len(record["calls"])
         for name, sum_so_far in sums.items():
@@ -183,8 +152,31 @@ def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
             sums[name] = None if value is None or sum_so_far is None else sum_so_far + value
         for name in DETAILED_TOKENS:
             details[name] += record.get(name, 0)
-    found = {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls}
-    return found | sums | details | sums_of_calls.facts()
+        for call in record["calls"]:
+            dropped[call["role"]].update(call["reply"].get("dropped", ()))
+            if (model := call["reply"].get("model")) is not None:
+                served[call["role"]][model] += 1
+        if (number := _digest_of_prompts(record)) is not None:
+            # A sum does not depend on the order in which the trajectories ended.
+            digest = ((digest or 0) + number) % 2**256
+    return {
+        "trajectories": states.total(),
+        "states": dict(sorted(states.items())),
+        "calls": calls,
+        **sums,
+        **details,
+        "dropped_params": {role: dict(sorted(found.items())) for role, found in dropped.items() if found},
+        "served_models": {role: dict(sorted(found.items())) for role, found in served.items() if found},
+        "prompts_sha256": None if digest is None else f"{digest:064x}",
+    }
+
+
+def _digest_of_prompts(record: JudgmentRecord) -> int | None:
+    """Return a number for the prompts of a trajectory, or None if they are not stored."""
+    names = [call.get("prompt") for call in record["calls"]]
+    if not names or None in names:
+        return None
+    return int.from_bytes(hashlib.sha256("\n".join([record["trajectory_id"], *names]).encode()).digest())
 
 
 OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]

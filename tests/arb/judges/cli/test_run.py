@@ -5,7 +5,7 @@ import json
 import pytest
 
 from arb.core.suite import load_suite
-from arb.judges.cli.run import summary
+from arb.judges.cli.text import render
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import RunEnd
 from arb.judges.run.runner import Outcome
@@ -22,7 +22,8 @@ def run(judge, out, *arguments):
 def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path):
     sums = {"states": {"error": 1}, "calls": 1, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
     ended = RunEnd("limited", "stopped: only rate limits (429: \x1b[2Jwait)")
-    lines = summary(Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07"), tmp_path)
+    outcome = Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07")
+    lines = render("run.txt.j2", outcome=outcome, out=tmp_path)
     assert lines[0] == "stopped: only rate limits (429: �[2Jwait)"
     assert "(the first error: 400: �]0;title�)" in lines[4]
     assert all(line.isprintable() for line in lines)
