@@ -14,7 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from arb.core.settings import Settings
-from arb.judges.run.config import PROVIDER_CLIENTS
+from arb.judges.run.run_facts import PROVIDER_CLIENTS
 from tests.golden import outside
 from tests.support.golden import assert_golden
 

@@ -11,7 +11,10 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 JUDGE_ROLE = "judge"
 """The role whose model gives the verdict; a judge may name others, such as ``captioner``."""
@@ -269,7 +272,7 @@ class RewardJudge(Protocol):
 AnyJudge = Judge | RewardJudge
 
 
-def is_reward_judge(judge: AnyJudge) -> TypeGuard[RewardJudge]:
+def is_reward_judge(judge: AnyJudge) -> "TypeIs[RewardJudge]":
     """Return whether a judge follows the environment's reward; every other judge has `ask`."""
     return not hasattr(judge, "ask")
 

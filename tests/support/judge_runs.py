@@ -17,6 +17,21 @@ def invoke(*arguments, **environment):
     return CliRunner().invoke(app, [str(each) for each in arguments], env=environment)
 
 
+def options(server, folder: Path, *more, judge="simplified-axtree", split="dev", model="m") -> list[str]:
+    """The judge and the options of a command over the sample; the folder holds the reply cache."""
+    given = [judge, "--suite", "sample", "--split", split, "--model", model, "--base-url", server.base_url]
+    return [str(each) for each in (*given, "--cache", folder / "cache", *more)]
+
+
+def certify(server, folder: Path, *more, judge="simplified-axtree"):
+    """Certify a judge; the folder holds the report (`certificate`) and the reply cache."""
+    return invoke("certify", *options(server, folder, "--out", folder / "out", *more, judge=judge))
+
+
+def certificate(folder: Path) -> dict:
+    return json.loads((folder / "out" / "certificate.json").read_text())
+
+
 def run(
     base_url: str,
     folder: Path,

@@ -1,8 +1,8 @@
 """Experiments on judges: ``ablate``, ``probe`` and ``threshold``.
 
-``ablate`` repeats the paper's Table 2 (the simplified judge with tree, screenshot, both or neither),
-``probe`` counts how often a verdict flips when what the judge sees is changed, and ``threshold`` chooses a
-threshold on the scores of a dev run, frozen for `run --threshold`.
+``ablate`` repeats the paper's Table 2 (the simplified judge with tree, screenshot, both or neither).
+``probe`` counts how often a verdict flips if the view of the judge changes. ``threshold`` chooses a threshold
+on the scores of a dev run, for `run --threshold`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import interval, percent, text_table
+from arb.core.files import atomic_write
+from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import LABEL_TITLES
 from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
@@ -36,12 +38,31 @@ from arb.judges.cli.text import render
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from arb.core.suite import Suite
     from arb.judges.ensembles.probes import Probe
-    from arb.judges.ensembles.threshold import Objective, Threshold
+    from arb.judges.ensembles.threshold import Threshold
+    from arb.judges.ensembles.threshold_selection import Objective
     from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
     from leaderboard.labels.labels import LabelSet
+
+with lazy_imports():
+    import numpy as np
+
+    from arb.core import suite as suites
+    from arb.judges import registry
+    from arb.judges.ensembles import certificate, probes, threshold_selection, voting
+    from arb.judges.ensembles import threshold as thresholds
+    from arb.judges.run import config as run_config
+    from arb.judges.run import folder as run_folder
+    from arb.judges.run import selection
+    from leaderboard import calibration
+    from leaderboard import report as scoring
+    from leaderboard.labels import labels as label_files
+    from leaderboard.labels import source as label_source
+
 
 AimOption = Annotated[
     str | None,
@@ -59,12 +80,15 @@ VARIANTS: Final = (
     ("simplified-screenshot", False, True),
     ("simplified-neither", False, False),
 )
-"""Families of the registry with whether they see the tree and the screenshot, in the order of Table 2."""
+"""Families of the registry, whether they see the tree, and whether the screenshot; as in Table 2."""
 
 FIGURES: Final = ("precision", "recall", "f1")
 
 Variant = Mapping[str, Any]
 """A row of the ablation: ``judge``, whether it saw ``tree`` and ``screenshot``, and its score ``report``."""
+
+Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
+"""The figures of the printed Table 2."""
 
 
 @with_run_options(without=("judge", "cascade", "refresh"))
@@ -76,31 +100,22 @@ def ablate(
 ) -> None:
     """Repeat the paper's Table 2: the simplified judge with tree, screenshot, both, neither.
 
-    Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals, beside the
-    paper's figures where the model is the paper's. Stopped, the same command goes on.
+    Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals. If the model
+    is the paper's, its figures are shown next to them. Run the same command again to resume.
     """
-    from arb.core.suite import OFFICIAL
-    from arb.judges.ensembles.certificate import score_answers
-    from arb.judges.run.config import build_config
-    from arb.judges.run.folder import read_judgments
-
     model = options.model or PAPERS_MODEL
     labels, suite = labels_or_problem(options)
     runs = {}
     for family, _, _ in VARIANTS:
-        runs[family] = (build_config(replace(options, judge=family, model=model)), None)
+        runs[family] = (run_config.build_config(replace(options, judge=family, model=model)), None)
     has_errors = run_all(runs, out, options.max_usd, retry)
-    variants = [
-        {
-            "judge": family,
-            "tree": tree,
-            "screenshot": screenshot,
-            "report": score_answers(list(read_judgments(out / family)), labels, "published"),
-        }
-        for family, tree, screenshot in VARIANTS
-    ]
+    variants: list[Variant] = []
+    for family, tree, screenshot in VARIANTS:
+        judged = list(run_folder.read_judgments(out / family))
+        scores = certificate.score_answers(judged, labels, "published")
+        variants.append({"judge": family, "tree": tree, "screenshot": screenshot, "report": scores})
     if not _write_report(out, {"model": model, "variants": variants}, as_json):
-        is_papers = (model, suite.name) == (PAPERS_MODEL, OFFICIAL)
+        is_papers = (model, suite.name) == (PAPERS_MODEL, suites.OFFICIAL)
         plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
         best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
         chosen = {"judge": best["judge"], "model": model, "split": "test", "limit": None, "ids": None}
@@ -111,33 +126,28 @@ def ablate(
 
 def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
     """Return the labels to score with, before anything is paid, and their suite. Raises OptionsError."""
-    from arb.judges.run.config import select
-    from leaderboard.labels.labels import LabelsInvalid, load_labels
-    from leaderboard.labels.source import LabelsUnavailable
-
     settings = read_settings()
-    suite, _ = select(options, settings)
+    suite, _ = selection.select(options, settings)
     try:
-        return load_labels(suite, options.split, settings), suite
-    except (LabelsUnavailable, LabelsInvalid) as reason:
+        return label_files.load_labels(suite, options.split_name, settings), suite
+    except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as reason:
         raise OptionsError(f"no labels to score {options.split} with: {reason}; use --split dev") from None
 
 
-def _printed() -> dict[tuple[str, str, str], tuple[float, ...]]:
-    """Return Table 2 as printed, as fractions, by (tree, screenshot, label)."""
-    from leaderboard.paper.published import PUBLISHED
+def _printed() -> Printed:
+    """Return the printed Table 2 as fractions, by (tree, screenshot, label)."""
+    from leaderboard.paper.published_files import PUBLISHED  # noqa: PLC0415 - its package loads at once
 
+    found = {}
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (line["tree"], line["screenshot"], line["label"]): tuple(
-                float(line[figure]) / 100 for figure in ("precision", "recall", "f1")
-            )
-            for line in csv.DictReader(file)
-        }
+        for line in csv.DictReader(file):
+            cell = line["tree"], line["screenshot"], line["label"]
+            found[cell] = tuple(float(line[figure]) / 100 for figure in FIGURES)
+    return found
 
 
-def ablation_table(variants: Sequence[Variant], printed: Mapping[tuple[str, str, str], tuple[float, ...]]):
-    """Return precision, recall and F1 of each label, in percent with 95 % intervals, as a table.
+def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
+    """Return a table of precision, recall and F1 of each label, in percent with 95 % intervals.
 
     ``printed`` has the paper's figures by (tree, screenshot, label); it is empty for other models.
     """
@@ -155,7 +165,7 @@ def ablation_table(variants: Sequence[Variant], printed: Mapping[tuple[str, str,
     return table
 
 
-def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed) -> list[str]:
+def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed) -> list[str]:
     seen = ["yes" if variant[name] else "no" for name in ("tree", "screenshot")]
     row = [*seen, LABEL_TITLES[label]]
     for place, figure in enumerate(FIGURES):
@@ -177,72 +187,67 @@ def probe(
 ) -> None:
     """Probe a judge: reasoning removed, another goal, a page that claims success, and more.
 
-    Judges every run unchanged, once for each probe, and once more unchanged. Says how often the verdict
-    flips, next to how often it flips when the same is asked again. The same command continues a run that was
-    stopped. The report is also in OUT/report.json.
+    Judges every run unchanged, once per probe, and once more unchanged. Reports how often the verdict
+    flips, next to how often it flips when the same is asked again. Run the same command again to resume. The
+    report is also in OUT/report.json.
     """
-    from arb.judges.ensembles.certificate import UNCHANGED, repeat_name
-    from arb.judges.ensembles.probes import probe_table, probes_named, report_probe, to_json
-    from arb.judges.run.config import build_config
-    from arb.judges.run.folder import read_judgments, read_run
-
-    chosen, again = probes_named(only), repeat_name(2)
-    config = build_config(options)
+    unchanged, again = certificate.UNCHANGED, certificate.repeat_name(2)
+    chosen = probes.probes_named(only)
+    config = run_config.build_config(options)
     if not config.models:
         raise OptionsError(f"{config.judge.name} asks no model, so there is nothing to probe")
     runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
-    has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={UNCHANGED})
-    name = read_run(out / UNCHANGED)["judge"]["name"]
+    has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={unchanged})
+    name = run_folder.read_run(out / unchanged)["judge"]["name"]
     reports = [
-        report_probe(
+        probes.report_probe(
             each,
-            read_judgments(out / UNCHANGED),
-            read_judgments(out / each.name),
-            [read_judgments(out / again)],
+            run_folder.read_judgments(out / unchanged),
+            run_folder.read_judgments(out / each.name),
+            [run_folder.read_judgments(out / again)],
         )
         for each in chosen
     ]
-    if not _write_report(out, to_json(reports, name, options.split), as_json):
-        plain_console().print(probe_table(reports, name))
+    if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
+        plain_console().print(probes.probe_table(reports, name))
         next_step("certify it, which goes on with these replies", "arb", "judges", "certify", *typed(options))
     raise typer.Exit(int(has_errors))
 
 
 def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
     """Write OUT/report.json, print it if ``--json`` asks for it, and return whether it does."""
-    from arb.core.files import atomic_write
-
     atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
     if as_json:
         print_json(report)
     return as_json
 
 
-def variants_of(judge: AnyJudge, probes: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
-    """Return the runs of an experiment by name, with what changes the judge in each.
+def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
+    """Return the runs of an experiment by name, with the function that changes the judge in each.
 
-    The judge as it is comes first, then under each probe, then asked everything again. A judge that asks no
-    model has only the first run: nothing flips, and it says the same again.
+    The unchanged judge comes first, then the judge under each probe, then the repeats. A judge that asks no
+    model has only the first run, since its verdicts never change.
     """
-    from arb.judges.ensembles.certificate import UNCHANGED, RepeatedJudge, repeat_name
-
-    wraps: dict[str, Wrap | None] = {UNCHANGED: None}
+    wraps: dict[str, Wrap | None] = {certificate.UNCHANGED: None}
     if models_of(judge):
-        wraps |= {each.name: partial(_judge_under, each) for each in probes}
+        wraps |= {each.name: partial(_judge_under, each) for each in chosen}
         for number in range(2, repeats + 1):
-            wraps[repeat_name(number)] = lambda judge, *_, number=number: RepeatedJudge(judge, number)
+            wraps[certificate.repeat_name(number)] = partial(_repeated, number)
     return wraps
 
 
-def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> AnyJudge:
-    """Return the judge, shown runs with the probe's change."""
-    from arb.judges.ensembles.probes import Goal, ProbedJudge
+def _repeated(number: int, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
+    return certificate.RepeatedJudge(judge, number)
 
-    goals = []
+
+def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
+    """Return the judge, which sees the runs with the probe's change."""
+    goals = {}
     if probe.expected == "fails":
-        seen = (views.view(each, judge.wants) for each in ids)
-        goals = list({view.goal: Goal(view.goal, view.goal_images) for view in seen}.values())
-    return ProbedJudge(judge, probe, tuple(goals))
+        for each in ids:
+            view = views.view(each, judge.wants)
+            goals[view.goal] = probes.Goal(view.goal, view.goal_images)
+    return probes.ProbedJudge(judge, probe, tuple(goals.values()))
 
 
 def threshold(
@@ -260,17 +265,13 @@ def threshold(
     for the same judge, models and options. A threshold is written only if it beats the judge's own verdicts
     on tasks that it was not chosen on.
     """
-    from arb.judges.ensembles.threshold import NoThresholdError, read_aim, write_threshold
-    from leaderboard.labels.labels import LabelsInvalid
-    from leaderboard.labels.source import LabelsUnavailable
-
     try:
-        found = choose_from_run(run, read_aim(aim, maximise, at_least), suite)
+        found = choose_from_run(run, threshold_selection.read_aim(aim, maximise, at_least), suite)
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_threshold(out, found)
-    except (LabelsUnavailable, LabelsInvalid) as problem:
+        thresholds.write_threshold(out, found)
+    except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:
         stop(f"no labels to choose with: {problem}", code=1)
-    except NoThresholdError as problem:
+    except threshold_selection.NoThresholdError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
         stop(f"{out}: cannot be written ({problem.strerror})")
@@ -279,26 +280,21 @@ def threshold(
     if as_json:
         print_json(asdict(found))
         return
-    for line in summary(found, out):
+    fewest = calibration.FEWEST_SCORES
+    for line in render("threshold.txt.j2", found=found, out=out, fewest=fewest):
         typer.echo(line)
-    next_step(
-        "use it on test, with the other options of the run",
-        "arb",
-        "judges",
-        "run",
-        *_test_run(found, run, out),
-    )
+    purpose = "use it on test, with the other options of the run"
+    next_step(purpose, "arb", "judges", "run", *_test_run(found, run, out))
 
 
 def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
-    """Return the arguments of a run on test by a threshold, as far as the dev run's run.json tells them."""
-    from arb.judges.ensembles.voting import samples_suffix
-    from arb.judges.registry import entries
-
+    """Return the arguments of a run on test with a threshold, as far as the dev run's run.json has them."""
     known = found.configuration
-    voted = {name: known[name] for name in ("samples", "vote")} if (known["samples"] or 1) > 1 else {}
-    name = found.judge.removesuffix(samples_suffix(*voted.values()) if voted else "")
-    judge = [name if any(name in entry.names for entry in entries()) else "JUDGE"]
+    name, voted = found.judge, {}
+    if (known["samples"] or 1) > 1:
+        voted = {"samples": known["samples"], "vote": known["vote"]}
+        name = name.removesuffix(voting.samples_suffix(known["samples"], known["vote"]))
+    judge = [name if any(name in entry.names for entry in registry.entries()) else "JUDGE"]
     models = [f"{role}={model['model']}" for role, model in known["models"].items()]
     chosen = {"suite": found.suite, "split": "test", "cascade": known["cascade"], "model_of": models, **voted}
     files = {"threshold": threshold, "out": run.with_name(f"{run.name}-test")}
@@ -306,16 +302,8 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
-    """Return the threshold that a dev run's judgments give. Raises what `threshold` reports."""
-    import numpy as np
-
-    from arb.judges.ensembles.certificate import labels_of, scores_of
-    from arb.judges.ensembles.threshold import Threshold, recommend_threshold, score_settings
-    from arb.judges.run.folder import read_judgments, read_run
-    from leaderboard.labels.labels import load_labels
-    from leaderboard.report import task_names
-
-    configuration = read_run(folder)["configuration"]
+    """Return the threshold that a dev run's judgments give. Raises the errors that `threshold` reports."""
+    configuration = run_folder.read_run(folder)["configuration"]
     if configuration["split"] != "dev":
         raise OptionsError(f"{folder}: is a run over {configuration['split']}; thresholds are chosen on dev")
     if configuration.get("threshold") is not None:
@@ -324,35 +312,28 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     suite = read_suite(suite_name or configuration["suite"], settings)
     if suite.name != configuration["suite"]:
         raise OptionsError(f"{folder}: is a run over {configuration['suite']}, not {suite.name}")
-    records = list(read_judgments(folder))
-    scores = scores_of(records)
+    records = list(run_folder.read_judgments(folder))
+    scores = certificate.scores_of(records)
     if all(score is None for score, _ in scores.values()):
         raise OptionsError(f"{folder}: no answer has a score; run dev with --samples or --logprobs")
-    labels = labels_of(load_labels(suite, "dev", settings), scores)
+    labels = certificate.labels_of(label_files.load_labels(suite, "dev", settings), scores)
     counted = [scores[each.trajectory_id][1] for each in labels.trajectories]
     verdicts = {each["trajectory_id"]: each["answer"].get("success") for each in records}
     codes = {True: 1, False: 0, None: -1}
     plain = [codes[verdicts[each.trajectory_id]] for each in labels.trajectories]
-    choice = recommend_threshold(
+    choice = threshold_selection.recommend_threshold(
         np.array(counted, dtype=np.float64),
         np.array(plain, dtype=np.int8),
         labels.primary["success"],
-        task_names(labels),
+        scoring.task_names(labels),
         aim,
     )
-    return Threshold(
+    return thresholds.Threshold(
         suite=suite.name,
         split="dev",
         label_version=labels.version,
         judge=configuration["judge"],
         figure=str(aim),
-        configuration=score_settings(configuration),
+        configuration=thresholds.score_settings(configuration),
         **asdict(choice),
     )
-
-
-def summary(found: Threshold, out: Path) -> list[str]:
-    """Return the lines printed at the end."""
-    from leaderboard.calibration import FEWEST_SCORES
-
-    return render("threshold.txt.j2", found=found, out=out, fewest=FEWEST_SCORES)

@@ -1,6 +1,4 @@
-"""What finished runs are good for: ``judges show`` (one judgment with every message), ``judges reparse``
-(stored replies read again) and ``judges export``.
-"""
+"""Commands for finished runs: ``judges show``, ``judges reparse`` and ``judges export``."""
 
 from __future__ import annotations
 
@@ -13,12 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, SuiteOption, print_json, stop
+from arb.core import files
+from arb.core.cli import JsonOption, SuiteOption, print_json, read_settings, read_suite, stop
 from arb.core.console import printable
+from arb.core.lazy import lazy_imports
+from arb.judges.cli.options import user_errors
 from arb.judges.cli.text import fill_in
+from arb.judges.types import Wants
 
 if TYPE_CHECKING:
+    from arb.core.replies import Form
     from arb.judges.run.reparse import WholeReply
+
+with lazy_imports():
+    from arb.core import suite as suites
+    from arb.core.predictions import write as prediction_files
+    from arb.judges import prompting, views
+    from arb.judges.engine import prompt_store
+    from arb.judges.run import config as run_config
+    from arb.judges.run import export as exporting
+    from arb.judges.run import folder as run_folder
+    from arb.judges.run import records, selection
+    from arb.judges.run import reparse as reparsing
 
 Row = dict[str, Any]
 
@@ -37,25 +51,21 @@ def show(
     """Show one judgment: every message that was sent, as it was sent, and every reply.
 
     Pictures are named by their SHA-256; `--pictures` finds those that the recorded runs still have. Control
-    characters of pages are left out, but with `--json`.
+    characters of pages are left out, except with `--json`.
     """
-    from arb.judges.engine.prompt_store import PromptStoreError
-    from arb.judges.run.export import messages_of
-    from arb.judges.run.folder import RunFolderError, open_prompts, read_judgments, read_run
-
     try:
-        stored = read_run(run)
-        configuration = stored["configuration"]
+        stored = run_folder.read_run(run)
         wanted = trajectory_id.casefold()
-        found = [each for each in read_judgments(run) if each["trajectory_id"].casefold() == wanted]
+        judged = run_folder.read_judgments(run)
+        found = [each for each in judged if each["trajectory_id"].casefold() == wanted]
         if not found:
             stop(
                 f"{trajectory_id}: is not judged in {run}; its judgments.jsonl has the ids of those that are"
             )
         (record,) = found
-        with open_prompts(run) as prompts:
-            calls = [{**call, "messages": messages_of(call, prompts)} for call in record["calls"]]
-    except (PromptStoreError, RunFolderError) as problem:
+        with run_folder.open_prompts(run) as prompts:
+            calls = [{**call, "messages": exporting.messages_of(call, prompts)} for call in record["calls"]]
+    except (prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
         stop(str(problem))
     if as_json:
         print_json({**record, "calls": calls})
@@ -64,46 +74,41 @@ def show(
         typer.echo("".join(each if each in "\n\t" else printable(each) for each in text), nl=False)
     if pictures is not None:
         named = {name for call in calls for name in call["images"]}
-        name = record["trajectory_id"]
-        written = _write_pictures(pictures, named, configuration, name, source, "source" in stored)
+        written = _write_pictures(pictures, named, stored, record["trajectory_id"], source)
         typer.echo(f"wrote {written:,} of {len(named):,} pictures into {pictures}", err=True)
 
 
 def _write_pictures(
     folder: Path,
     wanted: set[str],
-    configuration: Mapping[str, Any],
+    run: Mapping[str, Any],
     trajectory_id: str,
     source: Path | None,
-    has_own_source: bool,
 ) -> int:
-    """Write the pictures of a recorded run that have these SHA-256, and return their number.
+    """Write the pictures of a recorded trajectory that have these SHA-256, and return their number.
 
-    ``has_own_source`` is true if the run judged the runs of a source, which ``source`` names, of no suite.
+    ``run`` is the content of run.json. If it judged the runs of a source outside of any suite, ``source``
+    names that source.
     """
-    from arb.core.files import atomic_write
-    from arb.core.suite import load_suite
-    from arb.judges.cli.options import user_errors
-    from arb.judges.prompting import ImageOptions
-    from arb.judges.run.config import source_folder
-    from arb.judges.types import Wants
-    from arb.judges.views import NoViewError, Views
-
+    configuration = run["configuration"]
     try:
-        if source is not None and has_own_source:
+        if source is not None and "source" in run:
             suite, place = None, source
         else:
-            suite = load_suite(configuration["suite"])
-            place = source_folder(source, suite)
-        views = Views(place, suite, ImageOptions(**configuration["images"]))
-        view = views.view(trajectory_id, Wants(screenshots="all", goal_images=True))
-    except (NoViewError, *user_errors()) as problem:
+            suite = suites.load_suite(configuration["suite"])
+            place = selection.source_folder(source, suite)
+        images = prompting.ImageOptions(**configuration["images"])
+        recorded = views.Views(place, suite, images)
+        view = recorded.view(trajectory_id, Wants(screenshots="all", goal_images=True))
+    except views.NoViewError as problem:
+        stop(f"--pictures: {problem}")
+    except user_errors() as problem:
         stop(f"--pictures: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
     pictures = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))
     found = {each.sha256: each for each in pictures if each.sha256 in wanted}
     for name, picture in found.items():
-        atomic_write(folder / f"{name}.{picture.media_type.partition('/')[2]}", picture.content)
+        files.atomic_write(folder / f"{name}.{picture.media_type.partition('/')[2]}", picture.content)
     return len(found)
 
 
@@ -126,10 +131,8 @@ def reparse(
 ) -> None:
     """Read stored replies again, without a call.
 
-    Writes the prediction file that reading them today gives; the run's own files stay as they are.
+    Writes the prediction file that the present parsers give; the run's own files are not changed.
     """
-    from arb.core.predictions.write import write_predictions
-
     try:
         if (place / "run.json").is_file():
             _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run's folder")
@@ -138,7 +141,7 @@ def reparse(
             _refuse({"--form": form, "--cache": cache}, "released judgments")
             rows, notes = _of_released(place, judge, split, suite)
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_predictions(out, rows)
+        prediction_files.write_predictions(out, rows)
     except ValueError as problem:
         stop(str(problem))
     except OSError as problem:
@@ -153,21 +156,18 @@ def reparse(
     typer.echo(f"wrote {out}")
 
 
-def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str]]:
+def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[Row], list[str]]:
     """Return the rows of a run, and notes on them."""
-    from arb.judges.run.folder import prediction_row, read_judgments, read_run
-    from arb.judges.run.reparse import reparse_record, reparsing_judge
-
-    configuration = read_run(folder)["configuration"]
-    judge = reparsing_judge(configuration, form)
+    configuration = run_folder.read_run(folder)["configuration"]
+    judge = reparsing.reparsing_judge(configuration, form)
     rows: list[Row] = []
     changed = unanswered = 0
     with _cached_replies(configuration, cache) as whole:
-        for record in read_judgments(folder):
-            read = reparse_record(record, judge, whole)
+        for record in run_folder.read_judgments(folder):
+            read = reparsing.reparse_record(record, judge, whole)
             unanswered += read is None
             read = read or {**record, "state": "error", "answer": {}}
-            row = prediction_row(read)
+            row = records.prediction_row(read)
             changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
             rows.append(row)
     notes = [f"{changed:,} of them are read differently than before"]
@@ -181,16 +181,14 @@ def _of_run(folder: Path, form, cache: Path | None) -> tuple[list[Row], list[str
 
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
-    """Open the cached replies of a run that asked for log-probabilities; None for any other run."""
-    from arb.judges.run.config import cache_folder, open_cache
-
+    """Open the cached replies of a run that asked for log-probabilities; other runs get None."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return
-    folder = cache_folder(cache)
+    folder = run_config.cache_folder(cache)
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
-    with contextlib.closing(open_cache(folder)) as replies:
+    with contextlib.closing(run_config.open_cache(folder)) as replies:
         yield replies.get
 
 
@@ -198,15 +196,12 @@ def _of_released(
     folder: Path, judge: str | None, split: str | None, suite_name: str | None
 ) -> tuple[list[Row], list[str]]:
     """Return the rows of released judgments in the order of the split; a missing judgment is an error."""
-    from arb.core.cli import read_settings, read_suite
-    from arb.judges.run.reparse import ReparseError, read_released
-
     if split is None:
-        raise ReparseError("released judgments: say which split with --split")
+        raise reparsing.ReparseError("released judgments: say which split with --split")
     suite = read_suite(suite_name, read_settings())
     found: dict[str, Row] = {}
     unknown: list[str] = []
-    for spelled, row in read_released(folder, judge):
+    for spelled, row in reparsing.read_released(folder, judge):
         trajectory = suite.find(spelled)
         if trajectory is None:
             unknown.append(spelled)
@@ -214,7 +209,9 @@ def _of_released(
             found[trajectory.trajectory_id] = row
     ids = [each.trajectory_id for each in suite.split(split)]
     if not any(each in found for each in ids):
-        raise ReparseError(f"{folder}: has no judgment of {suite.name} {split}; see --suite and --split")
+        raise reparsing.ReparseError(
+            f"{folder}: has no judgment of {suite.name} {split}; see --suite and --split"
+        )
     absent = sum(each not in found for each in ids)
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
     notes = []
@@ -243,18 +240,14 @@ def export(
 ) -> None:
     """Write a run's judgments in another form.
 
-    One file a judgment with the reply that tells it and the messages that it answers; pictures are named by
-    their SHA-256.
+    Each judgment becomes one file with its reply and the messages that the reply answers; pictures are named
+    by their SHA-256.
     """
-    from arb.judges.engine.prompt_store import PromptStoreError
-    from arb.judges.run.export import ExportError, export_released_layout
-    from arb.judges.run.folder import RunFolderError
-
     if not released_layout:
         stop("name the form: --released-layout")
     try:
-        done = export_released_layout(run, out, judge_folder)
-    except (ExportError, PromptStoreError, RunFolderError) as problem:
+        done = exporting.export_released_layout(run, out, judge_folder)
+    except (exporting.ExportError, prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
         stop(str(problem))
     except OSError as problem:
         stop(f"{out}: cannot be written ({problem.strerror})")

@@ -1,4 +1,4 @@
-"""The options that run, plan, ablate and probe have in common, declared once, as fields of a dataclass."""
+"""The options that the commands run, plan, ablate, probe and certify share, as fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -9,20 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
 from arb.core.cli import SuiteOption, flags, stop
+from arb.core.lazy import lazy_imports
 from arb.judges.endpoints.providers import PROVIDERS
 from arb.judges.types import OptionsError
+
+with lazy_imports():
+    from arb.core import suite as suites
+    from arb.judges import registry
+    from arb.judges.engine import storage
+    from arb.judges.run import folder as run_folder
+    from dataset_script import commands as dataset_commands
+    from dataset_script import new_suite
+    from dataset_script.sources import base as sources
+
+_NO_RUNS = (
+    "say which runs: --split dev or --split test of a suite, or --source FOLDER alone for runs of your own"
+)
 
 
 def complete_judge(incomplete: str) -> list[str]:
     """Complete a judge's name for the shell, in small letters; names with a space are left out."""
-    from arb.judges.registry import entries
-
-    names = (name.casefold() for entry in entries() for name in entry.names)
+    names = (name.casefold() for entry in registry.entries() for name in entry.names)
     return [name for name in names if re.fullmatch(r"[\w.-]+", name) and name.startswith(incomplete)]
 
 
@@ -33,7 +45,7 @@ def complete_provider(incomplete: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of a run as they were typed. `run.config` turns them into judge, models and ids."""
+    """The options of a run as they were typed. `run.config` builds judge, models and ids from them."""
 
     judge: Annotated[
         str | None,
@@ -50,7 +62,7 @@ class RunOptions:
         Path | None, Option(help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own.")
     ] = None
     typed_source: Path | None = None
-    """No option: what ``--source`` named where ``source`` is the dataset that was built of it."""
+    """Not an option: the folder that ``--source`` named, if ``source`` is the dataset built from it."""
     skip_incomplete: Annotated[
         bool, Option("--skip-incomplete", help="Leave out runs that lack what the judge looks at.")
     ] = False
@@ -177,11 +189,19 @@ class RunOptions:
         str | None, Option(help="Where a cluster keeps answers: folder, s3://, gs://; in the cache else.")
     ] = None
 
+    @property
+    def split_name(self) -> str:
+        """The split. Raises OptionsError if none is named; see `with_built_source`."""
+        if self.split is None:
+            raise OptionsError(_NO_RUNS)
+        return self.split
+
+
+Options = TypeVar("Options", bound=RunOptions)
 
 RetryOption = Annotated[
     str | None, Option("--retry", help="STATE,…: judge again what ended so.", metavar="STATE,…")
 ]
-
 
 BatchOption = Annotated[bool, Option("--batch", help="Over the Batch API: half the price, within a day.")]
 
@@ -189,72 +209,68 @@ BatchOption = Annotated[bool, Option("--batch", help="Over the Batch API: half t
 def with_run_options(
     *, without: Sequence[str] = (), defaults: Mapping[str, Any] = MappingProxyType({})
 ) -> Callable[[Callable], Callable]:
-    """Give a command every option of RunOptions in place of its first parameter, ``options: RunOptions``.
+    """Give a command every field of its first parameter, ``options``, as an option of its own.
 
-    ``without`` names fields that the command does not take, ``defaults`` has values of its own.
-    Mistakes of the user (OptionsError, and what a suite, a source or a run folder cannot give) end the
-    command with one line each.
+    ``options`` is RunOptions or a subclass. ``without`` names fields that the command does not take;
+    ``defaults`` has other default values. Errors of the user (see `user_errors`) end the command with one
+    line.
     """
 
     def decorate(command: Callable) -> Callable:
-        shared = _shared_parameters(without, defaults)
-        own = list(inspect.signature(command).parameters.values())[1:]
         hints = get_type_hints(command, include_extras=True)
+        kind = hints["options"]
+        shared = _shared_parameters(kind, without, defaults)
+        own = list(inspect.signature(command).parameters.values())[1:]
         own = [each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY) for each in own]
 
         @functools.wraps(command)
         def called(**values: Any) -> Any:
             chosen = {each.name: values.pop(each.name) for each in shared}
             try:
-                return command(with_built_source(RunOptions(**chosen)), **values)
+                return command(with_built_source(kind(**chosen)), **values)
             except user_errors() as problem:
                 stop(str(problem))
 
         parameters = [*shared, *own]
-        called.__signature__ = inspect.Signature(parameters)
+        # inspect reads the signature here, which the type of functools.wraps does not know.
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {each.name: each.annotation for each in parameters}
-        del called.__wrapped__  # inspect would read the command's own parameters instead
+        del called.__wrapped__  # inspect would read the parameters of the command instead
         return called
 
     return decorate
 
 
-def with_built_source(options: RunOptions) -> RunOptions:
+def with_built_source(options: Options) -> Options:
     """Return the options with suite and dataset of the source's runs, if no split is named.
 
-    Raises OptionsError; ends the command as `read_source` does.
+    Raises OptionsError. May end the command like `read_source`.
     """
     if options.split is not None:
         return options
     if options.source is None:
-        raise OptionsError(
-            "say which runs: --split dev or --split test of a suite, or --source FOLDER alone for runs "
-            "of your own"
-        )
+        raise OptionsError(_NO_RUNS)
     if options.suite is not None:
         raise OptionsError(
             "--source and --suite: one or the other; --source alone judges the runs of the folder, all of "
             "them, and --suite judges those of the suite (with --split; --source then says where they lie)"
         )
-    from dataset_script.commands import read_source
-    from dataset_script.new_suite import SOURCE_SPLIT
-
-    built = read_source(options.source)
+    built = dataset_commands.read_source(options.source)
     return replace(
         options,
         suite=str(built.suite_folder),
         source=built.folder,
-        split=SOURCE_SPLIT,
+        split=new_suite.SOURCE_SPLIT,
         typed_source=options.source,
     )
 
 
 def typed(options: RunOptions, **other: Any) -> list[str]:
-    """Return the judge and the options as they were typed, to be given to another command.
+    """Return the judge and the options as they were typed, as arguments of another command.
 
     ``other`` replaces some of them. The values of headers may be secrets and are left out.
     """
-    values = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
+    values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
     values["header"] = [f"{text.partition('=')[0]}=VALUE" for text in options.header or ()] or None
     if values.pop("typed_source") is not None:
         values |= {"source": options.typed_source, "suite": None, "split": None}
@@ -266,18 +282,17 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 def user_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that end a command with one line and no traceback."""
-    from arb.core.suite import SuiteError
-    from arb.judges.engine.storage import StorageError
-    from arb.judges.run.folder import RunFolderError
-    from dataset_script.sources.base import SourceError
-
-    return OptionsError, RunFolderError, SourceError, StorageError, SuiteError
+    of_files = run_folder.RunFolderError, sources.SourceError, storage.StorageError
+    return OptionsError, suites.SuiteError, *of_files
 
 
-def _shared_parameters(without: Sequence[str], defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(RunOptions, include_extras=True)
+def _shared_parameters(
+    kind: type[RunOptions], without: Sequence[str], defaults: Mapping[str, Any]
+) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
     without = (*without, "typed_source")
-    values = {each.name: each.default for each in fields(RunOptions) if each.name not in without} | defaults
+    values = {each.name: each.default for each in fields(kind) if each.name not in without}
+    values |= defaults
     return [
         inspect.Parameter(
             name,

@@ -1,22 +1,30 @@
-"""``judges plan``: what a run will take, before it is paid; as a table with notes, or as JSON."""
+"""``judges plan``: the calls, costs and time of a run, as a table with notes or as JSON."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arb.core.cli import JsonOption, next_step, plain_console, print_json
 from arb.core.console import text_table
+from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import RunOptions, typed, with_run_options
 from arb.judges.cli.text import dollars, render
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from arb.judges.run.plan import Plan, RolePlan
+    from arb.judges.run.plan import Plan
+
+with lazy_imports():
+    from arb.judges.engine import reasoning
+    from arb.judges.run import config as run_config
+    from arb.judges.run import plan as planning
+    from arb.judges.run import progress
+    from arb.judges.run import typical_replies as typical
 
 
 @with_run_options()
@@ -37,14 +45,11 @@ def plan(
 ) -> None:
     """Count a run's calls, pictures, tokens, dollars and time; without --pilot no call is made.
 
-    Takes the options of `run`. Replies in the cache are used; others are assumed to have a typical length or,
-    with --pilot, the length of those of the pilot. The run does not pay for the pilot's replies again.
+    Takes the options of `run`. Cached replies are used; other replies are assumed to have a typical length
+    or, with --pilot, the length of the pilot's replies. The run does not pay for the pilot's replies again.
     """
-    from arb.judges.run.config import build_config
-    from arb.judges.run.plan import plan_run
-
-    config = build_config(options, will_run=False)
-    made = plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
+    config = run_config.build_config(options, will_run=False)
+    made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
     print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
     if not as_json:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
@@ -63,7 +68,7 @@ def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_
 
 
 def plan_table(plan: Plan) -> Table:
-    """A row for each role."""
+    """Return a table with one row per role."""
     table = text_table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
     for role in plan.roles:
         table.add_row(
@@ -80,31 +85,31 @@ def plan_table(plan: Plan) -> Table:
 
 
 def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> list[str]:
-    """Return what the table leaves to say: sums, time, limits, and how it was counted."""
-    from arb.judges.engine.reasoning import output_room, reasons
-    from arb.judges.run.progress import duration
-
-    rooms = [(role, output_room(role.model)) for role in plan.roles]
+    """Return the lines below the table: sums, time, limits, and how it was counted."""
+    rooms = [(role, reasoning.output_room(role.model)) for role in plan.roles]
     return render(
         "plan.txt.j2",
         plan=plan,
         against=_against(plan.usd, max_usd),
         is_batch=is_batch,
-        time=duration(plan.seconds),
+        time=progress.duration(plan.seconds),
         short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
-        has_reasoning=any(reasons(role.model) for role in plan.roles),
+        has_reasoning=any(reasoning.reasons(role.model) for role in plan.roles),
         assumptions=_assumptions(),
     )
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
-    """The plan for JSON; a price that is unknown is null."""
+    """Return the plan for JSON; an unknown price is null."""
     return {
         "trajectories": plan.trajectories,
         "calls": plan.calls,
         "usd": plan.usd,
         "seconds": plan.seconds,
-        "roles": [_role_facts(role) for role in plan.roles],
+        "roles": [
+            {**asdict(role), "model": role.model.model, "provider": role.model.provider}
+            for role in plan.roles
+        ],
         "problems": dict(plan.problems),
         "pilot": None if plan.pilot is None else asdict(plan.pilot),
         "assumptions": _assumptions(),
@@ -112,9 +117,6 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
 
 
 def _assumptions() -> dict[str, Any]:
-    from arb.judges.run import plan as planning
-    from arb.judges.run import typical_replies as typical
-
     return {
         "reply_tokens": dict(typical.TYPICAL_TOKENS),
         "reply_tokens_of_other_calls": typical.TYPICAL_TOKENS_OF_OTHERS,
@@ -133,8 +135,3 @@ def _against(usd: float | None, max_usd: float | None) -> str:
     if usd <= max_usd:
         return f"; within --max-usd {max_usd:g}"
     return f"; with --max-usd {max_usd:g} the run is expected to stop before its end"
-
-
-def _role_facts(role: RolePlan) -> dict[str, Any]:
-    facts = {each.name: getattr(role, each.name) for each in fields(role)}
-    return facts | {"model": role.model.model, "provider": role.model.provider}

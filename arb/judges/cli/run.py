@@ -1,4 +1,4 @@
-"""``judges run``: a judge over a split, into a folder that the same command continues."""
+"""``judges run``: run a judge over a split, into a folder that the same command continues."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arb.core.cli import JsonOption, flags, next_step, print_json
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import STATES
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
 from arb.judges.cli.text import render
 from arb.judges.types import OptionsError
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Outcome]
 
+with lazy_imports():
+    from arb.judges.ray import run as ray_run
+    from arb.judges.run import batch as batches
+    from arb.judges.run import config as run_config
+    from arb.judges.run import folder as run_folder
+    from arb.judges.run import runner
+
 EXIT_CODES = {
     "finished": 0,
     "waiting": 130,
@@ -32,7 +41,7 @@ EXIT_CODES = {
     "account": 5,
     "interrupted": 130,
 }
-"""The exit code by how the run ended; a run that finished with errors, or without a verdict, ends with 1.
+"""The exit codes by how the run ended. A run that finished with errors or without any verdict exits with 1.
 
 A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpoint.
 """
@@ -59,23 +68,20 @@ def run(
 
     Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder. Run the same
     command again to continue a run that was stopped or killed: no call is paid twice. If the prompts, the
-    view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command says
-    so.
+    view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command tells
+    you so.
     """
-    from arb.judges.run.config import build_config
-    from arb.judges.run.folder import OtherConfigurationError
-
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     named, tried = out, {out}
-    config = build_config(options)
+    config = run_config.build_config(options)
     while True:
         try:
             outcome = judge(config, out, retry=retried)
             break
-        except OtherConfigurationError as other:
+        except run_folder.OtherConfigurationError as other:
             out = _folder_beside(named, other, tried)
             tried.add(out)
-    for line in summary(outcome, out):
+    for line in render("run.txt.j2", outcome=outcome, out=out):
         typer.echo(line, err=True)
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
@@ -99,20 +105,22 @@ def _say_next(options: RunOptions, predictions: Path) -> None:
 
 
 def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[Path]) -> Path:
-    """Return the first of ``OUT-2``, ``OUT-3``, … that is new or holds the wanted run, but for those tried.
+    """Return the first of ``OUT-2``, ``OUT-3``, … that is new or holds the wanted run, and tell the user.
 
-    Also says so. Raises ``other`` if options differ: then the wrong folder may have been named.
+    Folders in ``tried`` are skipped. Raises ``other`` if options differ, since then the wrong folder may have
+    been named.
     """
-    from arb.judges.run.folder import MEANINGS, RUN, diff_configurations, read_run
-
-    changed = {**MEANINGS, "prompts": MEANINGS["prompts_hash"]}  # an option, but it is the wording
+    meanings = run_folder.MEANINGS
+    changed = {**meanings, "prompts": meanings["prompts_hash"]}  # an option, but it means the wording
     if not changed.keys() >= {*other.paths}:
         raise other
     named = out if out.name.strip(".") else out.resolve()
     for number in count(2):
         beside = named.with_name(f"{named.name}-{number}")
-        is_new, is_run = not beside.exists(), (beside / RUN).is_file()
-        is_wanted = is_run and not diff_configurations(read_run(beside)["configuration"], other.wanted)
+        is_new, is_wanted = not beside.exists(), False
+        if (beside / run_folder.RUN).is_file():
+            there = run_folder.read_run(beside)["configuration"]
+            is_wanted = not run_folder.diff_configurations(there, other.wanted)
         if beside not in tried and (is_new or is_wanted):
             break
     words = dict.fromkeys(changed[path].partition(";")[0] for path in other.paths)
@@ -133,11 +141,11 @@ def run_all(
     batch: bool = False,
     needs_verdicts: Collection[str] = (),
 ) -> bool:
-    """Make several runs one after another, each in the folder of its name in ``out``, or continue them.
+    """Make or continue several runs one after another, each in the folder of its name in ``out``.
 
-    ``max_usd`` holds for all of them together; ``batch`` sends their calls to the Batch API. The command ends
-    with the summary if a run does not finish, or if a run of ``needs_verdicts`` has no verdict: then nothing
-    is paid for the others. Returns whether any has errors, and prints how to ask again.
+    ``max_usd`` holds for all of them together; ``batch`` sends their calls to the Batch API. If a run does
+    not finish, the command ends with its summary. It also ends if a run of ``needs_verdicts`` has no verdict,
+    so that nothing is paid for the others. Returns whether any run has errors, and prints how to retry them.
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
@@ -147,7 +155,7 @@ def run_all(
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
         outcome = judge(replace(config, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
-            for line in summary(outcome, out / name):
+            for line in render("run.txt.j2", outcome=outcome, out=out / name):
                 typer.echo(line, err=True)
             if outcome.ended.how == "budget":
                 typer.echo(
@@ -164,20 +172,13 @@ def run_all(
 
 
 def _cost_so_far(folder: Path) -> float:
-    """Return the dollars that a run has cost so far; 0 if there is no run, or its price is not known."""
-    from arb.judges.run.folder import RUN, read_run
-
-    return (read_run(folder).get("spent_usd") or 0.0) if (folder / RUN).is_file() else 0.0
-
-
-def summary(outcome: Outcome, out: Path) -> list[str]:
-    """Return the lines printed at the end."""
-    return render("run.txt.j2", outcome=outcome, out=out)
+    """Return the dollars that a run has cost so far; 0 without a run or with an unknown price."""
+    if not (folder / run_folder.RUN).is_file():
+        return 0.0
+    return run_folder.read_run(folder).get("spent_usd") or 0.0
 
 
 def _retried(text: str | None) -> tuple[str, ...]:
-    from arb.core.vocabulary import STATES
-
     named = tuple(part.strip() for part in (text or "").split(",") if part.strip())
     known = tuple(state for state in STATES if state != "ok")
     if unknown := [name for name in named if name not in known]:
@@ -186,18 +187,12 @@ def _retried(text: str | None) -> tuple[str, ...]:
 
 
 def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Run:
-    from arb.judges.run.runner import run_judge, run_local
-
     if batch and name == "ray":
         raise OptionsError("--batch and --engine ray: use one of them")
     if batch:
-        from arb.judges.run.batch import run_batch
-
-        return partial(run_judge, engine=run_batch)
+        return partial(runner.run_judge, engine=batches.run_batch)
     if name == "ray":
-        from arb.judges.ray.run import run_on_ray
-
-        return partial(run_on_ray, address=ray_address, workers=ray_workers)
+        return partial(ray_run.run_on_ray, address=ray_address, workers=ray_workers)
     if ray_address or ray_workers:
         raise OptionsError("--ray-address and --ray-workers go with --engine ray")
-    return partial(run_judge, engine=run_local)
+    return partial(runner.run_judge, engine=runner.run_local)

@@ -1,42 +1,42 @@
-"""What the judges' commands print, made of the templates in this folder."""
+"""Text for the judges' commands, made from the templates in this folder."""
+
+from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arb.core.cli import as_called
 from arb.core.console import interval, percent, printable
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import STATES
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+with lazy_imports():
+    import jinja2
 
 
 def render(template: str, **values: Any) -> list[str]:
-    """Return the lines of a template; words of endpoints and strangers are made fit for a terminal."""
+    """Return the lines of a template, without control characters of endpoints and strangers."""
     return [printable(line) for line in as_called(fill_in(template, **values)).splitlines()]
 
 
 def fill_in(template: str, **values: Any) -> str:
-    """Return the text of a template as it is."""
+    """Return the unchanged text of a template."""
     return _environment().get_template(template).render(values)
 
 
 def dollars(usd: float | None) -> str:
-    """Return dollars with as many places as small sums need, or ``unknown``."""
+    """Return dollars with two decimals, or four below one dollar; ``unknown`` for None."""
     if usd is None:
         return "unknown"
     return f"${usd:,.{2 if usd >= 1 else 4}f}"
 
 
 @cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from arb.core.vocabulary import STATES
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -1,8 +1,8 @@
-"""A cheap judge, checked by a strong one where it is not to be relied on."""
+"""A cheap judge, checked by a strong one where it is unreliable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from arb.judges.contract import open_session
 from arb.judges.prompting import prompts_hash
@@ -10,22 +10,23 @@ from arb.judges.types import Answer, Judge, JudgeSession, View, Wants, covers
 from arb.judges.wrappers import JudgeWrapper, map_calls
 
 UNCERTAIN: Final = (0.2, 0.8)
-"""Scores of a cheap judge from the first to the second are no answer to rely on."""
+"""A cheap judge is unreliable if its score lies between these two."""
 
 CHEAP, STRONG = "cheap.", "strong."
-"""What the names of the roles of each judge begin with."""
+"""The prefixes of the roles of each judge."""
 
+_Amount = Literal["none", "last", "all"]
 _AMOUNTS: Final = ("none", "last", "all")
 
 
 @dataclass(frozen=True)
 class Cascade(JudgeWrapper):
-    """A cheap judge, and a strong one that decides where the cheap one is not to be relied on.
+    """A cheap judge, and a strong one that decides where the cheap one is unreliable.
 
-    The strong judge is asked when the cheap one has no verdict, when its score lies in ``uncertain`` (both
-    ends included), and, with ``confirms_success``, whenever it says success: precision is what judges are
-    ranked by, so a yes has to be confirmed, while a sure no stands. Whatever the strong judge answers then
-    counts, no verdict as well; labels that it does not give are the cheap judge's.
+    The strong judge is asked if the cheap one has no verdict, if its score lies in ``uncertain`` (both ends
+    included), and, with ``confirms_success``, if it says success. Judges are ranked by precision, so a yes
+    has to be confirmed, while a sure no counts. The answer of the strong judge then counts, even one without
+    a verdict; the cheap judge fills in the labels that it does not give.
     """
 
     cheap: Judge
@@ -97,7 +98,7 @@ class Cascade(JudgeWrapper):
 
 
 def parse_band(text: str | None) -> tuple[float, float]:
-    """A band of scores as typed: ``LOW,HIGH``, from 0 to 1. Raises ValueError."""
+    """Return a band of scores typed as ``LOW,HIGH``, from 0 to 1. Raises ValueError."""
     if text is None:
         return UNCERTAIN
     try:
@@ -110,7 +111,7 @@ def parse_band(text: str | None) -> tuple[float, float]:
 
 
 def restrict_view(view: View, wants: Wants) -> View:
-    """The view without what a judge with these wants is not shown."""
+    """Return the view with only the parts that a judge with these wants is shown."""
     last = len(view.steps) - 1
     return replace(
         view,
@@ -128,7 +129,7 @@ def restrict_view(view: View, wants: Wants) -> View:
 
 
 def _union_of_wants(one: Wants, other: Wants) -> Wants:
-    def more(first: str, second: str):
+    def more(first: _Amount, second: _Amount) -> _Amount:
         return max(first, second, key=_AMOUNTS.index)
 
     return Wants(

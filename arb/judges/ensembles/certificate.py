@@ -1,53 +1,58 @@
-"""What a judge is worth, as one report: its figures, what moves its verdicts, its costs, what was measured.
+"""The certificate of a judge: one report with its figures, probes, costs, and a record of the measurement.
 
-Made from finished runs: one as it is, one for each probe, and some in which it is asked everything again.
-Figures and intervals are those of the leaderboard. No clock and no draw without a seed: the same runs and
-labels give the same report. Of a split whose labels are hidden no label is read, and the report says which
-figures are absent for that reason.
+It is made from finished runs: one of the unchanged judge, one per probe, and repeats in which everything is
+asked again. Figures and intervals are those of the leaderboard. There is no clock and no unseeded draw: the
+same runs and labels give the same report. If the labels of the split are hidden, they are not read, and the
+report names the figures that are missing for that reason.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from arb.core.predictions.table import Predictions
 from arb.core.vocabulary import LABELS, STATES
 from arb.judges.contract import open_session
 from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
 from arb.judges.ensembles.voting import probability
-from arb.judges.run.records import CallSums
+from arb.judges.run.records import JudgmentRecord, totals
 from arb.judges.types import Answer, Call, Judge, JudgeSession, View
 from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
+from leaderboard.calibration import FEWEST_SCORES, calibrate
+from leaderboard.costs import running_costs
+from leaderboard.judge_precision.intervals import N_RESAMPLES
+from leaderboard.judge_precision.scores import cluster_codes
+from leaderboard.report import fpr_interval, score_report, task_names, verdicts_of
 
 if TYPE_CHECKING:
     from arb.judges.ensembles.threshold import Threshold
     from leaderboard.labels.labels import LabelSet
 
 FORMAT: Final = 1
-"""The form of certificate.json."""
+"""The format of certificate.json."""
 
 UNCHANGED: Final = "unchanged"
-"""The run of the judge as it is."""
+"""The name of the run of the unchanged judge."""
 
 MOST_SAMPLES: Final = 1_000_000
-"""More than a judge draws of one call: the samples of two repeats have no number in common."""
+"""More samples than a judge draws of one call, so that two repeats share no sample number."""
 
 HIDDEN: Final = (
     "the labels of {split} are hidden, so this cannot be computed here: certify on dev, or submit the "
     "prediction file to the leaderboard, which evaluates it"
 )
 
-JudgmentRecord = Mapping[str, Any]
-
 
 @dataclass(frozen=True)
 class RepeatedJudge(WrappedJudge):
-    """A judge that is asked everything again, captions too: none of its calls is answered by an earlier one.
+    """A judge that is asked everything again, captions too, so that no call is answered by an earlier one.
 
     ``number`` is 2 for the second time.
     """
@@ -73,9 +78,9 @@ def repeat_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class AllVariants(WrappedJudge):
-    """A judge and its variants at once, so that what all of them ask can be planned: equal calls count once.
+    """A judge and its variants at once, so that their calls can be planned and made together.
 
-    The answer is the judge's own.
+    Equal calls count once. The answer is the judge's own.
     """
 
     variants: tuple[Judge, ...]
@@ -101,23 +106,31 @@ def make_certificate(
     judge_facts: Mapping[str, Any],
     ahead: Sequence[MeasuredRun] = (),
 ) -> dict[str, Any]:
-    """The report; fractions, dollars and seconds, None where undefined.
+    """Return the report, with fractions, dollars and seconds, which are None where undefined.
 
-    ``runs`` are by name: `UNCHANGED`, names of probes, and `repeat_name`. Without ``labels`` they are
-    hidden. ``threshold`` is the one chosen on these runs, or why there is none; where the verdicts are by a
-    threshold already, that one is reported. ``judge_facts``: what the judge says of itself (inputs, calls,
-    source). ``ahead``: runs that asked what these found in the cache; their sessions and bill count too.
+    Args:
+        runs: The runs by name: `UNCHANGED`, names of probes, and `repeat_name`.
+        labels: The labels of the split; None if they are hidden.
+        threshold: The threshold chosen on these runs, or the reason why there is not any. If a threshold
+            already made the verdicts, the report has that one instead.
+        judge_facts: The judge's own descriptions (inputs, calls, source).
+        ahead: Runs that made the calls which ``runs`` found in the cache; their sessions and costs count too.
     """
     first = runs[UNCHANGED]
     configuration = first.run["configuration"]
     every = [*ahead, *runs.values()]
+    paid_usd = [each.run.get("spent_usd") for each in every]
     sessions = [session for each in every for session in _sessions_of(each)]
     versions = {json.dumps(session["versions"]): session["versions"] for session in sessions}
-    hidden = None if labels is not None else HIDDEN.format(split=configuration["split"])
+    quality: dict[str, Any] | str
+    calibration: dict[str, Any] | str
+    if labels is None:
+        quality = calibration = hidden = HIDDEN.format(split=configuration["split"])
+    else:
+        quality, hidden = score_answers(first.records, labels), ""
+        calibration = _calibration(first.records, labels)
     repeats = [each for name, each in runs.items() if name.startswith("repeat-")]
-    calls = CallSums()
-    for record in first.records:
-        calls.add(record)
+    sums = totals(first.records)
     trajectory_ids = "\n".join(sorted(each["trajectory_id"] for each in first.records))
     return {
         "format": FORMAT,
@@ -125,8 +138,8 @@ def make_certificate(
         "suite": configuration["suite"],
         "split": configuration["split"],
         "trajectories": _coverage(first),
-        "quality": hidden or score_answers(first.records, labels),
-        "calibration": hidden or _calibration(first.records, labels),
+        "quality": quality,
+        "calibration": calibration,
         "threshold": configuration.get("threshold")
         or hidden
         or (threshold if isinstance(threshold, str) else asdict(threshold)),
@@ -136,12 +149,12 @@ def make_certificate(
             if name in PROBES
         ],
         "stability": _stability([first, *repeats], labels) if repeats else None,
-        "costs": _costs(first.records) | _bill(every),
+        "costs": {**_costs(first.records), "paid_usd": None if None in paid_usd else sum(paid_usd)},
         "states": {name: _states(each.records) for name, each in runs.items()},
         "measured": {
             **{name: configuration.get(name) for name in _DIGESTS},
             "label_version": None if labels is None else labels.version,
-            **calls.facts(),
+            **{name: sums[name] for name in _CALL_SUMS},
             "trajectories_sha256": hashlib.sha256(trajectory_ids.encode()).hexdigest(),
             "predictions_sha256": {name: each.predictions_sha256 for name, each in runs.items()},
             "models": configuration["models"],
@@ -156,14 +169,12 @@ def make_certificate(
     }
 
 
+_CALL_SUMS: Final = ("dropped_params", "served_models", "prompts_sha256")
 _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_file_sha256")
 
 
 def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:
-    """The sessions that paid calls, killed ones too; the first where all replies came out of the cache.
-
-    One that only looks at a finished run adds nothing to it.
-    """
+    """Return the sessions that paid for calls or were killed, or the first one if every reply was cached."""
     sessions = measured.run["sessions"]
     return [each for each in sessions if each.get("calls_paid", 1)] or sessions[:1]
 
@@ -184,36 +195,28 @@ def _coverage(first: MeasuredRun) -> dict[str, int]:
 def score_answers(
     records: Sequence[JudgmentRecord], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
 ) -> dict[str, Any]:
-    """The score report over the runs that were judged: with --limit and the like the others are left out.
+    """Return the score report over the judged runs; runs that --limit and the like excluded do not count.
 
     Each label's overall figures also have ``fpr_ci``, the interval of the false positive rate.
     """
-    import numpy as np
-
-    from leaderboard.judge_precision.intervals import N_RESAMPLES
-    from leaderboard.report import fpr_interval, score_report, verdicts_of
-
     answers = {record["trajectory_id"]: record["answer"] for record in records}
     there = labels_of(labels, answers)
+    ids = tuple(each.trajectory_id for each in there.trajectories)
     codes = {True: 1, False: 0, None: -1}
     columns = {
-        label: np.array(
-            [codes[answers[t.trajectory_id].get(label)] for t in there.trajectories], dtype=np.int8
-        )
-        for label in LABELS
+        label: np.array([codes[answers[each].get(label)] for each in ids], dtype=np.int8) for label in LABELS
     }
-    verdicts = SimpleNamespace(**columns)
+    verdicts = Predictions(ids, columns)
     report = score_report(verdicts, there, policy, N_RESAMPLES if has_intervals else 0)
     for label, found in report["labels"].items():
-        if found is not None and has_intervals:
-            found["overall"]["fpr_ci"] = fpr_interval(verdicts_of(verdicts, label), there, label, policy)
+        column = verdicts_of(verdicts, label)
+        if found is not None and column is not None and has_intervals:
+            found["overall"]["fpr_ci"] = fpr_interval(column, there, label, policy)
     return report
 
 
 def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
-    """The labels of these trajectories alone, under the same version."""
-    import numpy as np
-
+    """Return the labels of only these trajectories, under the same version."""
     chosen = np.array([each.trajectory_id in ids for each in labels.trajectories])
     return replace(
         labels,
@@ -226,7 +229,10 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 
 
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
-    """By id, the answer's own score and the one that counts: 1 or 0 where a verdict came without one."""
+    """Return the own score of each answer and the one that counts (see `probability`), by id.
+
+    An answer without a verdict has neither.
+    """
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
         answer = Answer(record["state"], **record["answer"])
@@ -237,13 +243,7 @@ def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None
 
 
 def _calibration(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | str:
-    """What the scores are worth, or why nothing can be said of them."""
-    import numpy as np
-
-    from leaderboard.calibration import FEWEST_SCORES, calibrate
-    from leaderboard.judge_precision.scores import cluster_codes
-    from leaderboard.report import task_names
-
+    """Return the calibration of the scores, or the reason why it cannot be computed."""
     scores = {name: own for name, (own, _) in scores_of(records).items()}
     if all(score is None for score in scores.values()):
         return "no answer has a score: ask with --logprobs or --samples, or let the judge answer with one"
@@ -266,60 +266,61 @@ def _probe(
     """Return a probe's report, with the false positive rate under it if the labels still hold."""
     success = None
     if labels is not None and probe.expected != "fails":
-        success = score_answers(changed.records, labels, has_intervals=False)["labels"]["success"]
-    fpr = None if success is None else success["overall"]["fpr"]
+        success = _success_figures(changed.records, labels)
     report = report_probe(probe, first.records, changed.records, [each.records for each in repeats])
-    return {**report, "fpr": fpr}
+    return {**report, "fpr": None if success is None else success["fpr"]}
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """How far the judge agrees with itself: ``unanimous`` counts trajectories with a verdict in all runs."""
-    verdicts = [
-        {record["trajectory_id"]: record["answer"].get("success") for record in each.records} for each in runs
-    ]
-    everywhere = [
-        [found.get(name) for found in verdicts]
-        for name in verdicts[0]
-        if all(found.get(name) is not None for found in verdicts)
-    ]
-    unanimous = sum(len(set(each)) == 1 for each in everywhere)
+    """Return how far the judge agrees with itself.
+
+    ``unanimous`` is the share of equal verdicts among the trajectories with a verdict in all runs.
+    """
+    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
+    for each in runs:
+        for record in each.records:
+            if (success := record["answer"].get("success")) is not None:
+                verdicts[record["trajectory_id"]].append(success)
+    everywhere = [found for found in verdicts.values() if len(found) == len(runs)]
+    unanimous = sum(len(set(found)) == 1 for found in everywhere)
     again = Probe("repeat", "asked again", "stands", lambda view, goals: view)
     return {
         "runs": len(runs),
         "unanimous": share_of(unanimous, len(everywhere)),
         "repeats": [report_probe(again, runs[0].records, each.records) for each in runs[1:]],
-        "figures": None
-        if labels is None
-        else [
-            {name: found["overall"][name] for name in ("precision", "recall", "fpr")}
-            if (found := score_answers(each.records, labels, has_intervals=False)["labels"]["success"])
-            else None
-            for each in runs
-        ],
+        "figures": None if labels is None else [_success_figures(each.records, labels) for each in runs],
     }
+
+
+def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | None:
+    """Return precision, recall and false positive rate on success, or None if there is no verdict."""
+    found = score_answers(records, labels, has_intervals=False)["labels"]["success"]
+    if found is None:
+        return None
+    return {name: found["overall"][name] for name in ("precision", "recall", "fpr")}
 
 
 def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """What a judgment takes; a reply out of the cache counts with what it cost and took when it was made."""
-    import numpy as np
+    """Return the costs of a judgment; a cached reply counts with its original cost and latency."""
 
-    from leaderboard.costs import running_costs
+    def column(name: str) -> np.ndarray:
+        return np.array([each.get(name) for each in records], dtype=np.float64)
 
-    names = ("cost_usd", "input_tokens", "output_tokens", "latency_s")
-    columns = {name: np.array([each.get(name) for each in records], dtype=np.float64) for name in names}
-    known = columns["latency_s"][~np.isnan(columns["latency_s"])]
+    seconds = column("latency_s")
+    expenses = Predictions(
+        tuple(record["trajectory_id"] for record in records),
+        cost_usd=column("cost_usd"),
+        input_tokens=column("input_tokens"),
+        output_tokens=column("output_tokens"),
+        latency_s=seconds,
+    )
+    known = seconds[~np.isnan(seconds)]
     calls = [len(record["calls"]) for record in records]
     return {
-        **asdict(running_costs(SimpleNamespace(**columns), len(records))),
+        **asdict(running_costs(expenses, len(records))),
         "seconds_95": float(np.quantile(known, 0.95)) if len(known) else None,
         "calls": sum(calls) / len(calls) if calls else None,
     }
-
-
-def _bill(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
-    """What all runs of the report paid; None where a price is not known."""
-    paid = [each.run.get("spent_usd") for each in runs]
-    return {"paid_usd": None if None in paid else sum(paid)}
 
 
 def _states(records: Sequence[JudgmentRecord]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """A certificate for people: one Markdown template, and a page made from it.
 
-The page needs no other file and no script: it can be mailed, and attached to a paper.
+The page needs no other file and no script, so it can be mailed and attached to a paper.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+
 from arb.core.console import coefficient, interval, percent, printable
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, STATES
+from leaderboard.board.export import FOLDER as BOARD
 
 FOLDER: Final = Path(__file__).parent
 
@@ -33,10 +37,6 @@ def to_markdown(certificate: Mapping[str, Any]) -> str:
 
 def to_html(certificate: Mapping[str, Any]) -> str:
     """Return the certificate as one page, with its style inside."""
-    from markdown_it import MarkdownIt
-
-    from leaderboard.board.export import FOLDER as BOARD
-
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     page = _templates().get_template("certificate.html")
     return page.render(
@@ -47,7 +47,7 @@ def to_html(certificate: Mapping[str, Any]) -> str:
 
 
 def _settings(facts: Mapping[str, Any]) -> str:
-    """Return settings in words, without those that are off; a temperature of 0 is not off."""
+    """Return the settings as text, without those that are off; a temperature of 0 is not off."""
     there = {name: value for name, value in facts.items() if value is not None and value is not False}
     return ", ".join(f"{name} {value}" for name, value in there.items() if value != {})
 
@@ -58,14 +58,12 @@ def _counts(calls: Mapping[str, int]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return text that Markdown shows as it is; some of it was written by strangers."""
+    """Escape text for Markdown, since some of it was written by strangers."""
     return _MARKUP.sub(r"\\\1", printable(text)).replace("&", "&amp;").replace("<", "&lt;")
 
 
 @lru_cache(maxsize=1)
-def _templates() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
+def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=select_autoescape(),

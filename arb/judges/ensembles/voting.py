@@ -1,4 +1,4 @@
-"""A judge asked several times: its answers to one trajectory are put to a vote. Pure."""
+"""A judge that is asked several times; a vote over its answers gives the verdict."""
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -12,20 +12,21 @@ from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Reply, View
 from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
 
 VoteRule = Literal["all", "majority", "any"]
-"""Which of the answers must say yes: every one, more than half, or one."""
+"""Which answers must say yes: all, more than half, or at least one."""
 
 
 def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
-    """The answer of a vote.
+    """Return the answer of a vote.
 
-    An answer without a verdict is an unknown vote: where it could change the outcome there is no
-    verdict, else the outcome stands. The score is the mean probability of success over the answers with a
-    verdict: their own scores where they have one, else 1 for yes and 0 for no. Side effect and repetition
-    are put to the same vote, optimality is the median, the reasoning is the first of those that agree.
+    An answer without a verdict is an unknown vote. If it could change the outcome, the vote has no verdict.
+    The score is the mean probability of success (see `probability`) over the answers with a verdict. Side
+    effect and repetition are decided by the same vote, optimality is the median, and the reasoning is that
+    of the first answer that agrees.
     """
     success = outcome([answer.success for answer in answers], rule)
     if success is None:
         return Answer(state_without_verdict(answers))
+    known = [probability(answer) for answer in answers if answer.success is not None]
     agreeing = (answer for answer in answers if answer.success == success)
     grades = [answer.optimality for answer in answers if answer.optimality is not None]
     return Answer(
@@ -34,13 +35,13 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
         side_effect=outcome([answer.side_effect for answer in answers], rule),
         repetition=outcome([answer.repetition for answer in answers], rule),
         optimality=median_low(grades) if grades else None,
-        score=mean_score(answers),
+        score=sum(known) / len(known),
         reasoning=next(agreeing, answers[0]).reasoning,
     )
 
 
 def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
-    """Yes or no by the rule; None when votes that are not known (None) could make it either."""
+    """Return yes or no by the rule, or None if the unknown votes (None) could change the outcome."""
     yes = sum(vote is True for vote in votes)
     needed = {"all": len(votes), "majority": len(votes) // 2 + 1, "any": 1}[rule]
     if yes >= needed:
@@ -49,35 +50,31 @@ def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
     return None if yes + unknown >= needed else False
 
 
-def mean_score(answers: Sequence[Answer]) -> float | None:
-    """The mean probability of success over the answers with a verdict; None without any."""
-    known = [probability(answer) for answer in answers if answer.success is not None]
-    return sum(known) / len(known) if known else None
-
-
 def probability(answer: Answer) -> float:
-    """An answer's score; without one, 1 for yes and 0 for no."""
+    """Return an answer's score; without one, 1 for yes and 0 for no."""
     return float(bool(answer.success)) if answer.score is None else answer.score
 
 
 def state_without_verdict(answers: Sequence[Answer]) -> str:
-    """The state of a vote without outcome: ``error`` where one failed, since that can be made good; else the
-    most frequent of those without a verdict.
+    """Return the state of a vote without outcome.
+
+    It is ``error`` if an answer failed, since that can be retried, else the most frequent state of the
+    answers without a verdict.
     """
     states = Counter(answer.state for answer in answers if answer.success is None)
     return "error" if "error" in states else max(STATES, key=lambda state: states[state])
 
 
 SHARED_PURPOSES: Final = ("caption", "change", "key points", "rating")
-"""Purposes of calls that are asked once for all samples, as are those of other roles than the judge's."""
+"""Purposes of calls that are made once for all samples, as are calls of other roles than the judge's."""
 
 
 @dataclass(frozen=True)
 class SampledJudge(WrappedJudge):
-    """A judge asked ``n`` times; its answers are put to a vote by ``rule`` (see `voting.combine_votes`).
+    """A judge asked ``n`` times, with a vote over its answers by ``rule`` (see `combine_votes`).
 
-    Captions and the like are asked for once. Of what the judge asks for its verdict, each sample is a call of
-    its own, all of them under way at once.
+    Captions and the like are asked for once. For the verdict each sample makes its own calls, and those of
+    all samples are in flight at once.
     """
 
     n: int
@@ -95,7 +92,7 @@ class SampledJudge(WrappedJudge):
         return str(self.n) if self.judge.calls == "1" else f"{self.judge.calls}, the verdict {self.n} times"
 
     def ask(self, view: View) -> JudgeSession:
-        """All samples side by side; calls that are the same are made once."""
+        """Ask for all samples in parallel; equal calls are made once."""
         sessions = (_numbered(open_session(self.judge, view), number, self.n) for number in range(self.n))
         answers = yield from _together(in_parallel(sessions))
         return combine_votes(answers, self.rule)
@@ -109,11 +106,10 @@ Round = Generator[Sequence[Call], Sequence[Reply], list[Answer]]
 
 
 def _together(session: Round) -> Round:
-    """The same session; calls of a round that ask the same know each other's numbers."""
-    replies = None
+    """Return the same session, in which calls of a round that ask the same know each other's numbers."""
     try:
+        calls = next(session)
         while True:
-            calls = session.send(replies)
             questions = [replace(call, sample=0) for call in calls]
             numbers: dict[Call, tuple[int, ...]] = {}
             for call, question in zip(calls, questions, strict=True):
@@ -122,6 +118,7 @@ def _together(session: Round) -> Round:
                 replace(call, together=numbers[question]) if len(numbers[question]) > 1 else call
                 for call, question in zip(calls, questions, strict=True)
             ]
+            calls = session.send(replies)
     except StopIteration as end:
         return end.value
     finally:
@@ -129,7 +126,7 @@ def _together(session: Round) -> Round:
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:
-    """The same session, with the calls for the verdict marked as those of one sample."""
+    """Return the same session, with the calls for the verdict marked as those of one sample."""
 
     def call_of(call: Call) -> Call:
         is_shared = call.purpose in SHARED_PURPOSES or call.role.rpartition(".")[2] != JUDGE_ROLE

@@ -23,8 +23,9 @@ from arb.judges.contract import ask_reward_judge, open_session
 from arb.judges.engine.answers import ANSWERS, AnswerStore
 from arb.judges.engine.cache import is_segment, key_in
 from arb.judges.engine.storage import complete_lines, storing
-from arb.judges.run.config import RunConfig, build_judge, cache_folder
+from arb.judges.run.config import RunConfig, cache_folder
 from arb.judges.run.folder import RunFolder
+from arb.judges.run.judge_options import build_judge
 from arb.judges.run.progress import Progress, RunEnd
 from arb.judges.run.runner import Job, Outcome, run_async, run_judge
 from arb.judges.run.scheduler import PREFETCH, Ask, Exchange, Judgment, all_of, describe_fault

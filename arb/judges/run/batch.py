@@ -1,8 +1,8 @@
 """A run over an endpoint's Batch API: half the price, replies within a day.
 
-The judge is driven with the replies that there are; the calls it misses are submitted together, waited for,
-taken into the cache, and so on until every trajectory is judged: as many rounds as the judge has stages. The
-folder knows its batches, so the same command goes on another day.
+The judge is driven with the replies that exist. The calls without a reply are submitted together, and their
+replies are taken into the cache, until every trajectory is judged. That takes as many rounds as the judge has
+stages. The folder has a list of its batches, so the same command can continue on another day.
 """
 
 from __future__ import annotations
@@ -18,74 +18,73 @@ from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
 from arb.judges.engine.budget import build_budget, limit_message, max_output
-from arb.judges.engine.cache import key_of
+from arb.judges.engine.cache import CallCache, key_of
 from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
 from arb.judges.engine.tokens import token_ceiling
 from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from arb.judges.run.config import open_cache
-from arb.judges.run.folder import Judgment, ResultWriter, RunFolder
-from arb.judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals, utc_now
+from arb.judges.run.folder import ResultWriter, RunFolder
+from arb.judges.run.progress import Progress, RunEnd, on_stop_signals, utc_now
 from arb.judges.run.runner import Job, run_local
-from arb.judges.run.scheduler import StopRunError, judge_trajectories
-from arb.judges.types import Call, Message, ModelSettings, OptionsError, Reply
+from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
+from arb.judges.types import Call, OptionsError, Reply
 
 _MISSING: Final = "its replies are not there yet"
 
 POLL_S: Final = 20.0
-"""How often the status of the batches is asked for."""
+"""How often the status of the batches is requested."""
 
 PROVIDERS: Final = ("openai", "any")
-"""Where there is a Batch API like OpenAI's; ``any`` is an address that the user knows to have one."""
+"""Providers with a Batch API like OpenAI's. For ``any``, the user knows that the address has one."""
 
 
 class ReplyMissingError(ValueError):
-    """A call must be submitted first; its trajectory is judged in a later round."""
+    """Raised for a call that must be submitted first; its trajectory is judged in a later round."""
 
 
-def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float = POLL_S) -> RunEnd:
-    """Judge the job's trajectories into the folder, by batches.
+def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float | None = None) -> RunEnd:
+    """Judge the job's trajectories into the folder, by batches; this is an `Engine`.
 
     Ctrl-C leaves the batches with the endpoint; the same command collects them. Raises OptionsError for a
     provider without batches and for a missing key or price, RunFolderError for a list of batches that cannot
     be read.
     """
-    if wrong := sorted({each.provider for each in job.config.models.values()} - set(PROVIDERS)):
+    config = job.config
+    if wrong := sorted({each.provider for each in config.models.values()} - set(PROVIDERS)):
         raise OptionsError(
             f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave --batch out, or "
             "give --provider any with the --base-url of an endpoint that has one"
         )
-    if not job.config.models:  # nothing to submit
+    if config.cache is None:  # no model is asked, so there is nothing to submit
         return run_local(job, folder, progress)
-    return asyncio.run(_run(job, folder, progress, poll_s))
+    with contextlib.closing(open_cache(config.cache, config.answers, config.not_before)) as cache:
+        return asyncio.run(_run(job, folder, progress, cache, POLL_S if poll_s is None else poll_s))
 
 
-async def _run(job: Job, folder: RunFolder, progress: Progress, poll_s: float) -> RunEnd:
-    access = resolve_access(job.config.models)
+async def _run(job: Job, folder: RunFolder, progress: Progress, cache: CallCache, poll_s: float) -> RunEnd:
     config = job.config
+    access = resolve_access(config.models)
     build_budget(config.max_usd, config.prices, config.models)  # a limit needs every price
     log = BatchLog.open(folder.folder)
-    cache = open_cache(config.cache, config.answers, config.not_before)
     stop = asyncio.Event()
-    try:
-        async with _clients(access) as clients:
-            collector = BatchCollector(config.models, clients, cache, log, config.prices, progress)
-            rounds = _Rounds(job, folder, access, collector, stop, poll_s)
-            async with ResultWriter(folder, job.name_of, cache.sync, progress) as writer:
-                with on_stop_signals(lambda number: stop.set()):
-                    ended = await rounds.run(writer)
-                if ended.how != "failing":
-                    writer.write_errors()
-            return ended
-    finally:
-        cache.close()
+    async with _clients(access) as clients:
+        collector = BatchCollector(config.models, clients, cache, log, config.prices, progress)
+        rounds = _BatchRounds(job, folder, access, collector, stop, poll_s)
+        async with ResultWriter(folder, job.name_of, cache.sync, progress) as writer:
+            with on_stop_signals(lambda number: stop.set()):
+                ended = await rounds.run(writer)
+            if ended.how != "failing":
+                writer.write_errors()
+        return ended
 
 
 @dataclass
-class _Rounds:
-    """Collecting, driving and submitting, in turns. ``judged``: the ids that are done with.
+class _BatchRounds:
+    """The rounds of a run: collect replies, drive the judge, submit the missing calls.
 
-    ``left_out_usd``: what a call may cost that was left out, since with it the limit might be passed.
+    ``judged`` has the ids that are finished. ``left_out_usd`` is the possible cost of a call that was left
+    out because the run might exceed its limit with it.
     """
 
     job: Job
@@ -98,7 +97,7 @@ class _Rounds:
     left_out_usd: float | None = None
 
     async def run(self, writer: ResultWriter) -> RunEnd:
-        """Go on until all are judged, or nothing more can be done now."""
+        """Repeat the rounds until all trajectories are judged, or nothing more can be done now."""
         try:
             while True:
                 await self.collector.wait(self.stop, self.poll_s)
@@ -117,7 +116,7 @@ class _Rounds:
             )
 
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
-        """Judge what can be judged, and put the calls that are missing for the rest into the files."""
+        """Judge the trajectories whose replies exist, and put the missing calls into the files."""
         self.left_out_usd = None
         self.collector.cache.refresh()
 
@@ -137,29 +136,26 @@ class _Rounds:
             await judge_trajectories(self.job.config.judge, left, self.job.views, ask, keep, most)
 
     def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
-        """The reply that there is. Raises ReplyMissingError when there is none."""
+        """Return the reply to a call if there is one. Raises ReplyMissingError otherwise."""
         collector = self.collector
-        model = self.job.config.models[call.role]
-        max_tokens = call.max_output_tokens or model.max_output_tokens
-        key = key_of(model, call)
+        key = key_of(self.job.config.models[call.role], call)
         if (reply := collector.cache.get(key)) is not None:
             collector.progress.warnings.note(call.role, reply)
             return replace(reply, key=key)
-        messages, is_shorter = call.messages, False
-        if key in collector.log.too_long and call.shorter is not None:
-            messages, is_shorter = call.shorter, True
-        elif key in collector.log.too_long:
+        is_too_long = key in collector.log.too_long
+        is_shorter = is_too_long and call.shorter is not None
+        if is_too_long and not is_shorter:
             collector.fail(key, CallFailed("too_long", "the prompt is too long for the model"))
         if (failed := collector.failed.get(key)) is not None:
             return replace(failed, used_shorter=is_shorter)
         if key not in files.keys:
-            samples = [] if is_shorter else self._samples_to_ask(call, model, files)
-            self._put(call.role, [key, *samples], messages, max_tokens, is_shorter, files)
+            samples = [] if is_shorter else self._samples_to_ask(call, files)
+            self._put(call, [key, *samples], files, is_shorter=is_shorter)
         raise ReplyMissingError(_MISSING)
 
-    def _samples_to_ask(self, call: Call, model: ModelSettings, files: BatchFiles) -> list[str]:
-        """The keys of the other samples that the same request asks for, as `CallExecutor` has them."""
-        collector = self.collector
+    def _samples_to_ask(self, call: Call, files: BatchFiles) -> list[str]:
+        """Return the keys of other samples that the same request can ask for, as `CallExecutor` does."""
+        collector, model = self.collector, self.job.config.models[call.role]
         if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)
@@ -168,27 +164,23 @@ class _Rounds:
             key for key in keys if not any(key in each for each in done) and collector.cache.get(key) is None
         ]
 
-    def _put(
-        self,
-        role: str,
-        keys: list[str],
-        messages: tuple[Message, ...],
-        max_tokens: int,
-        is_shorter: bool,
-        files: BatchFiles,
-    ) -> None:
-        """Put a call, and the samples that it is asked for with, into the files, unless with it the run might
-        cost more than it may.
+    def _put(self, call: Call, keys: list[str], files: BatchFiles, *, is_shorter: bool) -> None:
+        """Put a call into the files, unless the run might then exceed its limit.
+
+        ``keys`` are the key of the call, and those of the samples that the request also asks for.
         """
-        model, prices = with_choices(self.job.config.models[role], len(keys)), self.collector.prices
-        price = prices.of(model)
+        role, config, prices = call.role, self.job.config, self.collector.prices
+        model = with_choices(config.models[role], len(keys))
+        messages = call.shorter if is_shorter and call.shorter is not None else call.messages
+        max_tokens = call.max_output_tokens or model.max_output_tokens
         unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
-        most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
-        most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
-        max_usd = self.job.config.max_usd
-        if max_usd is not None and most_usd is not None:
+        most_usd = None
+        if (price := prices.of(model)) is not None:
+            most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
+            most_usd = price.most(token_ceiling(model, messages), most, is_batch=True)
+        if config.max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
-            if spent_usd + files.most_usd + most_usd > max_usd:
+            if spent_usd + files.most_usd + most_usd > config.max_usd:
                 self.left_out_usd = most_usd
                 return
         body = request_body(
@@ -206,7 +198,7 @@ class _Rounds:
             entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
-        """Submit the files; each batch is recorded first, so that none is forgotten or made twice."""
+        """Submit the files. Each batch is logged first, so that none is forgotten or made twice."""
         log = self.collector.log
         for entry in files.entries:
             if self.stop.is_set():
@@ -221,9 +213,9 @@ class _Rounds:
             self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
-        """How a run ends that has no call left to submit."""
+        """Return how a run ends that has no call left to submit."""
         if writer.all_failed:
-            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+            return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
             return RunEnd("finished")
         max_usd, left_out_usd = self.job.config.max_usd, self.left_out_usd
@@ -233,7 +225,7 @@ class _Rounds:
         return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
     def _ended_early(self) -> RunEnd | None:
-        """How the run ends when it cannot go on to another round."""
+        """Return how the run ends if no other round is possible, else None."""
         collector = self.collector
         if self.stop.is_set():
             return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")
@@ -250,7 +242,7 @@ class _Rounds:
         return None
 
     def _left(self) -> str:
-        """The end of a message: which batches are still open."""
+        """Return the end of a message, which names the batches that are still open."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
@@ -262,7 +254,7 @@ class _Rounds:
 
 @contextlib.asynccontextmanager
 async def _clients(access: Mapping[str, EndpointAccess]) -> AsyncIterator[dict[str, BatchClient]]:
-    """The client of each role; roles at the same place share one."""
+    """Open the client of each role for the block; roles at the same place share one."""
     opened = {place: BatchClient(place) for place in set(access.values())}
     try:
         yield {role: opened[place] for role, place in access.items()}

@@ -1,7 +1,7 @@
-"""Batches of calls: their input files, the log in the run's folder, and their results taken into the cache.
+"""Batches of calls: their input files, the log in the run's folder, and the collection of their results.
 
-An input file has a line for each call that has no reply yet. The log says what was submitted and what is
-still to be collected; submitted batches are polled until they have ended.
+An input file has one line per call without a reply. The log lists the submitted batches, which are polled
+until they have ended. Their replies then go into the cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, Field
+import msgspec
+from pydantic import BaseModel, Field, PrivateAttr
 
 from arb.core.files import atomic_write
 from arb.judges.endpoints.batch_client import BatchClient, BatchState
@@ -32,7 +33,7 @@ from arb.judges.types import ModelSettings, Reply
 
 
 def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
-    """Return the key of a line's call, with its reply or with what went wrong; None if it names no call."""
+    """Return the key of a line's call with its reply or failure, or None if the line has no key."""
     try:
         parsed: Any = read_json(line)
     except ValueError:
@@ -41,7 +42,7 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
     if not isinstance(key, str):
         return None
     response = parsed.get("response")
-    if not isinstance(response, dict):  # not carried out: the day was over, or the endpoint failed
+    if not isinstance(response, dict):  # the day was over, or the endpoint failed
         error = parsed.get("error")
         error = error if isinstance(error, dict) else {"message": str(error)}
         message = f"{error.get('code') or 'no response'}: {error.get('message') or ''}"
@@ -60,15 +61,16 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
 BATCHES: Final = "batches.json"
 
 Status = Literal["handing in", "waiting", "collected", "failed"]
-"""``handing in``: the endpoint may have the batch or not; it is looked for by its mark."""
+"""``handing in``: the endpoint may or may not have the batch, so it is searched by its mark."""
 
 
 class BatchEntry(BaseModel):
-    """A batch. ``mark`` is what it is found by at the endpoint; ``id`` is None until that gave it one.
+    """A batch in the log, which is found at the endpoint by its ``mark`` until its ``id`` is known.
 
-    ``keys`` are the keys of its calls, ``shorter`` those of them that were sent shorter, ``samples`` by key
-    the keys of further samples that are asked for with it (``n``); ``dropped`` are parameters that its
-    requests were sent without; ``most_usd`` is more than it can cost, None if no price is known.
+    ``keys`` are the keys of its calls, and ``shorter`` those that were sent with the shorter prompt.
+    ``samples`` has the keys of further samples that a call asks for (``n``), by the key of the call.
+    ``dropped`` are the parameters left out of its requests; ``most_usd`` is an upper limit of its cost, or
+    None if no price is known.
     """
 
     mark: str
@@ -85,18 +87,18 @@ class BatchEntry(BaseModel):
 
 
 class BatchLog(BaseModel):
-    """The batches of a run folder, as batches.json has them. Every change is on the disk after `save`."""
+    """The batches of a run folder, as in batches.json. Every change is on the disk after `save`."""
 
-    unsupported_params: dict[str, list[str]] = Field({}, alias="dropped")
+    unsupported_params: dict[str, list[str]] = Field(default={}, alias="dropped")
     """By role, the parameters that its endpoint does not know."""
     too_long: list[str] = []
-    """The keys of calls whose prompts were too long, and are sent shorter."""
+    """The keys of calls whose prompts were too long; the shorter ones are sent instead."""
     batches: list[BatchEntry] = []
-    _path: Path
+    _path: Path = PrivateAttr()
 
     @classmethod
     def open(cls, folder: Path) -> BatchLog:
-        """Read the log of a run folder; it is empty at first. Raises RunFolderError."""
+        """Read the log of a run folder, which is empty at first. Raises RunFolderError."""
         path = folder / BATCHES
         try:
             log = cls.model_validate_json(path.read_bytes()) if path.exists() else cls()
@@ -110,17 +112,16 @@ class BatchLog(BaseModel):
 
     @property
     def uncollected(self) -> list[BatchEntry]:
-        """The batches whose results are still to come."""
+        """The batches whose results are not collected yet."""
         return [entry for entry in self.batches if entry.status in ("handing in", "waiting")]
 
     def leave_out(self, role: str, parameter: str) -> None:
-        """Note that an endpoint does not know a parameter."""
+        """Remember that an endpoint does not know a parameter."""
         unsupported_params = self.unsupported_params.setdefault(role, [])
         if parameter not in unsupported_params:
             unsupported_params.append(parameter)
 
     def save(self) -> None:
-        """Replace the file."""
         content = json.dumps(self.model_dump(by_alias=True), indent=1)
         with storing(self._path):
             atomic_write(self._path, content.encode("ascii") + b"\n")
@@ -134,19 +135,17 @@ ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """Return the line of a call, named by its key; one that is no UTF-8 would spoil its whole batch."""
-    import msgspec
-
+    """Return the line of a call, which carries its key. Invalid UTF-8 would spoil the whole batch."""
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
     return msgspec.json.encode(line) + b"\n"
 
 
 @dataclass
 class BatchFiles:
-    """Files in ``folder`` with the calls of the next batches, those of each role apart; for ``with``.
+    """Files in ``folder`` with the calls of the next batches. Use it with ``with``.
 
-    A file holds the calls of one model, as OpenAI wants it. At the end of the block the files are removed:
-    they were submitted, or are made again.
+    A file holds the calls of one role, since OpenAI takes one model per batch. At the end of the block the
+    files are removed: they were submitted, or will be made again.
     """
 
     folder: Path
@@ -169,13 +168,11 @@ class BatchFiles:
         return self.folder / entry.input_file
 
     def add(self, role: str, key: str, line: bytes, samples: Sequence[str] = ()) -> BatchEntry:
-        """Add a call, once, and return the batch that it is in.
+        """Add a call that is not in ``keys`` yet, and return its batch.
 
         ``samples`` are the keys of the other samples that the call asks for.
         """
         entry = self._filling.get(role)
-        if key in self.keys:
-            return entry
         if entry is None or len(entry.keys) >= self.most_lines or not self._has_room(entry, line):
             mark = secrets.token_hex(16)
             entry = BatchEntry(mark=mark, role=role, input_file=f"batch-input-{mark}.jsonl")
@@ -194,24 +191,24 @@ class BatchFiles:
 
     @property
     def most_usd(self) -> float:
-        """More than all of them can cost, where prices are known."""
+        """An upper limit of the cost of all batches with known prices."""
         return sum(entry.most_usd or 0.0 for entry in self.entries)
 
 
 MAX_FAILURES: Final = 3
-"""A call with a transient failure is submitted again, up to this many times in all; a refusal for too many
-calls does not count where others of its batch were answered."""
+"""A call with a transient failure is submitted up to this many times. A rate limit does not count if other
+calls of the batch were answered."""
 
-_PASSING: Final = ("transient", "rate_limit")
+_TRANSIENT: Final = ("transient", "rate_limit")
 
 
 @dataclass
 class BatchCollector:
-    """Takes the replies of open batches into the cache, and knows what became of the other calls.
+    """Takes the replies of open batches into the cache, and records the other calls.
 
-    ``failed``: by key, the reply in place of that of a call that is given up. ``refused``: the
-    endpoint's reasons for rejected batches; ``cancelled``: batches that were stopped at the endpoint;
-    ``account``: what the endpoint said when it refused the account.
+    ``failed`` has the reply of each call that was given up, by key. ``refused`` has the endpoint's reasons
+    for rejected batches, ``cancelled`` the batches that were cancelled at the endpoint, and ``account`` the
+    endpoint's message if it refused the account.
     """
 
     models: Mapping[str, ModelSettings]
@@ -229,14 +226,23 @@ class BatchCollector:
     _reported: object = None
 
     async def wait(self, stop: asyncio.Event, poll_s: float) -> None:
-        """Return when no batch is open, or ``stop`` is set.
+        """Wait until no batch is open or ``stop`` is set.
 
-        Raises CallFailed when the endpoint does not give the status of a batch; transient failures are waited
-        out.
+        Transient failures are retried. Raises CallFailed if the endpoint does not give the status of a batch.
         """
         while self.log.uncollected and not stop.is_set():
-            states = [await self._poll_with_retry(entry) for entry in self.log.uncollected]
-            self._report([state for state in states if state is not None])
+            states = []
+            for entry in self.log.uncollected:
+                try:
+                    state = await self._poll(entry)
+                except CallFailed as failure:
+                    if failure.kind not in _TRANSIENT:
+                        raise
+                    self.progress.say(f"the endpoint does not answer ({failure.message}); trying again")
+                    continue
+                if state is not None:
+                    states.append(state)
+            self._report(states)
             if self.log.uncollected:
                 try:
                     await asyncio.wait_for(stop.wait(), poll_s)
@@ -244,20 +250,14 @@ class BatchCollector:
                     continue
 
     def fail(self, key: str, failure: CallFailed) -> None:
-        """Let a call stay without a reply."""
+        """Give up a call."""
         self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
 
-    async def _poll_with_retry(self, entry: BatchEntry) -> BatchState | None:
-        try:
-            return await self._poll(entry)
-        except CallFailed as failure:
-            if failure.kind not in _PASSING:
-                raise
-            self.progress.say(f"the endpoint does not answer ({failure.message}); trying again")
-            return None
-
     async def _poll(self, entry: BatchEntry) -> BatchState | None:
-        """The status of an open batch; one that has ended is collected, one never made is forgotten."""
+        """Return the state of an open batch, and collect it if it has ended.
+
+        A batch that was never created is removed from the log.
+        """
         client = self.clients[entry.role]
         if entry.id is None:
             state = await client.find(entry.mark)
@@ -274,7 +274,7 @@ class BatchCollector:
         return state
 
     async def _collect(self, entry: BatchEntry, state: BatchState) -> None:
-        """Take all replies of a batch; only when every file was read, see to the calls without one."""
+        """Take all replies of a batch, and then handle the calls without one."""
         if state.status == "failed" and not state.files:
             self.refused.append(f"{state.id}: {'; '.join(state.problems) or 'no reason was given'}")
             entry.status = "failed"
@@ -305,7 +305,7 @@ class BatchCollector:
         self.log.save()
 
     def _keep(self, entry: BatchEntry, key: str, reply: Reply) -> None:
-        """Put a reply into the cache; one that is there already was counted before."""
+        """Put a reply into the cache, unless it is there already and so was counted before."""
         if self.cache.get(key) is not None:
             return
         model, samples = self.models[entry.role], entry.samples.get(key, [])
@@ -321,7 +321,7 @@ class BatchCollector:
             self.progress.spend.count(kept)
 
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
-        """Find out what to do about a call that failed. ``counts``: as one of the failures it may have."""
+        """Decide what to do about a failed call. ``counts``: whether this is one of its `MAX_FAILURES`."""
         self.cache.note_attempt(key, failure.kind, failure.message)
         cost_usd = self.prices.cost(self.models[entry.role], failure.usage, is_batch=True)
         if cost_usd is not None:
@@ -335,12 +335,12 @@ class BatchCollector:
         if failure.kind == "unsupported_parameter" and failure.parameter is not None:
             self.log.leave_out(entry.role, failure.parameter)
         self._attempts[key] += counts
-        is_passing = failure.kind in (*_PASSING, "unsupported_parameter")
-        if not is_passing or self._attempts[key] >= MAX_FAILURES:
+        can_retry = failure.kind in (*_TRANSIENT, "unsupported_parameter")
+        if not can_retry or self._attempts[key] >= MAX_FAILURES:
             self.fail(key, failure)
 
     def _report(self, states: list[BatchState]) -> None:
-        """A line when a batch has moved on: into another status, or by a tenth of its calls."""
+        """Print a line if a status has changed, or if another tenth of the calls is done."""
         done, total = sum(state.done for state in states), sum(state.total for state in states)
         failed = sum(state.failed for state in states)
         now = (sorted(state.status for state in states), 10 * (done + failed) // max(1, total))

@@ -1,7 +1,7 @@
-"""A run in the released layout: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``, as the paper's are.
+"""A run in the layout of the paper's judgments: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``.
 
-A file has one reply, from which the verdict is read again. So what a judge decided on several (samples) is
-exported as the first reply that says the same, and a verdict that no single reply says cannot be.
+A file has one reply, from which the verdict can be read again. A verdict over several replies (samples) is
+exported as the first reply with the same verdict; it cannot be exported if no single reply has it.
 """
 
 import json
@@ -16,17 +16,18 @@ from arb.core.ids import TrajectoryId
 from arb.core.replies import read_reply
 from arb.core.vocabulary import TARGETS
 from arb.judges.engine.prompt_store import Picture, PromptReader
-from arb.judges.run.folder import JudgmentRecord, error_of, open_prompts, read_judgments, read_run
+from arb.judges.run.folder import open_prompts, read_judgments, read_run
+from arb.judges.run.records import JudgmentRecord, error_of
 from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
 
 
 class ExportError(ValueError):
-    """A run that cannot be exported in the released layout; the message says why."""
+    """Raised for a run that cannot be exported in the released layout; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What was written: the judge's folder, the number of files, and the ids whose verdict no reply says."""
+    """The judge's folder, the numbers of files, and the ids whose verdict is in no single reply."""
 
     judge: str
     files: int
@@ -37,13 +38,17 @@ class ExportSummary:
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
     """Write every judgment of a run below ``out``; ``judge`` names its folder.
 
-    Left out, that is the released one where the judge bears the paper's name, else the judge's full name. A
-    judgment that failed becomes ``<task_id>_error.json``. Files are replaced whole. Raises RunFolderError,
-    ExportError for a judge without model and reward, and PromptStoreError for a damaged prompt.
+    By default the folder is the released one if the judge has the paper's name, else it is made from the
+    judge's full name. A failed judgment becomes ``<task_id>_error.json``. Files are replaced as a whole.
+
+    Raises:
+        RunFolderError: The folder holds no run.
+        ExportError: The folder's name is unusable, or the judge has neither a model nor a reward.
+        PromptStoreError: A prompt is damaged.
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})
-    name = facts.get("name") or run["configuration"]["judge"]  # runs from before have no full name
+    name = facts.get("name") or run["configuration"]["judge"]  # older runs have no full name
     judge = judge or facts.get("released_folder") or folder_name(name)
     if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
         raise ExportError(f"--judge-folder {judge!r}: a folder's name has letters, digits, and . _ + - alone")
@@ -73,10 +78,9 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
 def document(
     record: JudgmentRecord, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
 ) -> dict[str, Any] | None:
-    """The file of a judgment, with ``error`` in it when it failed; None when no reply says its verdict.
+    """Return the file of a judgment, with ``error`` if it failed; None if no single reply has its verdict.
 
-    ``chat_messages`` has what was sent, under ``pruned`` where that is the shorter prompt, as in released
-    files.
+    ``chat_messages`` has the prompt, under ``pruned`` if the shorter one was sent, as in released files.
     """
     place = TrajectoryId.parse(record["trajectory_id"])
     head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}
@@ -137,14 +141,14 @@ def _chat_messages(call: JudgmentRecord, prompts: PromptReader | None) -> dict[s
 
 
 def folder_name(name: str) -> str:
-    """A judge's name as a folder: ``GPT-4o (A), 3 samples`` gives ``gpt-4o-a-3-samples``."""
+    """Return a judge's name as a folder: ``GPT-4o (A), 3 samples`` becomes ``gpt-4o-a-3-samples``."""
     return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.") or "judge"
 
 
 def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord | None:
-    """Return the first call of the last stage whose reply, read alone, gives the verdict.
+    """Return the first call of the last stage whose single reply gives the verdict.
 
-    One that gives every label goes before one that gives only the verdict.
+    A reply that gives every label is preferred to one that gives only the verdict.
     """
     answer, found = record["answer"], None
     last = max((call["stage"] for call in record["calls"]), default=0)
@@ -162,7 +166,7 @@ def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord
 
 
 def _refusal(reply: JudgmentRecord) -> str | None:
-    """The words of a refusal; an endpoint that refused the prompt itself gives an error in their place."""
+    """Return the words of a refusal, or the error if the endpoint itself refused the prompt."""
     return reply.get("refusal") or (reply.get("error") if reply["state"] == "refused" else None)
 
 

@@ -1,13 +1,13 @@
-"""The folder of a run: what it is made of, what came out so far, and the prediction file at its end.
+"""The folder of a run: its configuration, the results so far, and the prediction file at the end.
 
-    run.json           configuration, versions, hashes, totals; replaced whole
-    judgments.jsonl    a line for each judged trajectory, added as it ends; sorted when a session ends
-    prompts.jsonl      what was sent in the calls of these lines, every text once (`engine.prompt_store`)
-    predictions.jsonl  the prediction file; replaced whole when a session ends
+    run.json           configuration, versions, hashes, totals; replaced as a whole
+    judgments.jsonl    one line per judged trajectory, added as it ends; sorted when a session ends
+    prompts.jsonl      the prompts of the calls in these lines, every text once (`engine.prompt_store`)
+    predictions.jsonl  the prediction file; replaced as a whole when a session ends
 
-One process at a time has the folder. Killed at any moment it is whole: a line without its end is not there.
-While a run goes on results are written together, many with one wait for the disk, none before its replies
-are on it; nothing is written while all end in errors, as they do with a wrong key or model name.
+One process at a time holds the folder. It stays intact if the process is killed, since an incomplete last
+line is ignored. During a run many results are written with one wait for the disk, and none before its replies
+are on it. Nothing is written while all results are errors, as with a wrong key or model name.
 """
 
 from __future__ import annotations
@@ -17,141 +17,45 @@ import fcntl
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import fields
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from arb.core.files import atomic_write, atomic_writer
 from arb.core.predictions.write import write_predictions
-from arb.core.vocabulary import PREDICTION_COLUMNS
-from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter, prompt_of
+from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter
 from arb.judges.engine.storage import LineFile, StorageError, complete_lines, storing
-from arb.judges.run.progress import Progress, was_generated
-from arb.judges.run.records import CallSums, prompts_changed
-from arb.judges.run.scheduler import Exchange, Judgment, RunSource
-from arb.judges.types import Answer, AnyJudge, Image, Message, ModelSettings, Reply
-
-JudgmentRecord = dict[str, Any]
-"""A line of judgments.jsonl, as JSON holds it."""
+from arb.judges.run.progress import Progress, RunEnd
+from arb.judges.run.records import (
+    JudgmentRecord,
+    error_of,
+    judgment_record,
+    prediction_row,
+    prompts_changed,
+    sent_prompts,
+)
+from arb.judges.run.scheduler import Judgment, RunSource
+from arb.judges.types import AnyJudge, ModelSettings
 
 RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 PROMPTS = "prompts.jsonl"
 FORMAT: Final = 1
-"""The form of the folder that this code writes and reads."""
+"""The format of the folder that this code writes and reads."""
 
 UPDATE_INTERVAL_S: Final = 1.0
-"""How often the dollars spent are noted in run.json."""
-
-_ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
-_REPLY_FIELDS: Final = tuple(
-    each.name for each in fields(Reply) if each.name not in ("logprobs", "key", "rate_limits", "others")
-)
-
-
-DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
-"""Tokens that are among those of input and output; 0 where the endpoint does not tell them apart."""
-
-
-def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
-    """Return the line of a judged trajectory.
-
-    It depends only on the replies, so a resumed run writes identical lines. Tokens and dollars are sums over
-    the calls, or None if any is unknown; a failed call adds only what its attempts are known to have cost.
-    Latency adds up the stages, each as long as its slowest call.
-    """
-    replies = [each.reply for each in judged.exchanges]
-    made = [reply for reply in replies if was_generated(reply)]
-    record = {
-        "trajectory_id": judged.trajectory_id,
-        "judge": judge,
-        "state": judged.answer.state,
-        "answer": {k: v for k in _ANSWER_FIELDS if (v := getattr(judged.answer, k)) is not None},
-        "input_tokens": _sum(reply.input_tokens for reply in made),
-        "output_tokens": _sum(reply.output_tokens for reply in made),
-        "cost_usd": _sum(reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd),
-        "latency_s": _latency(judged.exchanges),
-        "calls": [_call_record(each) for each in judged.exchanges],
-    }
-    for name in DETAILED_TOKENS:
-        if tokens := sum(getattr(reply, name) or 0 for reply in made):
-            record[name] = tokens
-    if judged.problem is not None:
-        record["problem"] = judged.problem
-    if judged.reward is not None:
-        record["reward"] = judged.reward
-    return record
-
-
-def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
-    """Return the row of a prediction file for a line; ``success`` is null unless the state is ``ok``."""
-    known = {**record, **record["answer"]}
-    row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
-    return {**row, "success": known.get("success")}
-
-
-def error_of(record: JudgmentRecord) -> str:
-    """Return why a trajectory has no verdict: what prevented judging it, or its first failed call's error."""
-    failures = (call["reply"].get("error") for call in record["calls"])
-    return record.get("problem") or next(filter(None, failures), "no reply")
-
-
-def sent_prompts(judged: Judgment) -> list[Prompt]:
-    """Return what was sent in each call of a judged trajectory, in order."""
-    return [prompt_of(_sent(each)) for each in judged.exchanges]
-
-
-def _sent(exchange: Exchange) -> tuple[Message, ...]:
-    shorter = exchange.call.shorter if exchange.reply.used_shorter else None
-    return exchange.call.messages if shorter is None else shorter
-
-
-def _call_record(exchange: Exchange) -> JudgmentRecord:
-    """The call is named by its key, a hash over messages and parameters; pictures by theirs."""
-    call, reply = exchange.call, exchange.reply
-    values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
-    return {
-        "purpose": call.purpose,
-        "role": call.role,
-        "stage": exchange.stage,
-        "sample": call.sample,
-        "key": reply.key,
-        "images": _pictures(_sent(exchange)),
-        "reply": {k: v for k, v in values.items() if v is not None and v is not False and v != ()},
-    }
-
-
-def _pictures(sent: tuple[Message, ...]) -> list[str]:
-    return [part.sha256 for message in sent for part in message.parts if isinstance(part, Image)]
-
-
-def _latency(exchanges: Sequence[Exchange]) -> float | None:
-    slowest: list[float] = []
-    for _, stage in groupby(exchanges, key=lambda each: each.stage):
-        known = [each.reply.latency_s for each in stage]
-        if any(seconds is None for seconds in known):
-            return None
-        slowest.append(max(known))
-    return sum(slowest)
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    return None if any(value is None for value in found) else sum(found)
+"""How often the dollars spent are written into run.json."""
 
 
 class RunFolderError(ValueError):
-    """A folder that cannot be used for this run; the message says why and what to do."""
+    """Raised for a folder that cannot be used for this run; the message says why and what to do."""
 
 
 class OtherConfigurationError(RunFolderError):
     """Raised for a folder that holds a run of another configuration than ``wanted``.
 
-    ``paths`` are those that differ; if none does, it is the prompts that are sent.
+    ``paths`` name the values that differ. If none does, the prompts that are sent differ.
     """
 
     def __init__(self, folder: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]):
@@ -167,15 +71,16 @@ SENT_PROMPTS: Final = "sent_prompts"
 
 
 class RunFolder:
-    """A run's folder, held by this process until `close`.
+    """A run's folder, held by this process until `close`; it is created if necessary.
 
-    Made when it is not there. Raises RunFolderError if another process has the folder, or it holds something
-    else, and OtherConfigurationError, which names every difference, when it holds a run of another
-    configuration.
+    Raises RunFolderError if another process holds the folder or if it contains something else, and
+    OtherConfigurationError, which names every difference, if it contains a run of another configuration.
     """
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]):
         self.folder = folder
+        self.run: dict[str, Any]
+        """The content of run.json."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -198,7 +103,7 @@ class RunFolder:
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Add judged trajectories, which are on the disk when this returns. The last line of an id counts.
 
-        ``prompts`` are those of their calls, in order; each call gets the name of its own.
+        ``prompts`` are those of their calls, in order; each call gets the name of its prompt.
         Raises StorageError.
         """
         with storing(self.folder):
@@ -211,13 +116,13 @@ class RunFolder:
             self._judgments.sync()
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
-        """Yield judged trajectories, one in memory at a time: those of ``ids`` in their order, or all."""
+        """Yield the lines of ``ids`` in their order, or all lines, with one in memory at a time."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
 
     def update_run(self, facts: Mapping[str, Any]) -> None:
-        """Put facts into run.json, over those of the same name, and replace the file. Raises StorageError."""
+        """Replace run.json, with these facts over those of the same name. Raises StorageError."""
         self.run = {**self.run, **facts}
         with storing(self.folder):
             atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
@@ -225,7 +130,7 @@ class RunFolder:
     def finalize(self, ids: Sequence[str]) -> None:
         """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced.
 
-        Raises StorageError; then the files are as they were.
+        Raises StorageError and then leaves the files unchanged.
         """
         order = [each for each in ids if each in self._places]
         with storing(self.folder):
@@ -238,7 +143,7 @@ class RunFolder:
     ) -> None:
         """Raise OtherConfigurationError if the judge now sends other prompts than those in the folder.
 
-        Three of the judged trajectories that are ``there`` are looked at: the first, the middle and the last.
+        The first, the middle and the last of the judged trajectories that are ``there`` are compared.
         """
         done = [each for each in self.states if each in there]
         chosen = {done[place] for place in (0, len(done) // 2, -1)} if done else ()
@@ -271,7 +176,7 @@ class RunFolder:
             differs = bool(_differing(there := self.run["configuration"], wanted))
             judgments = self.folder / JUDGMENTS
             if differs and not (judgments.is_file() and judgments.stat().st_size):
-                # Nothing was judged: all failed, at a wrong address say, which is another configuration.
+                # Nothing was judged, for example since a wrong address (another configuration) failed.
                 self.update_run({"configuration": wanted})
             elif differs:
                 raise OtherConfigurationError(self.folder, there, wanted)
@@ -302,7 +207,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
-    """Yield the last line of each id in judgments.jsonl, without taking the folder. Raises RunFolderError."""
+    """Yield the last line of each id in judgments.jsonl. Does not lock the folder; raises RunFolderError."""
     try:
         last = {
             json.loads(line)["trajectory_id"]: start for start, line in complete_lines(folder / JUDGMENTS)
@@ -315,27 +220,6 @@ def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
         raise RunFolderError(f"{folder}: has no {JUDGMENTS} that can be read ({error})") from error
 
 
-def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
-    """Sum up judged trajectories: states, calls, tokens, dollars (None if one of them is not known), and what
-    `CallSums` counts.
-    """
-    sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
-    details = dict.fromkeys(DETAILED_TOKENS, 0)
-    states: Counter[str] = Counter()
-    calls, sums_of_calls = 0, CallSums()
-    for record in records:
-        sums_of_calls.add(record)
-        states[record["state"]] += 1
-        calls += len(record["calls"])
-        for name, sum_so_far in sums.items():
-            value = record.get(name)
-            sums[name] = None if value is None or sum_so_far is None else sum_so_far + value
-        for name in DETAILED_TOKENS:
-            details[name] += record.get(name, 0)
-    found = {"trajectories": states.total(), "states": dict(sorted(states.items())), "calls": calls}
-    return found | sums | details | sums_of_calls.facts()
-
-
 MEANINGS: Final = {
     "judge_file_sha256": "the file of your judge; replies in the cache are not paid again",
     "prompts_hash": "the wording of the prompts",
@@ -343,7 +227,7 @@ MEANINGS: Final = {
     "data_hash": "the recorded runs",
     SENT_PROMPTS: "the prompts that are sent",
 }
-"""Of the digests in a configuration."""
+"""Explanations of the digests in a configuration."""
 
 
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -370,26 +254,27 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
-    """Open what was sent in the calls of a run, by the names in its lines; None if no call was made."""
+    """Open the prompts of a run, by the names in its lines; gives None if no call was made."""
     path = folder / PROMPTS
     with closing(PromptReader(path)) if path.is_file() else nullcontext() as prompts:
         yield prompts
 
 
 MAX_LEADING_ERRORS: Final = 20
-"""A run stops when its first results, this many, are all in the state ``error``."""
+"""A run stops if so many results are all errors from the start."""
 
 _Result = tuple[JudgmentRecord, list[Prompt]]
-"""A line of judgments.jsonl, and what was sent in each of its calls."""
+"""A line of judgments.jsonl, and the prompt of each of its calls."""
 
 
 class ResultWriter:
-    """A writer of results into the run's folder, in a thread, as they come. Use it with ``async with``.
+    """Writes results into the run's folder in a thread, as they arrive. Use it with ``async with``.
 
-    ``name_of`` gives the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
-    called at once when a write fails. While every trajectory has ended in an error, nothing is written: with
-    a wrong key or model name all do, and they are judged again once that is fixed (see `discard_errors`).
-    What was paid is written into run.json every second, so that the budget survives a kill.
+    ``name_of`` returns the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
+    called at once when a write fails. As long as every trajectory has ended in an error, nothing is written:
+    with a wrong key or model name all of them fail, and they are judged again once that is fixed (see
+    `discard_errors`). The dollars paid are written into run.json every second, so that the budget survives
+    a kill.
     """
 
     def __init__(
@@ -409,7 +294,7 @@ class ResultWriter:
         self.written = 0
 
     def write(self, judged: Judgment) -> None:
-        """Take a result; it is on the disk when the block is left, at the latest. Raises what writing did."""
+        """Take a result, which is on the disk at the end of the block at the latest. Raises StorageError."""
         if self._task.done():
             self._task.result()
         record = judgment_record(judged, self._name_of(judged))
@@ -423,20 +308,24 @@ class ResultWriter:
 
     @property
     def all_failed(self) -> bool:
-        """Whether so many results came, all of them errors, that the run should stop."""
+        """Whether there are so many results, all of them errors, that the run should stop."""
         return self._first_errors is not None and len(self._first_errors) >= MAX_LEADING_ERRORS
 
     def write_errors(self) -> None:
-        """Write the errors so far after all; from now on nothing is held back."""
+        """Write the errors so far after all; from now on every result is written."""
         for result in self._first_errors or ():
             self._waiting.put_nowait(result)
         self._first_errors = None
 
-    def discard_errors(self) -> str:
-        """Forget the errors, and return what the first one was."""
+    def discard_errors(self) -> RunEnd:
+        """Forget the errors, and return the end of a run that stopped because every trajectory failed."""
         first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
         self._first_errors = []
-        return first
+        return RunEnd(
+            "failing",
+            f"stopped: every trajectory so far ended in an error, the first with: {first}\n"
+            "Nothing was written. Fix the cause and run the same command again.",
+        )
 
     async def __aenter__(self) -> ResultWriter:
         self._task = asyncio.create_task(self._write())
@@ -462,7 +351,7 @@ class ResultWriter:
             self.written += len(results)
 
     async def _next(self) -> list[_Result | None]:
-        """What there is to write; empty when nothing came for a while."""
+        """Return the waiting results; empty if none arrived for a while."""
         try:
             waiting = [await asyncio.wait_for(self._waiting.get(), UPDATE_INTERVAL_S)]
         except TimeoutError:

@@ -1,8 +1,8 @@
-"""What a run will take before it is made: calls, pictures, tokens, dollars, time.
+"""Plan a run before it is made: calls, pictures, tokens, dollars, time.
 
 The judge is driven through every trajectory with replies from the cache, and with dummy replies for calls
 that were not made yet (`typical_replies`). So the calls that follow from a reply are counted before they are
-paid. A call that is asked twice counts once, because the engine makes it once.
+paid. Equal calls count once, because the engine makes them once.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.tokens import TokenCounters, image_rule
 from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
+from arb.judges.run.records import error_of, judgment_record
 from arb.judges.run.runner import Job, open_executor, open_job
 from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
 from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply
-from arb.judges.types import Call, Image, Judge, ModelSettings, OptionsError, Reply, View
+from arb.judges.types import Call, Image, Judge, ModelSettings, OptionsError, Reply, View, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
 
 READERS: Final = 4
-"""Threads that read runs, and scale their pictures, while others are counted."""
+"""Threads that read runs and scale their pictures while others are counted."""
 
 READ_AHEAD: Final = 4 * READERS
-"""Runs that are read at a time; they are in memory together."""
+"""Runs that are read together and so are in memory at the same time."""
 
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
-"""Assumed of a call: the wait for its first token, and the rate of the others. Endpoints differ widely."""
+"""The assumed wait for the first token of a call, and the rate of the others. Endpoints differ widely."""
 
 
 PilotKey = tuple[str, str]
@@ -52,9 +53,9 @@ PilotKey = tuple[str, str]
 class RolePlan:
     """The calls and costs of the model of a role.
 
-    ``calls`` have to be made; ``cached`` ones cost nothing. ``cached_input_tokens`` are those of the
-    input that the provider will have in its own cache. ``usd`` is None if the price is unknown. The rules say
-    in words how texts and pictures were counted.
+    ``calls`` have to be made; ``cached`` ones cost nothing. ``cached_input_tokens`` are the part of the input
+    that the provider will have in its own cache. ``usd`` is None if the price is unknown. The rules describe
+    how texts and pictures were counted.
     """
 
     role: str
@@ -78,7 +79,7 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """Trajectories judged for real before the plan, with what that took; the run does not pay it again."""
+    """The number and cost of trajectories judged before the plan; the run does not pay for them again."""
 
     trajectories: int
     calls: int
@@ -89,8 +90,8 @@ class Pilot:
 class Plan:
     """The calls, costs and time of a run.
 
-    ``problems`` are trajectories of which nothing can be shown, by id, with the reason. ``has_samples`` is
-    true if some samples of a question share a request.
+    ``problems`` has the reason why a trajectory cannot be judged, by id. ``has_samples`` is true if some
+    samples of a question share a request.
     """
 
     trajectories: int
@@ -107,8 +108,9 @@ class Plan:
     @property
     def usd(self) -> float | None:
         """Return the dollars of all roles, or None if the price of a role with calls is unknown."""
-        known = [role.usd for role in self.roles if role.calls]
-        return None if None in known else sum(usd for usd in known if usd is not None)
+        asked = [role.usd for role in self.roles if role.calls]
+        known = [usd for usd in asked if usd is not None]
+        return sum(known) if len(known) == len(asked) else None
 
 
 def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: CallCounter) -> Plan:
@@ -116,8 +118,8 @@ def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: Ca
 
     Args:
         judge: The judge that is driven.
-        views: Each trajectory's id with its view, or with the reason why there is none.
-        counter: What replies to the judge, and counts.
+        views: Each trajectory's id with its view, or with the reason why it cannot be shown.
+        counter: Replies to the judge and counts its calls.
     """
     problems: dict[str, str] = {}
     trajectories = 0
@@ -139,11 +141,11 @@ class CallCounter:
 
     Args:
         config: The run, with prices and limits.
-        counters: What counts tokens.
-        cache: The replies that are there already.
-        seconds_per_call: How long a call takes, if the user knows it.
-        is_batch: Whether to count at the price of batches.
-        pilot: What a pilot got, by role and purpose.
+        counters: The token counters.
+        cache: The replies that exist already.
+        seconds_per_call: The duration of a call, if the user knows it.
+        is_batch: Whether to use the price of batches.
+        pilot: The replies of a pilot, by role and purpose.
     """
 
     def __init__(
@@ -161,16 +163,14 @@ class CallCounter:
         self._seen: set[str] = set()
         self._dummies: dict[str, Reply] = {}
         self._numbers: Counter[PilotKey] = Counter()
-        self.roles = {role: self._empty_plan(role, model) for role, model in config.models.items()}
+        self.roles: dict[str, RolePlan] = {}
+        for role, model in config.models.items():
+            price = config.prices.of(model)
+            rules = counters.of(model).name, image_rule(model.model).name
+            source, usd = (None, None) if price is None else (price.source, 0.0)
+            self.roles[role] = RolePlan(role, model, *rules, source, usd)
         self.has_samples = False
         self._seconds_of_calls = self._longest_call = 0.0
-
-    def _empty_plan(self, role: str, model: ModelSettings) -> RolePlan:
-        price = self._config.prices.of(model)
-        text_rule, picture_rule = self._counters.of(model).name, image_rule(model.model).name
-        if price is None:
-            return RolePlan(role, model, text_rule, picture_rule, None, None)
-        return RolePlan(role, model, text_rule, picture_rule, price.source, 0.0)
 
     def reply_to(self, call: Call) -> Reply:
         """Return the reply from the cache, else a dummy; a call is counted the first time."""
@@ -197,7 +197,7 @@ class CallCounter:
         return reply
 
     def _is_further_sample(self, call: Call, model: ModelSettings) -> bool:
-        """Whether a call is a choice (``n``) of a request that is counted already."""
+        """Return whether a call is a choice (``n``) of a request that was counted already."""
         if not call.together or not may_have_choices(model):
             return False
         question = key_of(model, call, -1 - min(call.together))
@@ -234,7 +234,7 @@ class CallCounter:
 
     @property
     def seconds(self) -> float:
-        """How long the run should take: the tightest of its limits decides."""
+        """The expected duration of the run; the tightest of its limits decides."""
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
@@ -256,7 +256,7 @@ def plan_run(
     pilot: int | None = None,
     wrap: Wrap | None = None,
 ) -> Plan:
-    """Return the plan of what `run_judge` would do; with ``pilot`` after judging so many trajectories.
+    """Return the plan of `run_judge`; with ``pilot``, judge so many trajectories first.
 
     Raises OptionsError, SourceError, SuiteError.
     """
@@ -268,10 +268,13 @@ def plan_run(
         return Plan(len(config.ids), (), 0.0)
     counters = TokenCounters(tokenizer)
     job = open_job(config, wrap)
-    made, known = None, {}
+    judge = job.config.judge
+    if is_reward_judge(judge):
+        raise TypeError(f"{judge.name} asks no model, so it has no models to plan for")
+    made: Pilot | None = None
+    known: dict[PilotKey, PilotReplies] = {}
     if pilot:
         made, known = run_pilot(replace(job, ids=spread_evenly(job.ids, pilot)), counters)
-    judge = job.config.judge
     is_there = config.cache is not None and config.cache.is_dir()
     with config.open_cache() if is_there else nullcontext() as cache:
         counter = CallCounter(
@@ -281,7 +284,7 @@ def plan_run(
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return ``number`` of the trajectories, spread over all: neighbours share benchmark and agent."""
+    """Return ``number`` of the trajectories, spread evenly, since neighbours share benchmark and agent."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
@@ -289,12 +292,13 @@ def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
 def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, PilotReplies]]:
     """Judge the job's trajectories, and keep the replies in the cache.
 
-    Returns what the pilot took, and its replies by role and purpose.
+    Returns the costs of the pilot, and its replies by role and purpose.
 
     Raises:
-        OptionsError: The pilot cannot be made: no key, nothing but errors, or a limit that was reached.
+        OptionsError: A key is missing, all results are errors, or a limit was reached.
     """
-    spend, judged = Spend(), []
+    spend = Spend()
+    judged: list[Judgment] = []
     known: dict[PilotKey, PilotReplies] = {}
 
     async def run() -> None:
@@ -320,25 +324,21 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
     except StopRunError as stopped:
         raise OptionsError(f"--pilot: {stopped}") from stopped
     if judged and all(each.answer.state == "error" for each in judged):
+        first = error_of(judgment_record(judged[0], ""))
         raise OptionsError(
-            f"--pilot: every trajectory ended in an error, the first with: {_error_of(judged[0])}. Fix the "
-            "cause, or leave --pilot out"
+            f"--pilot: every trajectory ended in an error, the first with: {first}. Fix the cause, or leave "
+            "--pilot out"
         )
     return Pilot(len(job.ids), spend.calls, spend.usd), known
 
 
-def _error_of(judged: Judgment) -> str:
-    errors = (each.reply.error for each in judged.exchanges)
-    return judged.problem or next(filter(None, errors), "no reply")
-
-
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
-    """Yield each trajectory with its view, or with the reason why there is none; reads a few ahead."""
+    """Yield each trajectory with its view, or with the reason why it has none; a few are read ahead."""
 
     def read(trajectory_id: str) -> View | str:
         try:
             return views.view(trajectory_id, judge.wants)
-        except ValueError as problem:  # what cannot be shown; the run says so in the same words
+        except ValueError as problem:  # a run that cannot be shown; the run reports it in the same words
             return str(problem)
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="views") as readers:

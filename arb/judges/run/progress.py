@@ -1,6 +1,6 @@
-"""How a run goes, what it has paid, and how it is stopped: Ctrl-C, a polite kill, a spent budget, failures.
+"""The progress of a run, its costs and warnings, and the reasons to stop it: signals, budget, failures.
 
-Progress is on stderr: on a terminal one line that changes, else a line now and then.
+Progress is shown on stderr: one changing line on a terminal, otherwise a line now and then.
 """
 
 from __future__ import annotations
@@ -9,50 +9,51 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
+
+from rich.console import Console
+from rich.live import Live
 
 from arb.core.console import printable
-from arb.judges.run.records import CallWarnings
+from arb.judges.registry import is_same_model
 from arb.judges.types import ModelSettings, Reply
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 GRACE_S: Final = 8.0
-"""After a polite kill, calls under way have so long to end; after Ctrl-C as long as they take."""
+"""The time that calls in flight have to end after SIGTERM. After Ctrl-C they take as long as they need."""
+
+
+How = Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended, and what to tell the user about it.
+    """How a run ended, with a message for the user.
 
-    ``waiting``: the answers come another day. ``limited``: only rate limits came for long. ``account``: the
-    endpoint refuses the account.
+    ``waiting``: batches are still at the endpoint. ``limited``: for a long time only rate limits arrived.
+    ``account``: the endpoint refuses the account.
     """
 
-    how: Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
+    how: How
     message: str | None = None
 
 
 class StopControl:
-    """Whether, and why, a run makes no further call.
+    """The reason why a run makes no further call, once there is one.
 
     ``say`` shows a line to the user; ``stop_waiting`` drops calls that wait for a limit and are not paid.
-    When the money is spent they stay: some may cost less than what was refused.
+    At the budget they stay, since some may cost less than the refused call.
     """
 
-    def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None] = lambda: None):
+    def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None]):
         self.ended: RunEnd | None = None
         self._say, self._stop_waiting = say, stop_waiting
 
-    def stop(
-        self, how: Literal["interrupted", "budget", "limited", "account", "failing"], message: str
-    ) -> None:
+    def stop(self, how: How, message: str) -> None:
         """Let the run end; the first reason counts."""
         self.ended = self.ended or RunEnd(how, message)
         if how != "budget":
@@ -60,11 +61,13 @@ class StopControl:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Stop the run on Ctrl-C or SIGTERM; the second signal also drops the calls under way.
+        """Stop the run on Ctrl-C or SIGTERM; the second signal also drops the calls in flight.
 
         The task inside the block then gets asyncio.CancelledError.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a run can only be stopped from inside a task")
 
         def caught(number: signal.Signals) -> None:
             if self.ended is not None:
@@ -107,10 +110,10 @@ def was_generated(reply: Reply) -> bool:
 
 
 class Spend:
-    """Dollars and calls that were paid in this session, and before it in the same run folder.
+    """The dollars and calls paid in this session, and before it in the same run folder.
 
-    ``usd`` is None once the price of a reply was not known. ``presumed`` gives the dollars of attempts that
-    may have been paid although no reply came (`Budget.presumed_usd`).
+    ``usd`` becomes None when the price of a reply is unknown. ``presumed`` returns the dollars of attempts
+    that may have been paid although no reply arrived (`Budget.presumed_usd`).
     """
 
     def __init__(self, before_usd: float | None = 0.0, before_calls: int = 0) -> None:
@@ -120,9 +123,9 @@ class Spend:
         self.presumed: Callable[[], float] = float
 
     def count(self, reply: Reply) -> None:
-        """Add a reply, unless it came from the cache or none was made.
+        """Add a reply, unless it came from the cache or no model generated it.
 
-        Of several answers to one request only the first one has input tokens, and it is one call.
+        Several answers to one request are one call: only the first of them has input tokens.
         """
         if reply.is_from_cache or not (was_generated(reply) or reply.cost_usd):
             return
@@ -131,7 +134,7 @@ class Spend:
 
     @property
     def total_usd(self) -> float | None:
-        """The dollars of all sessions; None if a price is not known."""
+        """The dollars of all sessions, or None if a price is unknown."""
         if self.usd is None or self.before_usd is None:
             return None
         return self.before_usd + self.usd + self.presumed()
@@ -144,34 +147,61 @@ class Spend:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts of run.json on all sessions: dollars (None if a price is not known) and calls."""
+        """The facts of run.json on all sessions: dollars (None if a price is unknown) and calls."""
         return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
 
     @property
     def bill(self) -> dict[str, Any]:
-        """What was paid in all sessions and in this one; dollars are None if a price is not known."""
-        calls = self.before_calls + self.calls
-        session_usd = None if self.usd is None else self.usd + self.presumed()
+        """The costs of all sessions and of this one; dollars are None if a price is unknown."""
         return {
             "usd": self.total_usd,
-            "calls": calls,
-            "session_usd": session_usd,
+            "calls": self.before_calls + self.calls,
+            "session_usd": None if self.usd is None else self.usd + self.presumed(),
             "session_calls": self.calls,
         }
+
+
+class CallWarnings:
+    """Warnings about parameters that were not sent and models that answered; each goes to ``say`` once."""
+
+    def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
+        self._models, self._say = models, say
+        self._dropped: set[tuple[str, str]] = set()
+        self._served: defaultdict[str, list[str]] = defaultdict(list)
+
+    def note(self, role: str, reply: Reply) -> None:
+        """Check the reply to one call."""
+        self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
+
+    def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
+        """Check the parameters and models that `totals` counts."""
+        for role, model in self._models.items():
+            for name in dropped.get(role, ()):
+                if (role, name) not in self._dropped:
+                    self._dropped.add((role, name))
+                    about = f"{model.model} ({model.provider}) does not take it"
+                    self._say(f"{role}: {name} was not sent, since {about}")
+            names = self._served[role]
+            for name in served.get(role, ()):
+                if name not in names:
+                    names.append(name)
+                    if len(names) > 1 or not is_same_model(model.model, name):
+                        answered = " and ".join(sorted(names))
+                        self._say(f"{role}: asked for {model.model}, answered by {answered}")
 
 
 REDRAW_INTERVAL_S: Final = 0.25
 """How often a terminal's line is drawn again."""
 
 INTERVAL_WITHOUT_TERMINAL_S: Final = 15.0
-"""How often a line is added where stderr is no terminal."""
+"""How often a line is added if stderr is not a terminal."""
 
 WINDOW_S: Final = 30.0
 """Seconds over which the rate is measured."""
 
 
 class Progress:
-    """Counts what ends and shows it: done, states, rate, dollars spent, time left."""
+    """Counts and shows the progress of a run: done, states, rate, dollars spent, time left."""
 
     def __init__(
         self,
@@ -187,15 +217,14 @@ class Progress:
         self.states: Counter[str] = Counter()
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
-        self._console = console or _stderr()
+        # Models' and strangers' words are printed as they are, never read as markup.
+        self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._ended: deque[float] = deque()
         self._begun = self._drawn = now()
-        self._live = None
+        self._live: Live | None = None
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
-            from rich.live import Live
-
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
         return self
@@ -212,7 +241,7 @@ class Progress:
         self.draw()
 
     def event(self, kind: str, **facts: object) -> None:
-        """Take an event of the engine: retries are counted, and the reason for the first one is printed."""
+        """Take an event of the engine. Retries are counted, and the reason for the first one is printed."""
         if kind == "retried":
             if not self.retried:
                 self.say(f"a call failed and is made again: {facts.get('message')}")
@@ -221,7 +250,7 @@ class Progress:
         self.draw()
 
     def say(self, message: str) -> None:
-        """Print a message that stays. It may quote an endpoint, so it is made fit for a terminal."""
+        """Print a message that stays. It may quote an endpoint, so control characters are replaced."""
         self._console.print("\n".join(map(printable, message.splitlines())))
 
     def draw(self) -> None:
@@ -267,18 +296,3 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def _stderr() -> Console:
-    from rich.console import Console
-
-    # Models' and strangers' words are printed as they are, never read as markup.
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-
-def leading_errors_message(error: str) -> str:
-    """Return the message of a run that stopped because every trajectory failed."""
-    return (
-        f"stopped: every trajectory so far ended in an error, the first with: {error}\n"
-        "Nothing was written. Fix the cause and run the same command again."
-    )

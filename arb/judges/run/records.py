@@ -1,7 +1,4 @@
-"""What a run sent and what answered it: dropped parameters, served models, and the digest of the prompts.
-
-All of it follows from the lines of judgments.jsonl, so every engine and every session of a run agree on it.
-"""
+"""The lines of judgments.jsonl: how they are made, summed up, and compared with a judge's present prompts."""
 
 from __future__ import annotations
 
@@ -9,86 +6,185 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
 
+from arb.core.vocabulary import PREDICTION_COLUMNS
 from arb.judges.engine.cache import key_of
-from arb.judges.engine.prompt_store import prompt_of
-from arb.judges.registry import is_same_model
-from arb.judges.run.scheduler import drive_offline
-from arb.judges.types import AnyJudge, Call, ModelSettings, Reply, is_reward_judge
+from arb.judges.engine.prompt_store import Prompt, prompt_of
+from arb.judges.run.progress import was_generated
+from arb.judges.run.scheduler import Exchange, Judgment, drive_offline
+from arb.judges.types import Answer, AnyJudge, Call, Image, Message, ModelSettings, Reply, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.engine.prompt_store import PromptReader
     from arb.judges.run.scheduler import RunSource
 
-JudgmentRecord = Mapping[str, Any]
+JudgmentRecord = dict[str, Any]
+"""A line of judgments.jsonl as a JSON object."""
+
+_ANSWER_FIELDS: Final = tuple(each.name for each in fields(Answer) if each.name != "state")
+_REPLY_FIELDS: Final = tuple(
+    each.name for each in fields(Reply) if each.name not in ("logprobs", "key", "rate_limits", "others")
+)
 
 
-class CallSums:
-    """Counts over the calls of judged trajectories, in constant memory."""
+DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
+"""Tokens that are among those of input and output; 0 where the endpoint does not tell them apart."""
 
-    def __init__(self) -> None:
-        self._dropped: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._served: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._prompts: int | None = None
 
-    def add(self, record: JudgmentRecord) -> None:
-        names = []
+def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
+    """Return the line of a judged trajectory.
+
+    It depends only on the replies, so a resumed run writes identical lines. Tokens and dollars are sums over
+    the calls, or None if any is unknown; a failed call adds only the known cost of its attempts.
+    Latency adds up the stages, each as long as its slowest call.
+    """
+    replies = [each.reply for each in judged.exchanges]
+    made = [reply for reply in replies if was_generated(reply)]
+    record: JudgmentRecord = {
+        "trajectory_id": judged.trajectory_id,
+        "judge": judge,
+        "state": judged.answer.state,
+        "answer": answer_facts(judged.answer),
+        "input_tokens": _sum(reply.input_tokens for reply in made),
+        "output_tokens": _sum(reply.output_tokens for reply in made),
+        "cost_usd": _sum(reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd),
+        "latency_s": _latency(judged.exchanges),
+        "calls": [_call_record(each) for each in judged.exchanges],
+    }
+    for name in DETAILED_TOKENS:
+        if tokens := sum(getattr(reply, name) or 0 for reply in made):
+            record[name] = tokens
+    if judged.problem is not None:
+        record["problem"] = judged.problem
+    if judged.reward is not None:
+        record["reward"] = judged.reward
+    return record
+
+
+def answer_facts(answer: Answer) -> dict[str, Any]:
+    """Return the known fields of an answer without its state, as a line has them."""
+    values = ((name, getattr(answer, name)) for name in _ANSWER_FIELDS)
+    return {name: value for name, value in values if value is not None}
+
+
+def reply_of(call: JudgmentRecord) -> Reply:
+    """Return the reply of a call in a line; its log-probabilities are not stored there."""
+    known = {name: value for name, value in call["reply"].items() if name in _REPLY_FIELDS}
+    return Reply(**known | {"dropped": tuple(known.get("dropped", ()))})
+
+
+def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
+    """Return the row of a prediction file for a line; ``success`` is null unless the state is ``ok``."""
+    known = {**record, **record["answer"]}
+    row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
+    return {**row, "success": known.get("success")}
+
+
+def error_of(record: JudgmentRecord) -> str:
+    """Return why a trajectory has no verdict: the recorded problem, or the error of its first failed call."""
+    failures = (call["reply"].get("error") for call in record["calls"])
+    return record.get("problem") or next(filter(None, failures), "no reply")
+
+
+def sent_prompts(judged: Judgment) -> list[Prompt]:
+    """Return the prompt of each call of a judged trajectory, in order."""
+    return [prompt_of(_sent(each)) for each in judged.exchanges]
+
+
+def _sent(exchange: Exchange) -> tuple[Message, ...]:
+    shorter = exchange.call.shorter if exchange.reply.used_shorter else None
+    return exchange.call.messages if shorter is None else shorter
+
+
+def _call_record(exchange: Exchange) -> JudgmentRecord:
+    """Return a call for its line. ``key`` is a hash of messages and parameters; pictures have hashes too."""
+    call, reply = exchange.call, exchange.reply
+    values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
+    parts = (part for message in _sent(exchange) for part in message.parts)
+    return {
+        "purpose": call.purpose,
+        "role": call.role,
+        "stage": exchange.stage,
+        "sample": call.sample,
+        "key": reply.key,
+        "images": [part.sha256 for part in parts if isinstance(part, Image)],
+        "reply": {k: v for k, v in values.items() if v is not None and v is not False and v != ()},
+    }
+
+
+def _latency(exchanges: Sequence[Exchange]) -> float | None:
+    slowest: list[float] = []
+    for _, stage in groupby(exchanges, key=lambda each: each.stage):
+        seconds = [each.reply.latency_s for each in stage]
+        known = [each for each in seconds if each is not None]
+        if len(known) < len(seconds):
+            return None
+        slowest.append(max(known))
+    return sum(slowest)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
+    """Sum up judged trajectories, in constant memory.
+
+    Returns states, calls, tokens and dollars (None if one of them is unknown), calls per role and dropped
+    parameter, calls per role and served model, and a digest of all prompts.
+    """
+    sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
+    details = dict.fromkeys(DETAILED_TOKENS, 0)
+    states: Counter[str] = Counter()
+    dropped: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    served: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    calls, digest = 0, None
+    for record in records:
+        states[record["state"]] += 1
+        calls += len(record["calls"])
+        for name, sum_so_far in sums.items():
+            value = record.get(name)
+            sums[name] = None if value is None or sum_so_far is None else sum_so_far + value
+        for name in DETAILED_TOKENS:
+            details[name] += record.get(name, 0)
         for call in record["calls"]:
-            role, reply = call["role"], call["reply"]
-            self._dropped[role].update(reply.get("dropped", ()))
-            if (model := reply.get("model")) is not None:
-                self._served[role][model] += 1
-            names.append(call.get("prompt"))
-        if names and None not in names:
-            digest = hashlib.sha256("\n".join([record["trajectory_id"], *names]).encode()).digest()
+            dropped[call["role"]].update(call["reply"].get("dropped", ()))
+            if (model := call["reply"].get("model")) is not None:
+                served[call["role"]][model] += 1
+        if (number := _digest_of_prompts(record)) is not None:
             # A sum does not depend on the order in which the trajectories ended.
-            self._prompts = ((self._prompts or 0) + int.from_bytes(digest)) % 2**256
+            digest = ((digest or 0) + number) % 2**256
+    return {
+        "trajectories": states.total(),
+        "states": dict(sorted(states.items())),
+        "calls": calls,
+        **sums,
+        **details,
+        "dropped_params": {role: dict(sorted(found.items())) for role, found in dropped.items() if found},
+        "served_models": {role: dict(sorted(found.items())) for role, found in served.items() if found},
+        "prompts_sha256": None if digest is None else f"{digest:064x}",
+    }
 
-    def facts(self) -> dict[str, Any]:
-        """Return calls per role and dropped parameter, calls per role and served model, and the digest."""
-        return {
-            "dropped_params": {role: dict(sorted(n.items())) for role, n in self._dropped.items() if n},
-            "served_models": {role: dict(sorted(n.items())) for role, n in self._served.items() if n},
-            "prompts_sha256": None if self._prompts is None else f"{self._prompts:064x}",
-        }
 
-
-class CallWarnings:
-    """Warnings about what was not sent and what answered; each is given to ``say`` once."""
-
-    def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
-        self._models, self._say = models, say
-        self._dropped: set[tuple[str, str]] = set()
-        self._served: defaultdict[str, list[str]] = defaultdict(list)
-
-    def note(self, role: str, reply: Reply) -> None:
-        """Look at the reply to one call."""
-        self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
-
-    def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
-        """Look at what `CallSums.facts` returns."""
-        for role, model in self._models.items():
-            for name in dropped.get(role, ()):
-                if (role, name) not in self._dropped:
-                    self._dropped.add((role, name))
-                    about = f"{model.model} ({model.provider}) does not take it"
-                    self._say(f"{role}: {name} was not sent, since {about}")
-            names = self._served[role]
-            for name in served.get(role, ()):
-                if name not in names:
-                    names.append(name)
-                    if len(names) > 1 or not is_same_model(model.model, name):
-                        answered = " and ".join(sorted(names))
-                        self._say(f"{role}: asked for {model.model}, answered by {answered}")
+def _digest_of_prompts(record: JudgmentRecord) -> int | None:
+    """Return a number for the prompts of a trajectory, or None if they are not stored."""
+    names = [call.get("prompt") for call in record["calls"]]
+    if not names or None in names:
+        return None
+    return int.from_bytes(hashlib.sha256("\n".join([record["trajectory_id"], *names]).encode()).digest())
 
 
 OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
-"""Opens what was sent in the calls of a run; reading its index takes a while, so only if a key differs."""
+"""Opens the prompts of a run. Reading their index takes a while, so they are opened only if a key differs."""
 
 
 class _PromptChangedError(Exception):
-    """Raised for a call whose texts are not the recorded ones."""
+    """Raised for a call whose texts differ from the recorded ones."""
 
 
 def prompts_changed(
@@ -101,7 +197,7 @@ def prompts_changed(
     """Return whether the judge would send other prompts for trajectories that were already judged.
 
     The judge is driven with the replies of each record, and the keys of its calls are compared with those in
-    the record. So the wording is covered in whatever file it is, and no run is read but those of the records.
+    the record. This covers the wording in any file, and reads only the runs of the records.
     """
     if is_reward_judge(judge):
         return False
@@ -111,7 +207,7 @@ def prompts_changed(
             drive_offline(judge, view, _compared_with(record["calls"], models, open_prompts))
         except _PromptChangedError:
             return True
-        except Exception:  # whatever a judge or its data does now, the run itself will report it
+        except Exception:  # the run itself will report any fault of the judge or its data
             continue
     return False
 
@@ -119,22 +215,25 @@ def prompts_changed(
 def _compared_with(
     calls: Sequence[JudgmentRecord], models: Mapping[str, ModelSettings], open_prompts: OpenPrompts
 ) -> Callable[[Call], Reply | None]:
-    """Return what replies to a judge as recorded, and raises _PromptChangedError for a call that differs."""
+    """Return a function that replies to a judge as recorded.
+
+    It raises _PromptChangedError for a call that differs.
+    """
     recorded = iter(calls)
 
     def reply_to(call: Call) -> Reply | None:
         there = next(recorded, None)
         if there is None or any(getattr(call, name) != there[name] for name in ("role", "purpose", "sample")):
-            return None  # other calls follow from replies that the record does not have whole
+            return None  # the record does not have the whole replies from which these calls follow
         if key_of(models[call.role], call) != there["key"] and _texts_differ(call, there, open_prompts):
             raise _PromptChangedError
-        return Reply(**{name: tuple(v) if isinstance(v, list) else v for name, v in there["reply"].items()})
+        return reply_of(there)
 
     return reply_to
 
 
 def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
-    """Whether the texts differ; another version of Pillow may write the same picture in other bytes."""
+    """Return whether the texts differ. Pictures do not count: another Pillow may write other bytes."""
     sent = call.shorter if recorded["reply"].get("used_shorter") and call.shorter else call.messages
     with open_prompts() as prompts:
         if prompts is None or "prompt" not in recorded:
@@ -142,10 +241,10 @@ def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompt
         return _texts(prompt_of(sent)) != _texts(prompts.get(recorded["prompt"]))
 
 
-def _texts(prompt: Any) -> list[Any]:
-    return [
-        (role, [part if isinstance(part, str) else None for part in content])
-        if isinstance(content, list)
-        else (role, content)
-        for role, content in prompt
-    ]
+def _texts(prompt: Prompt) -> list[Any]:
+    """Return the roles and texts of a prompt, with None in place of pictures."""
+    found: list[Any] = []
+    for role, content in prompt:
+        parts = [content] if isinstance(content, str) else content
+        found.append((role, [part if isinstance(part, str) else None for part in parts]))
+    return found

@@ -1,23 +1,28 @@
-"""Stored replies read again, without a call: those of a run folder, or the released judgments.
+"""Read stored replies again, without a call: those of a run folder, or the released judgments.
 
-A run's replies go to a stand-in for its judge that asks for nothing but the verdict, put together with
-samples, cascade and threshold as the run was. What a judge made of captions and the like stays as it is.
+A run's replies go to a substitute for its judge that asks only for the verdict, combined with samples,
+cascade and threshold like the run. Intermediate results, such as captions, stay the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from arb.core.vocabulary import TARGETS
 from arb.judges.ensembles.cascade import Cascade, parse_band
+from arb.judges.ensembles.threshold import ThresholdedJudge, threshold_of
 from arb.judges.ensembles.voting import SampledJudge, samples_suffix
 from arb.judges.parsing import parse_answer, shorten
-from arb.judges.run.folder import JudgmentRecord
+from arb.judges.registry import UnknownJudgeError, find_judge
+from arb.judges.run.records import JudgmentRecord, answer_facts, reply_of
 from arb.judges.run.scheduler import drive_offline
 from arb.judges.traits import traits_of
-from arb.judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants, models_of
+from arb.judges.types import JUDGE_ROLE, Call, Judge, JudgeSession, Reply, View, Wants, models_of
+from dataset_script.sources.base import UnusableFileError
+from dataset_script.sources.released_files import ERROR_ENDING, read_judgment
 
 if TYPE_CHECKING:
     from arb.core.replies import Form
@@ -26,19 +31,18 @@ VERDICT: Final = "verdict"
 """The purpose of the calls whose replies hold verdicts."""
 
 _EMPTY_VIEW: Final = View("", (), ())
-_REPLY_FIELDS: Final = ("text", "state", "finish_reason", "refusal", "error", "used_shorter", "model", "key")
 
 WholeReply = Callable[[str], Reply | None]
-"""A reply by its key, with log-probabilities; None when it is not there."""
+"""Returns a reply with its log-probabilities by its key, or None if it is not stored."""
 
 
 class ReparseError(ValueError):
-    """Replies that cannot be read again; the message says why and what to do."""
+    """Raised for replies that cannot be read again; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class VerdictOnly:
-    """Stands in for a judge: asks for its verdict alone, and reads the reply in its form."""
+    """A substitute for a judge, which asks only for the verdict and reads the reply in the judge's form."""
 
     form: Form
     name: str = "stored verdicts"
@@ -55,9 +59,9 @@ class VerdictOnly:
 
 
 def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
-    """What reads the replies of a run with this configuration; ``form`` for a judge of your own.
+    """Return a judge that reads the replies of a run with this configuration.
 
-    Raises ReparseError where it is not known how the judge answers.
+    ``form`` is the form of the replies of your own judge. Raises ReparseError if the form is unknown.
     """
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
@@ -73,16 +77,12 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
     if samples > 1:
         judge = SampledJudge(judge, samples, configuration["vote"])
     if configuration.get("threshold") is not None:
-        from arb.judges.ensembles.threshold import ThresholdedJudge, threshold_of
-
         judge = ThresholdedJudge(judge, threshold_of(configuration["threshold"], "run.json, threshold").value)
     return judge
 
 
 def form_of_judge(name: str, form: Form | None = None) -> Form:
     """Return the form of a judge's replies, which its traits name. Raises ReparseError."""
-    from arb.judges.registry import UnknownJudgeError, find_judge
-
     if form is not None:
         return form
     try:
@@ -101,11 +101,11 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
 def reparse_record(
     record: JudgmentRecord, judge: Judge, whole: WholeReply | None = None
 ) -> JudgmentRecord | None:
-    """The record with the answer that its replies give now; None when that would take a call.
+    """Return the record with the answer that its replies give now, or None if that would take a call.
 
-    ``whole`` gives replies with their log-probabilities, for a run whose scores are made from them.
-    A record without any reply for a verdict (a caption that failed, no view) stays as it is. Raises
-    ReparseError when a reply is needed whole and cannot be found.
+    ``whole`` returns replies with their log-probabilities, for a run whose scores are made from them.
+    A record without any reply for a verdict (a failed caption, no view) stays the same. Raises ReparseError
+    if a reply is needed with its log-probabilities and cannot be found.
     """
     stored = {(call["role"], call["sample"]): _reply_of(call, whole) for call in _verdict_calls(record)}
     if not stored:
@@ -116,18 +116,15 @@ def reparse_record(
         return found if found is not None else _reply_before_the_verdict(record, call)
 
     answer = drive_offline(judge, _EMPTY_VIEW, reply_to)
-    return None if answer is None else {**record, "state": answer.state, "answer": _answer_facts(answer)}
+    return None if answer is None else {**record, "state": answer.state, "answer": answer_facts(answer)}
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
-    """Prediction rows of released judgments, by trajectory id as the path spells it.
+    """Yield prediction rows of released judgments, with the trajectory id that the path spells.
 
-    ``folder`` is ``judgments`` or holds it; ``judge`` names the judge's folder, which may be left out where
-    there is only one. A judgment beats the failed one of the same trajectory. Raises ReparseError.
+    ``folder`` is ``judgments`` or contains it. ``judge`` names the judge's folder and may be None if there is
+    only one. A judgment is preferred to a failed one of the same trajectory. Raises ReparseError.
     """
-    from dataset_script.sources.base import UnusableFileError
-    from dataset_script.sources.released_files import ERROR_ENDING, read_judgment
-
     places = (folder, folder / "judgments", folder / "trajectories" / "judgments")
     root = next((place for place in places if place.name == "judgments" and place.is_dir()), None)
     if root is None:
@@ -148,19 +145,14 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
             read = read_judgment(path)
         except UnusableFileError as error:
             raise ReparseError(f"{path}: {error.code} {error}".strip()) from None
-        row = {name: getattr(read, name) for name in ("success", "side_effect", "repetition", "optimality")}
+        row = {name: getattr(read, name) for name in TARGETS}
         yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
 
-def _answer_facts(answer: Answer) -> JudgmentRecord:
-    return {name: value for name, value in asdict(answer).items() if value is not None and name != "state"}
-
-
 def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
-    """The reply in a record; where log-probabilities matter, the one in the cache, which has them."""
-    stored = call["reply"]
-    if whole is None or stored["state"] != "ok":
-        return Reply(**{name: stored[name] for name in _REPLY_FIELDS if name in stored})
+    """Return the reply in a record, or that of the cache if log-probabilities are needed."""
+    if whole is None or call["reply"]["state"] != "ok":
+        return reply_of(call)
     if (cached := whole(call["key"])) is None:
         raise ReparseError(
             "the run's scores are from log-probabilities, and a reply of it is not in the cache; name the "
@@ -170,15 +162,17 @@ def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
 
 
 def _verdict_calls(record: JudgmentRecord) -> list[JudgmentRecord]:
-    """The calls for verdicts; of a judge that names none so, those of its last stage."""
+    """Return the calls for verdicts; if none has that purpose, those of the last stage."""
     named = [call for call in record["calls"] if call["purpose"] == VERDICT]
     last = max((call["stage"] for call in record["calls"]), default=0)
     return named or [call for call in record["calls"] if call["stage"] == last]
 
 
 def _reply_before_the_verdict(record: JudgmentRecord, call: Call) -> Reply | None:
-    """What stands for a verdict that a judge of a cascade never came to ask for; None when it never began."""
+    """Return a reply for a verdict that a judge of a cascade never asked for; None if it never began."""
     prefix = call.role.rpartition(".")[0]
     earlier = [each["reply"] for each in record["calls"] if each["role"].rpartition(".")[0] == prefix]
-    states = [reply["state"] for reply in earlier if reply["state"] != "ok"]
-    return Reply(None, state=states[0] if states else "error") if earlier else None
+    if not earlier:
+        return None
+    failures = (reply["state"] for reply in earlier if reply["state"] != "ok")
+    return Reply(None, state=next(failures, "error"))

@@ -1,61 +1,50 @@
-"""From a configuration to a whole run folder: `run_judge`, over this process or a Batch API.
+"""Turn a configuration into a complete run folder: `run_judge`, and `run_local`, the engine of this process.
 
-`run_local` is the engine of this process. `batch` has its form, `Engine`: it takes a job, the run's folder
-and its progress, writes results with `RunFolder.append`, and says how the run ended. So has a Ray cluster
-(`arb.judges.ray`).
+An `Engine` takes a job, the run's folder and its progress, writes results into the folder, and returns how
+the run ended. The others are `batch` and a Ray cluster (`arb.judges.ray`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from arb.core.cli import stopped_like_ctrl_c
 from arb.judges.endpoints.openai_compatible import TIMEOUT_S
-from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.budget import BudgetReached, build_budget
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor, OnEvent, open_endpoints
 from arb.judges.engine.errors import NoMoreCallsError
-from arb.judges.engine.prices import price_facts
 from arb.judges.registry import full_name
-from arb.judges.run.config import (
-    RunConfig,
-    judge_facts,
-    source_folder,
-    versions,
-)
-from arb.judges.run.folder import Judgment, ResultWriter, RunFolder, error_of, totals
-from arb.judges.run.progress import (
-    Progress,
-    RunEnd,
-    Spend,
-    StopControl,
-    leading_errors_message,
-    utc_now,
-)
+from arb.judges.run.config import RunConfig
+from arb.judges.run.folder import ResultWriter, RunFolder
+from arb.judges.run.progress import Progress, RunEnd, Spend, StopControl
+from arb.judges.run.records import error_of, totals
+from arb.judges.run.run_facts import judge_facts, run_facts, run_session, source_facts_of
 from arb.judges.run.scheduler import (
     JudgeOne,
+    Judgment,
     LeaveOutError,
     RunSource,
     StopRunError,
     judge_trajectories,
     judge_trajectory,
 )
-from arb.judges.types import AnyJudge, Call, OptionsError, Reply, View, Wants, is_reward_judge
+from arb.judges.run.selection import source_folder
+from arb.judges.types import Call, Judge, OptionsError, Reply, View, Wants, is_reward_judge
+from arb.judges.views import Views
 
 
 @dataclass(frozen=True)
 class Job:
     """The work of an engine: a configuration, the recorded runs, and the ids of those to judge, in order.
 
-    ``skipped`` counts trajectories of the configuration that lack what the judge looks at.
+    ``skipped`` counts trajectories of the configuration that lack a part that the judge looks at.
     """
 
     config: RunConfig
@@ -64,7 +53,7 @@ class Job:
     skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
-        """Return the judge's name for the line of a trajectory: another one if other models answered."""
+        """Return the judge's name for the line of a trajectory; it differs if other models answered."""
         config = self.config
         served: defaultdict[str, set[str]] = defaultdict(set)
         for each in judged.exchanges:
@@ -81,21 +70,21 @@ class Job:
 
 
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
-"""What judges a job's trajectories into a folder."""
+"""A function that judges a job's trajectories into a folder."""
 
 
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job in this process, with every call over one event loop: an `Engine`."""
+    """Judge a job in this process, with all calls on one event loop. This is an `Engine`."""
     return asyncio.run(run_async(job, folder, progress))
 
 
 async def run_async(
     job: Job, folder: RunFolder, progress: Progress, judge_one: JudgeOne = judge_trajectory
 ) -> RunEnd:
-    """Judge the job's trajectories into the folder, and write each result as it comes.
+    """Judge the job's trajectories and write each result into the folder as it arrives.
 
-    The run ends early on Ctrl-C, at the budget, if the account is refused, and if only errors or, for long,
-    only rate limits come. Calls under way still end and their results are written.
+    The run ends early on Ctrl-C, at the budget, if the account is refused, if only errors arrive, and if only
+    rate limits arrive for a long time. Calls in flight still end, and their results are written.
     """
     config = job.config
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
@@ -137,7 +126,7 @@ async def run_async(
                 if stopping.ended is None:
                     raise
         if stopping.ended is not None and stopping.ended.how == "failing" and not stopping.ended.message:
-            return RunEnd("failing", leading_errors_message(writer.discard_errors()))
+            return writer.discard_errors()
         writer.write_errors()
     if writer.written == len(job.ids):
         return RunEnd("finished")
@@ -146,7 +135,7 @@ async def run_async(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """Open what answers the job's calls for the block: endpoints, cache, limit and budget.
+    """Open the executor of the job's calls for the block, with its endpoints, cache, limit and budget.
 
     Raises OptionsError for a missing key, address or price.
     """
@@ -165,16 +154,16 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
             yield CallExecutor(endpoints, config.models, cache, limit, budget, on_event)
 
 
-Wrap = Callable[[AnyJudge, RunSource, tuple[str, ...]], AnyJudge]
+Wrap = Callable[[Judge, RunSource, Sequence[str]], Judge]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of `run_judge`: how it ended, how many of the chosen trajectories are judged, the totals.
 
-    ``absent`` trajectories have no recorded run, ``skipped`` ones lack what the judge looks at. ``problem``
-    explains the first ``error``. ``judge`` is the judge's full name. ``totals`` sum up the judgments,
-    whoever paid for their replies; ``paid`` is what this run paid (`Spend.bill`).
+    ``absent`` trajectories have no recorded run; ``skipped`` ones lack a part that the judge looks at.
+    ``problem`` explains the first ``error``. ``judge`` is the judge's full name. ``totals`` sum up the
+    judgments, no matter which run paid for their replies; ``paid`` has the costs of this run (`Spend.bill`).
     """
 
     ended: RunEnd
@@ -200,7 +189,7 @@ class Outcome:
 
 
 class NoRecordings:
-    """Empty views for a judge that looks at nothing, if there are no recorded runs."""
+    """Empty views, for a judge that needs no recorded runs."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
         return View("", (), ())
@@ -217,9 +206,9 @@ def run_judge(
 ) -> Outcome:
     """Judge the trajectories of a configuration that are not judged yet, in the run folder ``out``.
 
-    ``retry`` names states whose trajectories are judged again; cached replies are not paid again. ``wrap``
-    replaces the judge, given the judge itself, the views and the ids to judge. However the run ends, the
-    folder is complete: judgments and predictions are in order, and run.json has the totals.
+    However the run ends, the folder is complete: judgments and predictions are in order, and run.json has the
+    totals. ``retry`` names states whose trajectories are judged again; cached replies are not paid again.
+    ``wrap`` replaces the judge. It gets the judge itself, the views and the ids to judge.
 
     Raises OptionsError, SourceError, SuiteError, RunFolderError.
     """
@@ -231,7 +220,7 @@ def run_judge(
         config = _with_refresh(config, folder, is_done=not todo)
         spend = Spend.of_run(folder.run)
         ended = RunEnd("interrupted", "stopped; finished trajectories are saved")
-        with run_session(folder, run_facts(job), spend) as session:
+        with run_session(folder, run_facts(config, job.absent, job.skipped), spend) as session:
             try:
                 done = len(job.ids) - len(todo)
                 progress = Progress(len(job.ids), done, spend, models=config.models)
@@ -266,8 +255,8 @@ def run_judge(
 def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> RunConfig:
     """Return the configuration with the time from which on replies count as fresh in this folder.
 
-    ``--refresh`` holds from the first session of the folder that has it, so that a run which is continued
-    does not pay again for what it asked itself. Raises OptionsError if nothing is left to ask.
+    ``--refresh`` holds from the first session of the folder that used it, so that a continued run does not
+    pay again for its own calls. Raises OptionsError if nothing is left to ask.
     """
     if not config.refresh:
         return config
@@ -282,55 +271,11 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
     return replace(config, not_before=since)
 
 
-def run_facts(job: Job) -> dict[str, Any]:
-    """Return what run.json says of a run next to its configuration, before it begins."""
-    config = job.config
-    headers = sorted({name for model in config.models.values() for name, _ in model.header})
-    return {
-        "judge": judge_facts(config.judge, config.name),
-        "versions": versions(),
-        "endpoints": {role: address_of(model) for role, model in sorted(config.models.items())},
-        **({"headers": headers} if headers else {}),  # their values may be secrets
-        "prices": price_facts(config.prices, config.models),
-        "selection": {
-            **config.selection,
-            "trajectories": len(config.ids),
-            "without_a_run": job.absent,
-            **({"skipped": job.skipped} if job.skipped else {}),
-        },
-        **_source_facts(config.source),
-    }
-
-
-@contextmanager
-def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
-    """Record a session in run.json, from now to the end of the block, with what it paid.
-
-    The block sets ``ended`` in the session; a process that is killed leaves ``killed`` there.
-    """
-    session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
-    earlier = folder.run.get("sessions", [])
-    folder.update_run({**facts, "sessions": [*earlier, session]})
-    begun = time.monotonic()
-    try:
-        yield session
-    finally:
-        session |= {
-            "ended_at": utc_now(),
-            "seconds": round(time.monotonic() - begun, 3),
-            "calls_paid": spend.calls,
-            "paid_usd": spend.usd,
-        }
-        folder.update_run({"sessions": [*earlier, session], **spend.facts})
-
-
 def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
     """Open the recorded runs of a configuration; ``wrap`` is that of `run_judge`.
 
-    Raises OptionsError if none can be judged, or if some lack what the judge looks at and are not skipped.
+    Raises OptionsError if no run can be judged, or if some are incomplete for the judge and not skipped.
     """
-    from arb.judges.views import Views
-
     judge = config.judge
     try:
         views = Views(source_folder(config.source, config.suite), config.suite, config.images)
@@ -346,7 +291,7 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
             f"suite {config.suite.name} that the source holds; see --source and --suite, or leave --split "
             "out to judge the runs of the source, whatever suite they are of"
         )
-    if is_reward_judge(judge) and _source_facts(config.source):
+    if is_reward_judge(judge) and source_facts_of(config.source):
         raise OptionsError(
             f"{judge.name}: follows rewards, and the runs of --source are read without them; name another "
             "judge, or build a dataset and give it with --suite and --split"
@@ -357,20 +302,6 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
     whole = tuple(each for each in ids if each not in incomplete)
     if not whole:
         raise OptionsError(f"--skip-incomplete: none of the runs has what {judge.name} looks at")
-    if wrap is not None:
+    if wrap is not None and not is_reward_judge(judge):
         config = replace(config, judge=wrap(judge, views, whole))
     return Job(config, views, whole, len(incomplete))
-
-
-def _source_facts(source: Path | None) -> dict[str, Any]:
-    """Return what run.json says of a source that was built for this command; nothing of a suite's dataset."""
-    from dataset_script.sources.published import PublishedSource
-
-    if source is None or not PublishedSource.recognises(source):
-        return {}
-    from dataset_script.new_suite import source_facts  # it builds datasets, with much that a run does without
-
-    facts = source_facts(source)
-    if facts is None:
-        return {}
-    return {"source": {**asdict(facts), "left_out": len(facts.left_out)}}

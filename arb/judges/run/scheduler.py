@@ -1,7 +1,7 @@
-"""Judges driven: one over a trajectory, and one over many at once.
+"""Drive a judge over one trajectory, or over many at once.
 
-A judge's calls go to an executor, their replies back to it, until it answers. Of many trajectories as many
-are under way as keep the limit on calls busy, no more, since each takes memory.
+The calls of a judge go to an executor and the replies back to the judge, until it answers. Only as many
+trajectories are in flight as keep the limit on calls busy, since each takes memory.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Protocol
 
 from arb.judges.contract import ask_reward_judge, open_session
@@ -23,20 +22,20 @@ JudgeOne = Callable[..., Awaitable["Judgment"]]
 """A function with the parameters of `judge_trajectory`."""
 
 READERS = 4
-"""Threads that read runs, so that calls go on meanwhile. Texts are read one run at a time (`Views`), so that
-further threads only help where there are pictures; each has memory of its own that is not given back."""
+"""Threads that read runs while calls are in flight. Texts are read one run at a time (`Views`), so that
+more threads only help with pictures. The memory of a thread is never given back."""
 
 PREFETCH = 8
-"""Trajectories begun beyond those whose calls fill the limit, so that it never waits for a file. No more than
-these are under way whose calls are not known yet."""
+"""Trajectories begun beyond those whose calls fill the limit, so that it never waits for a file. At most so
+many trajectories are in flight before their first calls are known."""
 
 MAX_BYTES = 200_000_000
-"""No further trajectory is begun while those under way hold more than this in texts and pictures."""
+"""No further trajectory is begun while those in flight hold more bytes of texts and pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call and its reply. ``stage`` counts from 0; the calls of one stage were under way at once."""
+    """A call and its reply. ``stage`` counts from 0; the calls of one stage were in flight at once."""
 
     call: Call
     reply: Reply
@@ -56,13 +55,16 @@ class Judgment:
 
 
 class RunSource(Protocol):
-    """What gives views and rewards by id: `arb.judges.views.Views`."""
+    """The recorded runs of a job: `arb.judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        """Return what a judge is shown. Raises ValueError with the reason if nothing can be shown."""
+        """Return the view of a run. Raises ValueError with the reason if nothing can be shown."""
 
     def reward(self, trajectory_id: str) -> float | None:
         """Return the reward of a run; raises what `view` raises."""
+
+    def data_hash(self) -> str | None:
+        """Return the hash of the recorded runs, or None if none were found."""
 
 
 class StopRunError(Exception):
@@ -70,7 +72,7 @@ class StopRunError(Exception):
 
 
 class LeaveOutError(StopRunError):
-    """Raised by ``ask`` to leave a trajectory for another run; the others go on."""
+    """Raised by ``ask`` to leave a trajectory for another run; the other trajectories continue."""
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
@@ -81,11 +83,11 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
     exchanges: list[Exchange] = []
     session = open_session(judge, view)
     try:
-        calls = next(session)
-        for stage in count():
+        calls, stage = next(session), 0
+        while True:
             replies = await all_of(calls, ask)
             exchanges += [Exchange(call, reply, stage) for call, reply in zip(calls, replies, strict=True)]
-            calls = session.send(replies)
+            calls, stage = session.send(replies), stage + 1
     except StopIteration as end:
         return end.value, tuple(exchanges)
     finally:
@@ -93,7 +95,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
-    """Do what `drive` does with replies that are there already; return None when one is not."""
+    """Do the same as `drive` with replies that exist already; return None if one is missing."""
     session = open_session(judge, view)
     try:
         calls = next(session)
@@ -114,11 +116,12 @@ async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
     """Return the replies of a stage. If a call raises, the others still end, since they are paid for."""
     if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
         return [await ask(calls[0])]
-    found = await asyncio.gather(*map(ask, calls), return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-    return found
+    replies = []
+    for found in await asyncio.gather(*map(ask, calls), return_exceptions=True):
+        if isinstance(found, BaseException):
+            raise found
+        replies.append(found)
+    return replies
 
 
 async def judge_trajectory(
@@ -129,10 +132,10 @@ async def judge_trajectory(
     read: Callable[..., Awaitable],
     on_view: Callable[[View], None],
 ) -> Judgment:
-    """Judge one trajectory. What goes wrong with it is its answer.
+    """Judge one trajectory. A failure becomes its answer, in the state ``error``.
 
-    ``read`` calls what reads files; ``on_view`` receives what the judge is shown. Raises the StopRunError or
-    StorageError that ``ask`` raises, and nothing else.
+    ``read`` calls a function that reads files; ``on_view`` receives the view of the run. Raises only the
+    StopRunError or StorageError that ``ask`` raises.
     """
     reward = None
     try:
@@ -150,7 +153,7 @@ async def judge_trajectory(
 
 
 class _Load:
-    """What the trajectories under way take together; no further one is begun until there is room."""
+    """The load of all trajectories in flight. No further one is begun until there is room."""
 
     def __init__(self, most_calls: int):
         self._most_calls = most_calls
@@ -171,7 +174,7 @@ class _Load:
 
 
 class _LoadShare:
-    """What one trajectory takes: calls under way, and bytes held. At first its calls are not known."""
+    """The load of one trajectory: calls in flight and bytes held. At first its calls are not known."""
 
     def __init__(self, load: _Load, ask: Ask):
         self._load, self._ask = load, ask
@@ -206,13 +209,13 @@ async def judge_trajectories(
     max_in_flight: int = 64,
     judge_one: JudgeOne = judge_trajectory,
 ) -> None:
-    """Judge every trajectory; each is handed to ``on_judged`` once, as it ends, in any order.
+    """Judge every trajectory and pass each judgment to ``on_judged`` once, in the order in which they end.
 
-    What goes wrong with one (no view of it, a fault in the judge) is its answer, in the state ``error``.
-    When ``ask`` raises LeaveOutError the trajectory is not. When it raises StopRunError, no further
-    trajectory is begun, calls under way still end, trajectories that got all of their replies still count,
-    and then it is raised here; so is a StorageError, and what ``on_judged`` raises. ``judge_one`` replaces
-    `judge_trajectory`.
+    A failure of one trajectory (it has no view, or the judge has a fault) becomes its answer, in the state
+    ``error``. If ``ask`` raises LeaveOutError, the trajectory is left out. If it raises StopRunError, no
+    further trajectory is begun, calls in flight still end, trajectories with all of their replies still
+    count, and then the error is raised here. The same holds for a StorageError and for the errors of
+    ``on_judged``. ``judge_one`` replaces `judge_trajectory`.
     """
     load = _Load(max_in_flight + PREFETCH)
     faults: list[Exception] = []

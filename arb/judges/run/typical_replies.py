@@ -1,7 +1,7 @@
 """The replies that a plan assumes for calls that were not made yet.
 
-A reply has the typical length for the purpose of its call or, after a pilot, the mean length and the words of
-the pilot's replies for that role and purpose.
+A reply has the typical length for the purpose of its call. After a pilot it has the mean length and the words
+of the pilot's replies for that role and purpose.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ TYPICAL_TOKENS: Final = {"caption": 500, "change": 110, "key points": 70, "ratin
 TYPICAL_TOKENS_OF_OTHERS: Final = 250
 
 YES_SHARE: Final = 0.35
-"""The assumed share of replies that say yes: about as many runs are called successful in Table 6 of the
-paper.
-"""
+"""The assumed share of replies that say yes, about the share of successes in Table 6 of the paper."""
 
 _WORDS: Final = """
 the agent opened the page and then looked for the item that was asked for in the list of results so it set the
@@ -35,7 +33,7 @@ filter and went on to the next step while the price and the name of the product 
 
 @dataclass
 class PilotReplies:
-    """What a pilot got for the calls of one role and purpose; figures are read when the pilot is over."""
+    """A pilot's replies to the calls of one role and purpose. Read its figures after the pilot."""
 
     replies: list[Reply] = field(default_factory=list)
     tokens_by_rule: list[int] = field(default_factory=list)
@@ -49,7 +47,7 @@ class PilotReplies:
     @cached_property
     def texts(self) -> list[str]:
         """The texts in an order that does not depend on which call was answered first."""
-        by_key = {reply.key: reply.text for reply in self.replies if reply.text}
+        by_key = {reply.key: reply.text for reply in self.replies if reply.key and reply.text}
         return [by_key[key] for key in sorted(by_key)]
 
     @cached_property
@@ -61,8 +59,8 @@ class PilotReplies:
     @cached_property
     def input_ratio(self) -> float:
         """The endpoint's count of input tokens, divided by that of our rule."""
-        by_rule = sum(tokens for _, tokens in self._with_input)
-        return sum(reply.input_tokens for reply, _ in self._with_input) / by_rule if by_rule else 1.0
+        by_rule = sum(tokens for _, _, tokens in self._inputs)
+        return sum(total for total, _, _ in self._inputs) / by_rule if by_rule else 1.0
 
     @cached_property
     def cached_share(self) -> float:
@@ -70,18 +68,20 @@ class PilotReplies:
 
         The call with the least share is left out, since the first call has to fill the cache.
         """
-        tokens = [(reply.cached_input_tokens or 0, reply.input_tokens) for reply, _ in self._with_input]
-        rest = sorted(tokens, key=lambda each: each[0] / each[1])[1:]
-        return sum(cached for cached, _ in rest) / sum(total for _, total in rest) if rest else 0.0
+        rest = sorted(self._inputs, key=lambda each: each[1] / each[0])[1:]
+        return sum(cached for _, cached, _ in rest) / sum(total for total, _, _ in rest) if rest else 0.0
 
     @cached_property
-    def _with_input(self) -> list[tuple[Reply, int]]:
-        """The replies that tell of their input.
+    def _inputs(self) -> list[tuple[int, int, int]]:
+        """Input tokens, cached input tokens, and input tokens by our rule of each reply that reports them.
 
-        A further sample of a request has none, and a shortened prompt is not the one that was counted.
+        A further sample of a request has no input, and a shortened prompt is not the one that was counted.
         """
-        pairs = zip(self.replies, self.tokens_by_rule, strict=True)
-        return [(reply, tokens) for reply, tokens in pairs if reply.input_tokens and not reply.used_shorter]
+        return [
+            (reply.input_tokens, reply.cached_input_tokens or 0, by_rule)
+            for reply, by_rule in zip(self.replies, self.tokens_by_rule, strict=True)
+            if reply.input_tokens and not reply.used_shorter
+        ]
 
 
 def dummy_reply(
@@ -93,12 +93,12 @@ def dummy_reply(
         call: The call to reply to.
         key: The call's key. It makes the text unique, so that calls that quote it differ.
         max_output_tokens: The limit of the reply.
-        pilot: What a pilot got for such calls. The reply then has the words of one of them, each in its turn.
+        pilot: A pilot's replies to such calls. The dummy replies then have their words in turn.
         number: How many calls of this role and purpose came before.
     """
     if pilot is not None and pilot.texts:
         text = f"({key[:8]})\n{pilot.texts[number % len(pilot.texts)]}"
-        if call.purpose == "change":  # only the line at its end reaches the judge, whose calls would be equal
+        if call.purpose == "change":  # only the last line reaches the judge, so it has to be unique
             text = f"{text} ({key[:8]})"
         output_tokens = min(round(pilot.mean_output), max_output_tokens)
     else:
@@ -109,10 +109,10 @@ def dummy_reply(
 
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
-    """Return a text of so many words with what judges look for in replies of this purpose."""
+    """Return a text of so many words with the marks that judges look for in replies of this purpose."""
     if purpose in ("caption", "key points"):
         return _filler(words, mark)
-    if purpose == "change":  # only the line at its end reaches the judge
+    if purpose == "change":  # only the last line reaches the judge
         return f"{_filler(words // 2, mark)}\nState change: {_filler(words - words // 2, mark)}"
     if purpose == "rating":
         return f"Reasoning: {_filler(words - 6, mark)}\nScore: {5 if says_yes else 1}"

@@ -16,6 +16,7 @@ from arb.judges.run.batch import run_batch
 from arb.judges.run.folder import read_run
 from arb.judges.run.progress import RunEnd
 from leaderboard.labels import labels as labels_module
+from tests.support.judge_runs import certificate, certify
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.scripts import judges as judges_script
 from tests.support.llm_server.server import LLMServer
@@ -28,16 +29,6 @@ RUNS = ["unchanged", *PROBES, "repeat-2", "repeat-3"]
 def by_the_question(request) -> str:
     """As the script ``judges``, by what is asked alone: bytes of a request and of a batch's line differ."""
     return judges_script(replace(request, key=hashlib.sha256(request.text.encode()).hexdigest()))
-
-
-def certify(server, folder, *arguments, judge="simplified-axtree"):
-    command = ["certify", judge, "--suite", "sample", "--base-url", server.base_url, "--model", "m"]
-    command += ["--cache", folder / "cache", "--out", folder / "out", *arguments]
-    return CliRunner().invoke(app, [str(each) for each in command])
-
-
-def certificate(folder) -> dict:
-    return json.loads((folder / "out" / "certificate.json").read_text())
 
 
 def text_of_page(folder) -> str:

@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
 from arb.judges.run.folder import read_run
 from arb.judges.run.plan import spread_evenly
 from bench import pilot
+from tests.support import judge_runs
 from tests.support.llm_server.server import LLMServer
 from tests.support.llm_server.tokens import InputCache
 
@@ -21,20 +20,17 @@ def hidden(request) -> int:
 
 
 def arguments(server, folder, judge: str, *more) -> list[str]:
-    given = [judge, "--suite", "sample", "--split", "dev", "--model", "m", "--base-url", server.base_url]
-    return [str(each) for each in (*given, "--price", PRICE, "--cache", folder / "cache", *more)]
+    return judge_runs.options(server, folder, "--price", PRICE, *more, judge=judge)
 
 
 def run(server, folder, judge: str, *more) -> str:
-    result = CliRunner().invoke(
-        app, ["run", *arguments(server, folder, judge, "--out", folder / "run", *more)]
-    )
+    result = judge_runs.invoke("run", *arguments(server, folder, judge, "--out", folder / "run", *more))
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def planned(server, folder, judge: str, *more) -> dict:
-    result = CliRunner().invoke(app, ["plan", *arguments(server, folder, judge, "--json", *more)])
+    result = judge_runs.invoke("plan", *arguments(server, folder, judge, "--json", *more))
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -65,9 +61,7 @@ def test_samples_are_planned_and_paid_with_their_input_once(tmp_path):
     with LLMServer("judges") as server:
         made = planned(server, tmp_path, "simplified-axtree", "--samples", 4)
         assert made["calls"] == 20
-        shown = CliRunner().invoke(
-            app, ["plan", *arguments(server, tmp_path, "simplified-axtree", "--samples", 4)]
-        )
+        shown = judge_runs.invoke("plan", *arguments(server, tmp_path, "simplified-axtree", "--samples", 4))
         assert "one request (n), its input paid once" in shown.stdout
         alone = planned(server, tmp_path, "simplified-axtree")
         with_samples, without = made["roles"][0], alone["roles"][0]
@@ -97,13 +91,13 @@ def test_a_run_that_was_stopped_pays_only_for_the_samples_that_lack(tmp_path):
 def test_a_run_prices_what_its_plan_priced_and_both_say_by_whose_list(tmp_path):
     """README's two commands: the plan without an address, the run with one."""
     given = ["gpt-4o-mini-noscreen", "--suite", "sample", "--split", "dev", "--cache", tmp_path / "cache"]
-    made = CliRunner().invoke(app, ["plan", *map(str, given), "--json"])
+    made = judge_runs.invoke("plan", *given, "--json")
     assert json.loads(made.stdout)["roles"][0]["price_source"].startswith("genai-prices")
     with LLMServer("judges") as server:
         there = [*given, "--base-url", server.base_url]
-        same = json.loads(CliRunner().invoke(app, ["plan", *map(str, there), "--json"]).stdout)
+        same = json.loads(judge_runs.invoke("plan", *there, "--json").stdout)
         assert same["usd"] == json.loads(made.stdout)["usd"]
-        result = CliRunner().invoke(app, ["run", *map(str, (*there, "--out", tmp_path / "run"))])
+        result = judge_runs.invoke("run", *there, "--out", tmp_path / "run")
         assert result.exit_code == 0, result.output
         assert "cost unknown" not in result.output
         facts = read_run(tmp_path / "run")
@@ -133,7 +127,7 @@ def test_a_pilot_is_spread_over_the_trajectories_and_says_what_it_paid(tmp_path)
     assert spread_evenly([], 5) == ()
     with LLMServer("judges") as server:
         given = arguments(server, tmp_path, "simplified-axtree", "--pilot", 4)
-        shown = CliRunner().invoke(app, ["plan", *given]).stdout
+        shown = judge_runs.invoke("plan", *given).stdout
         assert server.counts.calls == 4
         paid = f"pilot: 4 trajectories judged with 4 new calls, ${server.counts.usd(IN, OUT):.4f}"
         assert paid in shown
@@ -146,12 +140,12 @@ def test_a_pilot_is_spread_over_the_trajectories_and_says_what_it_paid(tmp_path)
 
 def test_a_pilot_that_cannot_be_made_says_why(tmp_path):
     with LLMServer("judges", api_key="right") as server:
-        refused = CliRunner().invoke(app, ["plan", *arguments(server, tmp_path, "AER-C", "--pilot", 2)])
+        refused = judge_runs.invoke("plan", *arguments(server, tmp_path, "AER-C", "--pilot", 2))
         assert refused.exit_code == 2
         assert "--pilot: stopped: the endpoint refuses the account (401" in refused.output
     with LLMServer("judges") as server:
         given = arguments(server, tmp_path, "AER-C", "--pilot", 2, "--max-usd", 0.0001)
-        stopped = CliRunner().invoke(app, ["plan", *given])
+        stopped = judge_runs.invoke("plan", *given)
         assert stopped.exit_code == 2
         assert "--pilot: stopped at --max-usd 0.0001" in stopped.output
         assert server.counts.calls == 0

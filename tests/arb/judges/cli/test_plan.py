@@ -6,16 +6,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
-from arb.judges.__main__ import app
 from arb.judges.engine.tokens import image_rule
 from arb.judges.run import typical_replies
 from arb.judges.run.typical_replies import TYPICAL_TOKENS, YES_SHARE
 from arb.judges.types import Wants
 from arb.judges.views import Views
 from bench.pilot import form_of
+from tests.support import judge_runs
 from tests.support.llm_server.chat import Request
 from tests.support.llm_server.scripts import share
 from tests.support.llm_server.server import LLMServer
@@ -56,20 +55,18 @@ def reply_of_typical_length(request: Request, count, yes_share: float) -> str:
 
 
 def arguments(server, tmp_path, judge: str, *more) -> list[str]:
-    given = [judge, "--suite", "sample", "--split", "dev", "--model", MODEL, "--provider", "any"]
-    given += ["--base-url", server.base_url, "--price", f"{MODEL}=2.5,10", "--cache", tmp_path / "cache"]
-    return [str(each) for each in (*given, *more)]
+    price = ("--price", f"{MODEL}=2.5,10")
+    return judge_runs.options(server, tmp_path, *price, *more, judge=judge, model=MODEL)
 
 
 def planned(server, tmp_path, judge: str, *more) -> dict:
-    result = CliRunner().invoke(app, ["plan", *arguments(server, tmp_path, judge, *more), "--json"])
+    result = judge_runs.invoke("plan", *arguments(server, tmp_path, judge, *more), "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
 def run(server, tmp_path, judge: str, *more):
-    given = arguments(server, tmp_path, judge, "--out", tmp_path / "run", *more)
-    return CliRunner().invoke(app, ["run", *given])
+    return judge_runs.invoke("run", *arguments(server, tmp_path, judge, "--out", tmp_path / "run", *more))
 
 
 def counting_server(tokenizer, yes_share: float = YES_SHARE) -> LLMServer:
@@ -149,17 +146,17 @@ def test_planning_asks_nobody_and_makes_no_cache(tmp_path):
 
 def test_a_batch_is_planned_at_half_the_price_where_it_is_sold(tmp_path):
     given = ["plan", "GPT-4o (A)", "--suite", "sample", "--split", "dev", "--cache", str(tmp_path), "--json"]
-    whole = json.loads(CliRunner().invoke(app, given).stdout)["usd"]
-    half = json.loads(CliRunner().invoke(app, [*given, "--batch"]).stdout)["usd"]
+    whole = json.loads(judge_runs.invoke(*given).stdout)["usd"]
+    half = json.loads(judge_runs.invoke(*given, "--batch").stdout)["usd"]
     assert half == pytest.approx(whole / 2)
 
 
 def test_an_unknown_price_is_unknown_and_never_nothing(tmp_path):
     given = ["plan", "NNetNav", "--suite", "sample", "--split", "dev", "--cache", str(tmp_path)]
-    made = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
+    made = json.loads(judge_runs.invoke(*given, "--json").stdout)
     assert made["usd"] is None
     assert [role["usd"] for role in made["roles"]] == [None, None]
-    shown = CliRunner().invoke(app, [*given, "--max-usd", "1"]).stdout
+    shown = judge_runs.invoke(*given, "--max-usd", "1").stdout
     assert "dollars: unknown; with --max-usd 1 the run will not start" in shown
     assert "$0" not in shown
 
@@ -167,7 +164,7 @@ def test_an_unknown_price_is_unknown_and_never_nothing(tmp_path):
 def test_limits_a_minute_and_the_length_of_a_call_make_the_time(tmp_path):
     def seconds(*more):
         given = ["plan", "simplified-neither", "--suite", "sample", "--split", "dev", "--json", *more]
-        result = CliRunner().invoke(app, [*given, "--cache", str(tmp_path)])
+        result = judge_runs.invoke(*given, "--cache", tmp_path)
         return json.loads(result.stdout)["seconds"]
 
     assert seconds("--seconds-per-call", "10", "--max-in-flight", "2") == 100  # 20 calls x 10 s / 2
@@ -178,7 +175,7 @@ def test_limits_a_minute_and_the_length_of_a_call_make_the_time(tmp_path):
 def test_a_plan_says_how_it_counted_and_how_it_stands_to_the_limit(tmp_path):
     def shown(max_usd):
         given = ["plan", "WebJudge (o4-mini)", "--suite", "sample", "--split", "dev", "--max-usd", max_usd]
-        return CliRunner().invoke(app, [*given, "--cache", str(tmp_path)]).stdout
+        return judge_runs.invoke(*given, "--cache", tmp_path).stdout
 
     assert "within --max-usd 1000" in shown("1000")
     assert "with --max-usd 0.01 the run is expected to stop before its end" in shown("0.01")
@@ -189,4 +186,4 @@ def test_a_plan_says_how_it_counted_and_how_it_stands_to_the_limit(tmp_path):
 
 def test_a_judge_that_asks_nobody_costs_nothing(tmp_path):
     given = ["plan", "always-successful", "--suite", "sample", "--split", "dev"]
-    assert "no calls, $0" in CliRunner().invoke(app, given).stdout
+    assert "no calls, $0" in judge_runs.invoke(*given).stdout

@@ -3,35 +3,27 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
-from arb.judges.__main__ import app
-from arb.judges.cli.run import summary
+from arb.judges.cli.text import render
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import RunEnd
 from arb.judges.run.runner import Outcome
 from arb.judges.types import Answer
+from tests.support.judge_runs import invoke, predictions
 
 YES = "always-successful"
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def run(judge, out, *arguments):
     return invoke("run", judge, "--split", "dev", "--out", out, *arguments)
 
 
-def rows(out) -> list[dict]:
-    return [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
-
-
 def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path):
     sums = {"states": {"error": 1}, "calls": 1, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
     ended = RunEnd("limited", "stopped: only rate limits (429: \x1b[2Jwait)")
-    lines = summary(Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07"), tmp_path)
+    outcome = Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07")
+    lines = render("run.txt.j2", outcome=outcome, out=tmp_path)
     assert lines[0] == "stopped: only rate limits (429: �[2Jwait)"
     assert "(the first error: 400: �]0;title�)" in lines[4]
     assert all(line.isprintable() for line in lines)
@@ -60,13 +52,13 @@ def test_run_json_says_what_the_run_is_made_of_and_what_came_out(tmp_path):
 
 def test_the_same_command_goes_on_and_a_larger_selection_adds_to_the_folder(tmp_path):
     run(YES, tmp_path, "--limit", 5)
-    first = rows(tmp_path)
+    first = predictions(tmp_path, "")
     run(YES, tmp_path, "--limit", 5)
-    assert rows(tmp_path) == first
+    assert predictions(tmp_path, "") == first
     run(YES, tmp_path, "--shard", "1/2")
     run(YES, tmp_path, "--shard", "2/2")
     order = [each.trajectory_id for each in load_suite().split("dev")]
-    assert [row["trajectory_id"] for row in rows(tmp_path)] == order
+    assert [row["trajectory_id"] for row in predictions(tmp_path, "")] == order
     said = json.loads((tmp_path / "run.json").read_text())
     assert len(said["sessions"]) == 4
     assert said["totals"]["trajectories"] == 196
@@ -85,12 +77,12 @@ def test_another_configuration_in_the_folder_is_refused_with_every_difference(tm
 def test_trajectories_are_chosen_by_benchmark_agent_and_ids(tmp_path):
     chosen = [each for each in load_suite().split("dev") if each.benchmark == "workarena++"]
     run(YES, tmp_path / "a", "--benchmark", "workarena++")
-    assert [row["trajectory_id"] for row in rows(tmp_path / "a")] == [t.trajectory_id for t in chosen]
+    assert [row["trajectory_id"] for row in predictions(tmp_path, "a")] == [t.trajectory_id for t in chosen]
     run(YES, tmp_path / "b", "--agent", chosen[0].agent)
-    assert {row["trajectory_id"].split("/")[1] for row in rows(tmp_path / "b")} == {chosen[0].agent}
+    assert {row["trajectory_id"].split("/")[1] for row in predictions(tmp_path, "b")} == {chosen[0].agent}
     (tmp_path / "ids.txt").write_text(f"{chosen[0].trajectory_id}\n\n{chosen[1].trajectory_id}\n")
     run(YES, tmp_path / "c", "--ids", tmp_path / "ids.txt")
-    assert len(rows(tmp_path / "c")) == 2
+    assert len(predictions(tmp_path, "c")) == 2
 
 
 @pytest.mark.parametrize(
@@ -130,8 +122,8 @@ def test_an_id_of_another_split_is_named_with_its_line(tmp_path):
 def test_the_rule_based_judge_runs_over_the_shipped_sample(tmp_path):
     result = run("rule-based", tmp_path, "--suite", "sample")
     assert result.exit_code == 0, result.output
-    assert {row["state"] for row in rows(tmp_path)} == {"ok"}
-    assert {row["success"] for row in rows(tmp_path)} == {True, False}
+    assert {row["state"] for row in predictions(tmp_path, "")} == {"ok"}
+    assert {row["success"] for row in predictions(tmp_path, "")} == {True, False}
     judgments = [json.loads(line) for line in (tmp_path / "judgments.jsonl").read_text().splitlines()]
     assert all((each["reward"] > 0.5) == each["answer"]["success"] for each in judgments)
 

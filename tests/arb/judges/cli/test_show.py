@@ -7,24 +7,17 @@ import re
 import shutil
 
 import pytest
-from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
-from arb.judges.__main__ import app
 from arb.judges.run.folder import PROMPTS
+from tests.support.judge_runs import invoke, options
 from tests.support.llm_server.server import LLMServer
 
 ID = load_suite("sample").split("dev")[0].trajectory_id
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(each) for each in arguments])
-
-
-def run(server, folder, judge, *more):
-    given = ("--suite", "sample", "--split", "dev", "--limit", 1, "--model", "m")
-    given += ("--base-url", server.base_url)
-    return invoke("run", judge, *given, "--out", folder / "run", "--cache", folder / "cache", *more)
+def run(server, folder, judge):
+    return invoke("run", *options(server, folder, "--limit", 1, "--out", folder / "run", judge=judge))
 
 
 @pytest.fixture(scope="module")

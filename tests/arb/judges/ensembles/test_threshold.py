@@ -11,16 +11,18 @@ from typer.testing import CliRunner
 
 from arb.judges.__main__ import app
 from arb.judges.ensembles.threshold import (
-    NoThresholdError,
-    Objective,
     Threshold,
-    candidates,
-    choose_threshold,
-    read_aim,
     read_threshold,
     score_settings,
     with_threshold,
     write_threshold,
+)
+from arb.judges.ensembles.threshold_selection import (
+    NoThresholdError,
+    Objective,
+    candidates,
+    choose_threshold,
+    read_aim,
 )
 from arb.judges.run.config import check_score_settings
 from arb.judges.types import Answer, OptionsError, View

@@ -11,7 +11,7 @@ from arb.judges.cli.options import RunOptions
 from arb.judges.ensembles.cascade import Cascade, parse_band, restrict_view
 from arb.judges.ensembles.voting import SampledJudge, combine_votes, outcome
 from arb.judges.registry import find_judge
-from arb.judges.run.config import build_judge
+from arb.judges.run.judge_options import build_judge
 from arb.judges.types import Answer, OptionsError, Reply
 from tests.support.judges import by_purpose, judged, view
 

@@ -5,16 +5,15 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
-from arb.judges.ensembles.threshold import (
+from arb.judges.ensembles.threshold import read_threshold
+from arb.judges.ensembles.threshold_selection import (
     NoThresholdError,
     Objective,
     read_aim,
-    read_threshold,
     recommend_threshold,
 )
+from tests.support.judge_runs import certificate, certify, invoke
 from tests.support.judges import scored_run
 from tests.support.llm_server.server import LLMServer
 
@@ -98,7 +97,7 @@ def test_older_options_that_cannot_be_meant_are_refused(aim, maximise, at_least)
 def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path):
     scored_run(tmp_path / "run", lambda answer: answer == "yes")
     out = tmp_path / "threshold.json"
-    done = CliRunner().invoke(app, ["threshold", str(tmp_path / "run"), "--out", str(out)])
+    done = invoke("threshold", tmp_path / "run", "--out", out)
     assert done.exit_code == 1 and not out.exists()
     assert "no threshold is recommended for f1" in done.output and "Next," not in done.output
 
@@ -106,8 +105,7 @@ def test_the_command_writes_no_threshold_that_is_not_better_and_says_so(tmp_path
 def test_the_command_takes_an_aim_and_writes_the_plain_figures_next_to_those_held_out(tmp_path):
     scored_run(tmp_path / "run")
     out = tmp_path / "threshold.json"
-    command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--aim", "precision@recall>=0.5"]
-    done = CliRunner().invoke(app, command)
+    done = invoke("threshold", tmp_path / "run", "--out", out, "--aim", "precision@recall>=0.5")
     assert done.exit_code == 0, done.output
     found = read_threshold(out)
     assert found.figure == "precision where recall >= 0.5"
@@ -116,21 +114,6 @@ def test_the_command_takes_an_aim_and_writes_the_plain_figures_next_to_those_hel
     old = {name: value for name, value in json.loads(out.read_text()).items() if name != "plain"}
     out.write_text(json.dumps(old))  # as files of commit 7d56a80 are
     assert read_threshold(out).plain is None
-
-
-def certify(server, folder, *arguments):
-    command = [
-        "certify",
-        "simplified-axtree",
-        "--suite",
-        "sample",
-        "--base-url",
-        server.base_url,
-        "--model",
-        "m",
-    ]
-    command += ["--cache", folder / "cache", "--out", folder / "out", "--limit", 6, *arguments]
-    return CliRunner().invoke(app, [str(each) for each in command])
 
 
 def first_is_moody():
@@ -148,9 +131,8 @@ def first_is_moody():
 def test_flips_are_shown_next_to_how_often_the_same_prompt_asked_again_flips(tmp_path):
     with LLMServer(first_is_moody()) as server:
         options = ("--probe", "claim", "--repeats", 3, "--max-in-flight", 1)
-        assert certify(server, tmp_path, *options).exit_code == 0
-    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
-    (probe,) = certificate["probes"]
+        assert certify(server, tmp_path, "--limit", 6, *options).exit_code == 0
+    (probe,) = certificate(tmp_path)["probes"]
     assert (probe["flipped"]["count"], probe["flipped"]["n"]) == (0, 6)
     # 6 trajectories, asked again twice; of one of them the verdict was another both times
     assert (probe["flipped_again"]["count"], probe["flipped_again"]["n"]) == (2, 12)
@@ -163,8 +145,8 @@ def test_flips_are_shown_next_to_how_often_the_same_prompt_asked_again_flips(tmp
 
 def test_without_a_repeat_nothing_stands_next_to_the_flips(tmp_path):
     with LLMServer() as server:
-        assert certify(server, tmp_path, "--probe", "claim", "--repeats", 1).exit_code == 0
-    (probe,) = json.loads((tmp_path / "out" / "certificate.json").read_text())["probes"]
+        assert certify(server, tmp_path, "--limit", 6, "--probe", "claim", "--repeats", 1).exit_code == 0
+    (probe,) = certificate(tmp_path)["probes"]
     assert probe["flipped_again"] is None
 
 
@@ -174,7 +156,7 @@ def test_a_judge_without_a_verdict_gets_no_certificate_and_its_probes_are_not_pa
 ):
     monkeypatch.setattr("arb.judges.run.batch.POLL_S", 0.01)
     with LLMServer(lambda request: "I would rather not say.") as server:
-        done = certify(server, tmp_path, "--probe", "claim", *batch)
+        done = certify(server, tmp_path, "--limit", 6, "--probe", "claim", *batch)
         assert batch or server.counts.answers.total() == 6  # the probe and the repeats were not asked
     assert done.exit_code == 1, done.output
     assert "no trajectory has a verdict (6 unparsed)" in done.output

@@ -81,15 +81,8 @@ def line_of(folder, text):
 
 
 def run(folder, server, judge, **more):
-    options = RunOptions(
-        judge=judge,
-        split="dev",
-        suite="sample",
-        limit=4,
-        base_url=server.base_url,
-        cache=folder / "cache",
-        **more,
-    )
+    given = {"split": "dev", "suite": "sample", "limit": 4, "cache": folder / "cache"}
+    options = RunOptions(judge=judge, base_url=server.base_url, **given, **more)
     outcome = run_judge(build_config(options), folder / "run", run_local)
     return outcome, {each["trajectory_id"]: each for each in read_judgments(folder / "run")}
 

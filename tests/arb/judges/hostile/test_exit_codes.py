@@ -57,11 +57,8 @@ def test_a_cache_that_cannot_be_written_is_one_message(tmp_path, monkeypatch):
 def test_a_private_cache_that_cannot_be_made_is_one_message(tmp_path):
     (tmp_path / "file").write_text("")
     with LLMServer() as server:
-        done = invoke("run", *options(server, tmp_path), ARB_CACHE_DIR=str(tmp_path / "file" / "private"))
-        planned = invoke(
-            "plan", *options(server, tmp_path)[:-2], ARB_CACHE_DIR=str(tmp_path / "file" / "private")
-        )
+        private, given = str(tmp_path / "file" / "private"), options(server, tmp_path)
+        done = invoke("run", *given, ARB_CACHE_DIR=private)
+        planned = invoke("plan", *given[:-2], ARB_CACHE_DIR=private)
     for each in (done, planned):
-        assert (
-            each.exit_code == 2 and "ARB_CACHE_DIR" in each.stderr and isinstance(each.exception, SystemExit)
-        )
+        assert (each.exit_code, type(each.exception)) == (2, SystemExit) and "ARB_CACHE_DIR" in each.stderr

@@ -7,12 +7,11 @@ import subprocess
 from collections import Counter
 
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.storage import StorageError
 from arb.judges.types import Reply
+from tests.support.judge_runs import invoke, options, predictions
 from tests.support.llm_server.server import LLMServer
 
 TRAJECTORIES = 20
@@ -26,9 +25,8 @@ def answer(request) -> str:
 
 
 def run(server, run_folder, cache, *arguments, judge="simplified-neither"):
-    given = ["run", judge, "--suite", "sample", "--split", "dev", "--base-url", server.base_url]
-    given += ["--model", "m", "--out", run_folder, "--cache", cache, "--max-in-flight", IN_FLIGHT]
-    return CliRunner().invoke(app, [*map(str, given), *map(str, arguments)])
+    more = ("--out", run_folder, "--cache", cache, "--max-in-flight", IN_FLIGHT, *arguments)
+    return invoke("run", *options(server, run_folder, *more, judge=judge))
 
 
 @contextlib.contextmanager
@@ -67,8 +65,7 @@ def assert_stopped_in_one_line(result, reason: str) -> None:
 
 
 def states(run_folder) -> Counter:
-    rows = (run_folder / "predictions.jsonl").read_text().splitlines()
-    return Counter(json.loads(row)["state"] for row in rows)
+    return Counter(row["state"] for row in predictions(run_folder, ""))
 
 
 @pytest.mark.parametrize(("full", "paid_again"), [("cache", IN_FLIGHT), ("run", 0)])
@@ -90,9 +87,8 @@ def test_on_a_full_disk_the_run_stops_and_the_same_command_continues(full, paid_
             assert asked < TRAJECTORIES
     with LLMServer(answer) as server:  # the folder holds what an undisturbed run holds
         run(server, tmp_path / "other", tmp_path / "other-cache")
-        named = [tmp_path / "other" / "predictions.jsonl", places["run"] / "predictions.jsonl"]
-        rows = [[json.loads(row)["trajectory_id"] for row in path.open()] for path in named]
-        assert rows[0] == rows[1]
+        other, found = predictions(tmp_path, "other"), predictions(places["run"], "")
+        assert [row["trajectory_id"] for row in other] == [row["trajectory_id"] for row in found]
 
 
 def test_a_judge_of_many_calls_pays_no_further_stage_once_the_cache_is_full(tmp_path):
@@ -119,11 +115,10 @@ def test_a_reply_that_cannot_be_stored_counts_as_spent(tmp_path):
 
 
 def test_a_pilot_stops_on_a_full_disk_too(tmp_path):
-    given = ["plan", "simplified-neither", "--suite", "sample", "--split", "dev", "--model", "m"]
+    more = ("--pilot", 20, "--max-in-flight", IN_FLIGHT)
     with LLMServer(answer) as server:
-        given += ["--base-url", server.base_url, "--cache", str(tmp_path / "cache"), "--pilot", "20"]
         with largest_file(40_000):
-            stopped = CliRunner().invoke(app, [*given, "--max-in-flight", str(IN_FLIGHT)])
+            stopped = invoke("plan", *options(server, tmp_path, *more, judge="simplified-neither"))
         assert_stopped_in_one_line(stopped, "File too large")
         assert server.counts.calls <= 40_000 // 8_000 + IN_FLIGHT
 

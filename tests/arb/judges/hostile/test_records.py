@@ -5,14 +5,13 @@ import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
 from arb.judges.endpoints.providers import omitted_params
 from arb.judges.engine.cache import CallCache
 from arb.judges.registry import find_judge, full_name, is_same_model
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.types import ModelSettings, Reply
+from tests.support import judge_runs
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
 from tests.support.provider_server import ProviderServer
@@ -22,9 +21,8 @@ LIMIT = 4
 
 
 def invoke(command, server, folder, *arguments, judge="simplified-neither", model="m"):
-    given = [command, judge, "--suite", "sample", "--split", "dev", "--base-url", server.base_url]
-    given += ["--model", model, "--cache", folder / "cache", "--limit", LIMIT, *arguments]
-    return CliRunner().invoke(app, list(map(str, given)))
+    given = judge_runs.options(server, folder, "--limit", LIMIT, *arguments, judge=judge, model=model)
+    return judge_runs.invoke(command, *given)
 
 
 def run(server, folder, *arguments, **more):
@@ -220,7 +218,7 @@ def test_replies_expire(tmp_path, monkeypatch):
         for days, calls in ((30, LIMIT), (1, 2 * LIMIT)):
             now = time.time() + 2 * 86_400
             with monkeypatch.context() as later:
-                later.setattr("arb.judges.run.runner.time.time", lambda now=now: now)
+                later.setattr("arb.judges.run.config.time.time", lambda now=now: now)
                 run(server, tmp_path, "--out", tmp_path / f"{days}", "--cache-days", days)
             assert server.counts.calls == calls
 

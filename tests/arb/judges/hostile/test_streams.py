@@ -18,8 +18,8 @@ from arb.judges.endpoints.event_stream import completion_of_stream
 from arb.judges.endpoints.openai_compatible import MAX_REPLY_BYTES, OpenAIEndpoint
 from arb.judges.endpoints.providers import EndpointAccess, endpoint_url, resolve_access
 from arb.judges.engine.errors import CallFailed
-from arb.judges.run.config import build_judge, build_models
 from arb.judges.run.folder import read_judgments, read_run
+from arb.judges.run.judge_options import build_judge, build_models
 from arb.judges.types import Message, ModelSettings, OptionsError
 from tests.support import judge_runs
 from tests.support.llm_server.chat import Scripted

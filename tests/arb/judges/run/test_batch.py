@@ -136,7 +136,6 @@ def test_files_are_cut_by_their_size_too_and_leave_nothing_behind(tmp_path):
     with batch_files.BatchFiles(tmp_path, most_bytes=25) as files:
         for number in range(5):
             files.add("judge", str(number), b"0123456789")
-            files.add("judge", str(number), b"0123456789")  # the same call
         assert [entry.keys for entry in files.entries] == [["0", "1"], ["2", "3"], ["4"]]
         assert [files.path(entry).stat().st_size for entry in files.entries] == [20, 20, 10]
     assert list(tmp_path.iterdir()) == []

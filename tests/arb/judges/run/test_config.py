@@ -6,8 +6,10 @@ import pytest
 
 from arb.judges.cli.options import RunOptions
 from arb.judges.endpoints.providers import address_of
-from arb.judges.run import config
-from arb.judges.run.config import build_config, build_judge, build_models, judge_facts
+from arb.judges.run import run_facts
+from arb.judges.run.config import build_config
+from arb.judges.run.judge_options import build_judge, build_models
+from arb.judges.run.run_facts import judge_facts
 from arb.judges.types import ModelSettings, OptionsError
 
 
@@ -102,12 +104,12 @@ def test_the_released_folder_of_a_judge_is_known_where_there_is_one():
 
 
 def test_the_versions_name_the_commit_of_a_checkout_and_none_elsewhere(tmp_path, monkeypatch):
-    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", config.versions()["commit"])
-    assert re.fullmatch(r"\d+\.\d+\.\d+", config.versions()["project"])
-    monkeypatch.setattr(config, "ROOT", tmp_path)
-    config._commit.cache_clear()
-    assert config.versions()["commit"] is None
-    config._commit.cache_clear()
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", run_facts.versions()["commit"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", run_facts.versions()["project"])
+    monkeypatch.setattr(run_facts, "ROOT", tmp_path)
+    run_facts._commit.cache_clear()
+    assert run_facts.versions()["commit"] is None
+    run_facts._commit.cache_clear()
 
 
 def test_replies_may_be_as_long_as_the_released_code_lets_them_unless_an_option_says_otherwise():

@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 
 from arb.judges.__main__ import app
 from arb.judges.run.export import folder_name
-from arb.judges.run.folder import RunFolder, judgment_record
+from arb.judges.run.folder import RunFolder
+from arb.judges.run.records import judgment_record
 from arb.judges.run.scheduler import Exchange, Judgment
 from arb.judges.types import Answer, Call, Message, Reply
 from dataset_script.sources.released import ReleasedSource

@@ -8,16 +8,8 @@ import json
 import pytest
 
 from arb.core.vocabulary import PREDICTION_COLUMNS
-from arb.judges.run.folder import (
-    RunFolder,
-    RunFolderError,
-    diff_configurations,
-    judgment_record,
-    prediction_row,
-    read_judgments,
-    read_run,
-    totals,
-)
+from arb.judges.run.folder import RunFolder, RunFolderError, diff_configurations, read_judgments, read_run
+from arb.judges.run.records import judgment_record, prediction_row, totals
 from arb.judges.run.scheduler import Exchange, Judgment
 from arb.judges.types import Answer, Call, Image, Message, Reply
 

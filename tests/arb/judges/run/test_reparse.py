@@ -7,10 +7,12 @@ from collections import Counter
 import pytest
 
 from arb.judges.ensembles.threshold import Threshold, score_settings, write_threshold
-from arb.judges.run.folder import judgment_record, read_run
+from arb.judges.run.folder import read_run
+from arb.judges.run.records import judgment_record
 from arb.judges.run.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
 from arb.judges.run.scheduler import Exchange, Judgment
 from arb.judges.types import Answer, Call, Message, Reply
+from tests.support import judge_runs
 from tests.support.judge_runs import invoke
 from tests.support.llm_server.scripts import judges as replies_of_judges
 from tests.support.llm_server.scripts import share
@@ -47,10 +49,8 @@ def server():
 
 def run(server, folder, *options):
     """A run over the sample's dev; its folder."""
-    done = invoke(
-        "run", *options, "--suite", "sample", "--split", "dev", "--limit", LIMIT, "--out", folder / "run",
-        "--cache", folder / "cache", "--provider", "any", "--base-url", server.base_url, "--model", "m-1",
-    )  # fmt: skip
+    more = ("--limit", LIMIT, *options)
+    done = judge_runs.run(server.base_url, folder, *more, judge=None, model="m-1", split="dev")
     assert done.exit_code == 0, done.output
     return folder / "run"
 
@@ -99,24 +99,20 @@ def test_a_threshold_chosen_on_dev_decides_a_later_run_and_its_replies_read_agai
     )
     (tmp_path / "later").mkdir()
     paid = server.counts.calls
-    arguments = ("simplified-axtree", "--logprobs", "--threshold", frozen, "--cache", tmp_path / "cache")
-    folder = run(server, tmp_path / "later", *arguments)
+    folder = run(server, tmp_path / "later", "simplified-axtree", "--logprobs", "--threshold", frozen)
     for row in lines(folder / "predictions.jsonl"):
         if row["state"] == "ok":
             assert row["success"] == (row["score"] >= value)
     assert server.counts.calls >= paid
-    done = invoke(
-        "reparse", folder, "--out", tmp_path / "again.jsonl", "--cache", tmp_path / "later" / "cache"
-    )
+    again = ("reparse", folder, "--out", tmp_path / "again.jsonl", "--cache")
+    done = invoke(*again, tmp_path / "later" / "cache")
     assert done.exit_code == 0, done.output
     assert lines(tmp_path / "again.jsonl") == lines(folder / "predictions.jsonl")
-    done = invoke("reparse", folder, "--out", tmp_path / "again.jsonl", "--cache", tmp_path / "none")
+    done = invoke(*again, tmp_path / "none")
     assert done.exit_code == 2
     assert "--cache" in done.output
-    done = invoke(
-        "run", "simplified-axtree", "--split", "dev", "--suite", "sample", "--out", tmp_path / "other",
-        "--threshold", frozen, "--model", "m-2", "--provider", "any", "--base-url", server.base_url,
-    )  # fmt: skip
+    more = ("--threshold", frozen, "--out", tmp_path / "other")
+    done = judge_runs.run(server.base_url, tmp_path, *more, model="m-2", split="dev")
     assert done.exit_code == 2
     assert "models.judge.model: m-1 there, m-2 now" in done.output
 

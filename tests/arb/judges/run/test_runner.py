@@ -28,7 +28,9 @@ from arb.judges.run.export import export_released_layout
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.run.progress import RunEnd
 from arb.judges.run.runner import run_judge
+from tests.support import judge_runs
 from tests.support.clocks import patient_time_limits
+from tests.support.judge_runs import predictions, states
 from tests.support.judges import assert_prompts_are_there
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FaultPlan
@@ -146,21 +148,11 @@ DEV = [each.trajectory_id for each in load_suite("sample").split("dev")]
 
 
 def command(server, folder, *arguments, judge="simplified-neither") -> list[str]:
-    given = ["run", judge, "--suite", "sample", "--split", "dev", "--base-url", server.base_url]
-    given += ["--model", "m", "--out", folder / "run", "--cache", folder / "cache", *arguments]
-    return [str(each) for each in given]
+    return ["run", *judge_runs.options(server, folder, "--out", folder / "run", *arguments, judge=judge)]
 
 
 def run(server, folder, *arguments, **more):
     return CliRunner().invoke(app, command(server, folder, *arguments, **more))
-
-
-def predictions(folder) -> list[dict]:
-    return [json.loads(line) for line in (folder / "run/predictions.jsonl").read_text().splitlines()]
-
-
-def states(folder) -> Counter:
-    return Counter(row["state"] for row in predictions(folder))
 
 
 def test_every_trajectory_is_judged_by_one_call_and_its_reply_is_kept(tmp_path):

@@ -1,0 +1,196 @@
+"""Choose a threshold on the scores of a dev run, for a stated aim, and test it on held-out data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from arb.core.console import percent
+from leaderboard.calibration import sweep
+from leaderboard.judge_precision.scores import cluster_codes, judge_scores
+
+FIGURES: Final = ("precision", "recall", "f1")
+FOLDS: Final = 5
+
+
+class NoThresholdError(ValueError):
+    """Raised if no threshold can be recommended; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """The figure to maximise and the bound to keep, such as "precision where recall >= 0.7"."""
+
+    maximise: str
+    keep: str | None = None
+    at_least: float = 0.0
+
+    def __str__(self) -> str:
+        return self.maximise + (f" where {self.keep} >= {self.at_least:g}" if self.keep else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenThreshold:
+    """A threshold with its figures on the rows it was chosen on and on held-out rows (None if that fails).
+
+    ``plain`` has the figures of the judge's own verdicts, once it was compared with them.
+    """
+
+    value: float
+    chosen_on: dict[str, Any]
+    held_out: dict[str, Any] | None
+    plain: dict[str, Any] | None = None
+
+
+def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None = None) -> Objective:
+    """Return the aim of ``--aim``, or of the older ``--maximise`` and ``--at-least FIGURE=NUMBER``.
+
+    Raises ValueError with what to write instead.
+    """
+    if aim is None:
+        figure, kept = maximise or "f1", at_least
+    elif maximise is not None or at_least is not None:
+        raise ValueError("--aim: replaces --maximise and --at-least; leave these out")
+    else:
+        figure, at, bound = aim.replace(" ", "").partition("@")
+        kept = bound.replace(">=", "=", 1) if at else None
+    if figure not in FIGURES:
+        raise ValueError(f"--aim {figure}: use one of {', '.join(FIGURES)}")
+    other = "precision" if figure == "recall" else "recall"
+    if kept is None and figure == "f1":
+        return Objective(figure)
+    if kept is None:
+        raise ValueError(
+            f"--aim {figure}: alone it would cost all of the other; say what to keep, such as --aim "
+            f'"{figure}@{other}>=0.5"'
+        )
+    found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", kept)
+    if found is None or found[1] == figure:
+        raise ValueError(
+            f"--aim: {kept!r} is not what can be kept; write another figure and a fraction, such as "
+            f'"{figure}@{other}>=0.5"'
+        )
+    return Objective(figure, found[1], float(found[2]))
+
+
+def recommend_threshold(
+    scores: np.ndarray, plain: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
+) -> ChosenThreshold:
+    """Return the threshold that `choose_threshold` gives if it beats the plain verdicts on held-out data.
+
+    Args:
+        scores: Float of shape (n,), NaN without a verdict.
+        plain: The judge's own verdicts: 1, 0, -1 without a verdict.
+        labels: 1, 0, -1 for unsure.
+        tasks: The task of each row.
+        aim: The figure to maximise and the bound to keep.
+
+    Raises:
+        NoThresholdError: No threshold can be chosen, tried on held-out data, or is better.
+    """
+    choice = choose_threshold(scores, labels, tasks, aim)
+    plain_figures = _figures(plain, labels, tasks)
+    if choice.held_out is None:
+        raise NoThresholdError(
+            f"no threshold is recommended: whether one is better for {aim} cannot be tried on held-out data; "
+            f"that takes {FOLDS} tasks or more, and scores that reach the aim on any four fifths of them"
+        )
+    if not _beats(choice.held_out, plain_figures, aim):
+        found = {"the best threshold": choice.held_out, "the plain verdict": plain_figures}
+        sentences = (
+            f"{name} has precision {percent(cell['precision'])} %, recall {percent(cell['recall'])} % and F1 "
+            f"{percent(cell['f1'])} %"
+            for name, cell in found.items()
+        )
+        raise NoThresholdError(
+            f"no threshold is recommended for {aim}: on held-out data {'; '.join(sentences)}"
+        )
+    return replace(choice, plain=plain_figures)
+
+
+def _beats(held_out: Mapping[str, Any], plain: Mapping[str, Any], aim: Objective) -> bool:
+    """Return whether held-out figures are better for the aim than those of the plain verdicts.
+
+    A better F1 must not cost precision, by which judges are ranked.
+    """
+    found, before = ({name: cell[name] or 0.0 for name in FIGURES} for cell in (held_out, plain))
+    is_higher = found[aim.maximise] > before[aim.maximise]
+    if aim.keep is None:
+        return is_higher and found["precision"] >= before["precision"]
+    is_kept = found[aim.keep] >= aim.at_least
+    return is_kept and (is_higher or before[aim.keep] < aim.at_least)
+
+
+def choose_threshold(
+    scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
+) -> ChosenThreshold:
+    """Return the threshold that best meets the aim on these rows.
+
+    The arguments are those of `recommend_threshold`. A row without a verdict counts as a no, and one with an
+    unsure label is left out. The figures of ``chosen_on`` are flattered by the choice. Those of ``held_out``
+    come from five parts of the tasks, each judged by the threshold chosen on the other four. Both have
+    intervals over tasks.
+
+    Raises:
+        NoThresholdError: No threshold meets the aim.
+    """
+    value = _best(scores, labels, aim)
+    chosen_on = _figures(_verdicts(scores, value), labels, tasks)
+    return ChosenThreshold(value, chosen_on, _held_out(scores, labels, tasks, aim))
+
+
+def candidates(scores: np.ndarray) -> list[float]:
+    """Return 0 and the middles between every two neighbouring scores; NaN is left out."""
+    known = np.unique(scores[~np.isnan(scores)])
+    return [0.0, *((known[:-1] + known[1:]) / 2).tolist()]
+
+
+def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
+    scored = ~np.isnan(scores) & (labels >= 0)
+    if len(np.unique(scores[scored])) < 2:
+        raise NoThresholdError(
+            "all labelled runs have the same score, or none, so there is no threshold to choose"
+        )
+    if not (labels == 1).any() or not (labels == 0).any():
+        raise NoThresholdError("the labels of these runs are all the same, so nothing can be chosen on them")
+    swept = sweep(scores, labels, candidates(scores[scored]))
+    kept = [0.0 if aim.keep is None else getattr(each, aim.keep) or 0.0 for each in swept]
+    fitting = [
+        each
+        for each, value in zip(swept, kept, strict=True)
+        if getattr(each, aim.maximise) is not None and (aim.keep is None or value >= aim.at_least)
+    ]
+    if not fitting:
+        most = max(kept, default=0.0)
+        raise NoThresholdError(f"no threshold gives {aim}; the most that {aim.keep} reaches is {most:.3f}")
+    best = max(fitting, key=lambda each: (getattr(each, aim.maximise), each.precision or 0.0, each.at))
+    return best.at
+
+
+def _held_out(
+    scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
+) -> dict[str, Any] | None:
+    codes, n_tasks = cluster_codes(tasks, len(scores))
+    if n_tasks < FOLDS:
+        return None
+    verdicts = np.full(len(scores), -1, dtype=np.int8)
+    for fold in range(FOLDS):
+        inside = codes % FOLDS == fold
+        try:
+            value = _best(scores[~inside], labels[~inside], aim)
+        except NoThresholdError:
+            return None
+        verdicts[inside] = _verdicts(scores, value)[inside]
+    return _figures(verdicts, labels, tasks)
+
+
+def _verdicts(scores: np.ndarray, value: float) -> np.ndarray:
+    return np.where(np.isnan(scores), -1, scores >= value).astype(np.int8)
+
+
+def _figures(verdicts: np.ndarray, labels: np.ndarray, tasks: Sequence[str]) -> dict[str, Any]:
+    return judge_scores(verdicts, labels, clusters=tasks)

@@ -1,0 +1,196 @@
+"""The judge of a run and the settings of its models, built from the options of a command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from arb.judges.catalog.simplified import SimplifiedJudge
+from arb.judges.endpoints.providers import PROVIDERS, omitted_params, with_address
+from arb.judges.engine.reasoning import output_room
+from arb.judges.ensembles.cascade import Cascade, parse_band
+from arb.judges.ensembles.threshold import read_threshold, with_threshold
+from arb.judges.ensembles.voting import SampledJudge
+from arb.judges.prompting import ImageOptions
+from arb.judges.registry import default_provider, find_judge
+from arb.judges.traits import traits_of
+from arb.judges.types import AnyJudge, Judge, ModelSettings, OptionsError, is_reward_judge, models_of
+
+if TYPE_CHECKING:
+    from arb.judges.cli.options import RunOptions
+
+SAMPLING_TEMPERATURE: Final = 0.7
+"""At temperature 0 all samples would be the same answer."""
+
+
+def build_judge(options: RunOptions) -> AnyJudge:
+    """Return the judge that the options name, with the samples, cascade and threshold that they ask for.
+
+    Raises OptionsError for an unknown name, or options that do not go together.
+    """
+    if (options.judge is None) == (options.cascade is None):
+        raise OptionsError(
+            "name one judge (see `python -m arb judges list`), or two with --cascade CHEAP,STRONG"
+        )
+    if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
+        raise OptionsError("--cascade-band, --cascade-trusts-yes: go with --cascade; leave them out")
+    judge: AnyJudge = _cascade(options) if options.judge is None else _named(options.judge, options)
+    if options.structured_output and not traits_of(judge).response_formats:
+        raise OptionsError(
+            f"--structured-output: {judge.name} has no fixed form; it is for the simplified judges alone"
+        )
+    if is_reward_judge(judge):
+        if options.samples > 1 or options.threshold is not None:
+            raise OptionsError(f"--samples and --threshold: {options.judge} asks no model; leave them out")
+        return judge
+    if options.samples > 1:
+        judge = SampledJudge(judge, options.samples, options.vote)
+    if options.threshold is not None:
+        judge = with_threshold(judge, read_threshold(options.threshold))
+    return judge
+
+
+def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
+    """Return the settings of each role's model; empty for a judge that calls no model.
+
+    The model of a role comes from ``--model-of ROLE=…``, else from ``--model``, else from the judge. The
+    judge's own model is asked at the paper's provider unless a provider or an address is given.
+    ``PROVIDER:MODEL`` also names the provider, so that a cascade may ask two. The longest reply is that of
+    the option, else that of the judge for the role (`JudgeTraits.output_tokens`), else the common default;
+    a reasoning model has room to think.
+
+    Raises:
+        OptionsError: Options contradict each other, or a model is missing.
+    """
+    defaults, traits = models_of(judge), traits_of(judge)
+    own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
+    if unknown := sorted(set(own) - set(defaults)):
+        roles = ", ".join(sorted(defaults)) or "none: it asks no model"
+        raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
+    common = _common_settings(options)
+    models = {}
+    for role, default in defaults.items():
+        model = _settings(own.get(role) or options.model or default, common, options)
+        if options.max_output_tokens is None:
+            longest = traits.output_tokens.get(role, model.max_output_tokens)
+            model = replace(model, max_output_tokens=max(longest, output_room(model)))
+        if role in traits.response_formats:
+            form = traits.response_formats[role]
+            model = replace(model, extra={"response_format": form, **model.extra})
+        models[role] = model
+    return models
+
+
+def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
+    """Raise OptionsError for a typed parameter that a provider never takes, unless the options allow that.
+
+    The defaults of every run (temperature 0, seed 0) are left out instead, recorded and warned about.
+    """
+    if options.allow_dropped_params:
+        return
+    typed = {"temperature": options.temperature, "seed": options.seed, "logprobs": options.logprobs or None}
+    problems = {
+        f"--{name}: --provider {model.provider} never takes it; leave it out, or run without it by adding "
+        "--allow-dropped-params (run.json records that it was not sent)": None
+        for model in models.values()
+        for name in omitted_params(model)
+        if typed.get(name) is not None
+    }
+    if problems:
+        raise OptionsError("\n".join(problems))
+
+
+def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
+    """Return how pictures are sent: as the options say, else as the judge does, else as recorded."""
+    own = traits_of(judge).images or ImageOptions()
+    if options.image_format not in (None, own.format):
+        own = replace(own, format=options.image_format, quality=None)
+    return replace(own, max_side=options.max_image_side, detail=options.image_detail or own.detail)
+
+
+def _named(name: str, options: RunOptions) -> AnyJudge:
+    if options.prompts_from is not None and options.prompts != "official":
+        raise OptionsError("--prompts-from: goes with --prompts official; leave it out, or add that")
+    try:
+        judge = find_judge(
+            name, prompts=options.prompts, compat=options.compat, checkout=options.prompts_from
+        )
+    except ValueError as problem:
+        raise OptionsError(str(problem)) from problem
+    if options.structured_output and isinstance(judge, SimplifiedJudge):
+        return replace(judge, is_structured=True)
+    return judge
+
+
+def _cascade(options: RunOptions) -> Judge:
+    names = [name.strip() for name in (options.cascade or "").split(",")]
+    if len(names) != 2 or not all(names):
+        raise OptionsError(f"--cascade {options.cascade!r}: name two judges as CHEAP,STRONG")
+    cheap, strong = (_named(name, options) for name in names)
+    if is_reward_judge(cheap) or is_reward_judge(strong):
+        raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
+    try:
+        band = parse_band(options.cascade_band)
+    except ValueError as problem:
+        raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
+    return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
+
+
+def _common_settings(options: RunOptions) -> ModelSettings:
+    """Return the settings that every role's model gets; its name is filled in later.
+
+    Options and settings have the same names; an option that was left out has the default of the settings.
+    """
+    if options.provider is not None and options.provider not in PROVIDERS:
+        raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
+    sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}
+    typed = {each.name: getattr(options, each.name) for each in fields(ModelSettings)}
+    typed = {name: value for name, value in typed.items() if value is not None}
+    own = {"model": "", "extra": _extra(options), "header": _headers(options)}
+    settings: dict[str, Any] = {"provider": "any"} | sampling | typed | own
+    return ModelSettings(**settings)
+
+
+def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
+    """Return the settings of a model: at the named provider, else where the paper's model was asked."""
+    provider, colon, name = model.partition(":")
+    if colon and provider in PROVIDERS and name:
+        if provider != common.provider:  # address, key and headers belong to the provider they were given for
+            common = replace(common, provider=provider, base_url=None, key_variable=None, header=())
+        return with_address(replace(common, model=name))
+    if options.provider is None and options.base_url is None:
+        common = replace(common, provider=default_provider(model) or "openai")
+    return with_address(replace(common, model=model))
+
+
+def _headers(options: RunOptions) -> tuple[tuple[str, str], ...]:
+    """Return the headers of ``--header``. Raises OptionsError, which never contains a value."""
+    pairs = [text.partition("=")[::2] for text in options.header or ()]
+    for name, value in pairs:
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value:
+            raise OptionsError("--header: write NAME=VALUE, with a name of letters, digits and hyphens")
+        if not value.isprintable() or not value.isascii():
+            raise OptionsError(f"--header {name}: the value contains a character that no header may have")
+    return tuple(pairs)
+
+
+def _extra(options: RunOptions) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for name, text in _pairs(options.extra, "--extra", "NAME=JSON").items():
+        try:
+            read[name] = json.loads(text)
+        except ValueError as problem:
+            raise OptionsError(
+                f"--extra {name}: {text!r} is not JSON (put text in double quotes)"
+            ) from problem
+    return read
+
+
+def _pairs(texts: Sequence[str] | None, flag: str, form: str) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts or ()]
+    if bad := ["".join(pair) for pair in pairs if not (pair[0] and pair[2])]:
+        raise OptionsError(f"{flag} {', '.join(bad)}: write {form}")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,144 @@
+"""The content of run.json next to the configuration: facts on the judge, versions, and the sessions."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from arb.core.files import PROJECT
+from arb.judges.endpoints.providers import address_of
+from arb.judges.engine.prices import price_facts
+from arb.judges.registry import released_folder
+from arb.judges.run.config import RunConfig
+from arb.judges.run.folder import RunFolder
+from arb.judges.run.progress import Spend, utc_now
+from arb.judges.traits import traits_of
+from arb.judges.types import AnyJudge, models_of, wants_of
+from dataset_script.sources.published import PublishedSource
+
+ROOT: Final = Path(__file__).parents[3]
+
+PROVIDER_CLIENTS: Final = ("any-llm-sdk", "anthropic", "boto3", "google-genai")
+PACKAGES: Final = (
+    *("aiohttp", "pillow", "msgspec", "genai-prices", "transformers", "torch", "ray", "agent-reward-bench"),
+    *PROVIDER_CLIENTS,
+)
+"""Packages whose versions may affect the results."""
+
+
+def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
+    """Return the facts on a judge that `export` needs.
+
+    These are its full name, its released folder if the name is the paper's, whether it asks models, and
+    which parts of a run it was shown.
+    """
+    wants = wants_of(judge)
+    return {
+        "name": name,
+        "released_folder": released_folder(name),
+        "asks_models": bool(models_of(judge)),
+        "judge_args": {
+            "use_screenshot": wants.screenshots != "none",
+            "use_axtree": wants.axtrees != "none",
+            "invert_sys_prompt": traits_of(judge).is_inverted,
+        },
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of this project, Python and the installed packages, without importing them.
+
+    ``commit`` ends in ``-dirty`` if files of the checkout were changed.
+    """
+    found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def _project_version() -> str | None:
+    """Return the version of the installed package, else that of the checkout's pyproject.toml."""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(PROJECT)
+    with suppress(OSError, ValueError, KeyError):
+        return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return None
+
+
+@cache
+def _commit() -> str | None:
+    """Return the commit of the checkout, or None if git does not know it."""
+    if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
+        return None
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        described = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return described.stdout.strip() or None
+
+
+def run_facts(config: RunConfig, absent: int, skipped: int) -> dict[str, Any]:
+    """Return the facts that run.json has next to the configuration before a run begins.
+
+    ``absent`` trajectories have no recorded run, ``skipped`` ones are incomplete.
+    """
+    headers = sorted({name for model in config.models.values() for name, _ in model.header})
+    return {
+        "judge": judge_facts(config.judge, config.name),
+        "versions": versions(),
+        "endpoints": {role: address_of(model) for role, model in sorted(config.models.items())},
+        **({"headers": headers} if headers else {}),  # their values may be secrets
+        "prices": price_facts(config.prices, config.models),
+        "selection": {
+            **config.selection,
+            "trajectories": len(config.ids),
+            "without_a_run": absent,
+            **({"skipped": skipped} if skipped else {}),
+        },
+        **source_facts_of(config.source),
+    }
+
+
+@contextmanager
+def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
+    """Record a session in run.json, from now to the end of the block, with its cost.
+
+    The block sets ``ended`` in the session. If the process is killed, ``killed`` stays there.
+    """
+    session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
+    earlier = folder.run.get("sessions", [])
+    folder.update_run({**facts, "sessions": [*earlier, session]})
+    begun = time.monotonic()
+    try:
+        yield session
+    finally:
+        session |= {
+            "ended_at": utc_now(),
+            "seconds": round(time.monotonic() - begun, 3),
+            "calls_paid": spend.calls,
+            "paid_usd": spend.usd,
+        }
+        folder.update_run({"sessions": [*earlier, session], **spend.facts})
+
+
+def source_facts_of(source: Path | None) -> dict[str, Any]:
+    """Return the facts of run.json on a source built for this command; empty for the dataset of a suite."""
+    if source is None or not PublishedSource.recognises(source):
+        return {}
+    from dataset_script.new_suite import source_facts  # noqa: PLC0415 - loads the builder of datasets
+
+    facts = source_facts(source)
+    if facts is None:
+        return {}
+    return {"source": {**asdict(facts), "left_out": len(facts.left_out)}}

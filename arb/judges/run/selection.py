@@ -1,0 +1,94 @@
+"""The trajectories that a run judges, and the folder of their recorded runs."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arb.core.cli import read_settings
+from arb.core.suite import Suite, load_suite
+from arb.judges.types import OptionsError
+from dataset_script import sample
+from dataset_script.sources.base import SourceError
+from dataset_script.sources.published import PublishedDataset
+
+if TYPE_CHECKING:
+    from arb.core.settings import Settings
+    from arb.judges.cli.options import RunOptions
+
+
+def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite, tuple[str, ...]]:
+    """Return the suite, and the ids of its trajectories that the options name.
+
+    Raises OptionsError if no trajectory is left, and SuiteError.
+    """
+    suite = load_suite(options.suite or (settings or read_settings()).suite)
+    split = options.split_name
+    chosen = list(suite.split(split))
+    problems: list[str] = []
+    for option in ("benchmark", "agent"):
+        wanted = getattr(options, option)
+        known = sorted({getattr(each, option) for each in suite.trajectories})
+        if unknown := [name for name in wanted or () if name not in known]:
+            problems.append(f"--{option} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
+        elif wanted:
+            chosen = [each for each in chosen if getattr(each, option) in wanted]
+    if options.ids is not None:
+        named = _named_ids(options.ids, suite, split, problems)
+        chosen = [each for each in chosen if each.trajectory_id in named]
+    if options.shard is not None:
+        chosen = chosen[_shard(options.shard, problems)]
+    if problems:
+        raise OptionsError("; ".join(problems))
+    if not chosen:
+        raise OptionsError(f"no trajectory of {suite.name}, split {split}, is left by these options")
+    return suite, tuple(each.trajectory_id for each in chosen[: options.limit])
+
+
+def _shard(text: str, problems: list[str]) -> slice:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if found and 1 <= int(found[1]) <= int(found[2]):
+        return slice(int(found[1]) - 1, None, int(found[2]))
+    problems.append(f"--shard {text}: write i/n with i from 1 to n, such as 1/4")
+    return slice(None)
+
+
+def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        problems.append(f"--ids {path}: cannot be read ({problem})")
+        return set()
+    named: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        found = suite.find(line)
+        if found is None or found.split != split:
+            where = "in another split" if found else f"not in the suite {suite.name}"
+            problems.append(f"--ids {path}, line {number}, {line.strip()[:80]!r}: {where}")
+        else:
+            named.add(found.trajectory_id)
+    return named
+
+
+def source_folder(source: Path | None, suite: Suite) -> Path:
+    """Return the folder of the recorded runs: ``source`` if it was named, else the dataset of the suite.
+
+    Raises OptionsError if neither exists.
+    """
+    if source is not None:
+        return source
+    settings = read_settings()
+    with suppress(SourceError):
+        if PublishedDataset(settings.data_dir).suite == suite.name:
+            return settings.data_dir
+    if suite.name == "sample":
+        return Path(sample.__file__).parent / "data"
+    raise OptionsError(
+        f"no recorded runs of the suite {suite.name}: name their folder with --source (the released layout, "
+        f"a built dataset, or AgentLab's results), or in ARB_DATA_DIR ({settings.data_dir} is no dataset "
+        "built for it); to try things out, --suite sample has its runs with it"
+    )
