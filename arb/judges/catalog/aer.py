@@ -1,4 +1,4 @@
-"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): steps and the final page, shown or described."""
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): judge steps and the final page or its caption."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,20 +18,29 @@ from arb.judges.prompting import (
     text_of,
     with_bounded_texts,
 )
-from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    View,
+    Wants,
+)
 
 CAPTIONER = "captioner"
-"""The role of the model that describes the final screenshot to the judge of AER-C."""
+"""The role of the model that describes the final screenshot for AER-C."""
 
 
 @dataclass(frozen=True)
 class AerJudge(DescribedJudge):
-    """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
+    """AER-V, which sees the final screenshot, or AER-C, which reads a caption of it by a captioner.
 
-    Where no screenshot was recorded the prompt says so and the judge decides from the steps; AER-C then makes
-    one call. Without the caption that a captioner failed to give, there is no verdict. Runs without web pages
-    are for AER-C, which judges by text: by their observations.
+    If no screenshot was recorded, the prompt says so and the judge decides from the steps; AER-C then makes
+    only one call. If the captioner fails, there is no verdict. AER-C also judges runs without web pages, by
+    the texts of their observations.
     """
 
     form: ClassVar[Form] = "status"
@@ -59,13 +68,13 @@ class AerJudge(DescribedJudge):
         return hash_of_file("aer")
 
     def describe(self) -> JudgeTraits:
-        """Return the traits; AER-C takes text observations if nothing was ever on a screen."""
+        """Return the traits; AER-C accepts text observations for runs without screenshots."""
         has_captioner = self.captioner is not None
         method = "aer-c" if has_captioner else "aer-v"
         return JudgeTraits(method=method, form=self.form, takes_text_for_screenshots=has_captioner)
 
     def ask(self, view: View) -> JudgeSession:
-        """The caption where there is a captioner, then the verdict."""
+        """Ask the captioner, if there is one, and then for the verdict."""
         caption = None
         screenshot = last_step(view).screenshot
         if self.captioner and screenshot is not None:

@@ -1,7 +1,7 @@
-"""The simplified judge (paper, section 4.1 and Figures 5 and 6): four questions in one call."""
+"""The simplified judge (paper, section 4.1 and Figures 5 and 6): ask four questions in one call."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -19,8 +19,18 @@ from arb.judges.prompting import (
     steps_text,
     with_bounded_texts,
 )
-from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    View,
+    ViewStep,
+    Wants,
+)
 
 PAPER = "arXiv 2504.08942"
 
@@ -32,17 +42,17 @@ _KINDS = {
     (True, True): "both",
     (False, False): "neither",
 }
-"""What is seen of the last page, tree and screenshot."""
+"""The parts of the last page in the prompt, by whether it has the tree and the screenshot."""
 
 
 @dataclass(frozen=True)
 class SimplifiedJudge(DescribedJudge):
-    """Sees the goal, every step, and of the last page the tree, the screenshot, both or neither.
+    """A judge that sees the goal, every step, and the tree or screenshot of the last page, both or neither.
 
-    For what was not recorded the prompt says so, and the judge decides without it; of a run without web pages
-    the last observation's text stands in place of the tree. Inverted, it is asked for success last instead of
-    first. Structured, which the paper's are not, its replies are JSON of the fields and choices that the
-    wording names, where the endpoint can hold a model to that.
+    If a part was not recorded, the prompt says so and the judge decides without it. In a run without web
+    pages, the text of the last observation replaces the tree. An inverted judge is asked about success last
+    instead of first. The replies of a structured judge, of which the paper has none, are JSON with the fields
+    and choices of the prompt, if the endpoint can enforce that.
     """
 
     form: ClassVar[Form] = "tags"
@@ -86,7 +96,7 @@ class SimplifiedJudge(DescribedJudge):
 
     @property
     def response_format(self) -> Mapping[str, Any] | None:
-        """The ``response_format`` of a request; None unless structured."""
+        """The ``response_format`` of a request, or None unless the judge is structured."""
         return response_format(self.system) if self.is_structured else None
 
     def describe(self) -> JudgeTraits:
@@ -100,7 +110,7 @@ class SimplifiedJudge(DescribedJudge):
         )
 
     def ask(self, view: View) -> JudgeSession:
-        """One call. Where the prompt is too long, it is made again with the pruned tree or shorter texts."""
+        """Make one call, with the pruned tree or shorter texts in case the prompt is too long."""
         tree, pruned = last_step(view).axtree, last_step(view).axtree_pruned
         short = with_bounded_texts(view, SHORTER)
         has_shorter = (self.has_axtree and tree is not None and pruned is not None) or short != view
@@ -110,10 +120,11 @@ class SimplifiedJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
-        """The messages with this text of the last page's tree; None where none was recorded."""
+        """Return the messages with the last page's tree, which is None if none was recorded."""
         prompts = read_prompts("simplified")
         parts: list[str | Image] = goal_parts(view)
-        steps, observation = view.steps, None
+        steps: Sequence[ViewStep] = view.steps
+        observation = None
         if self.has_axtree and axtree is None:
             steps, observation = observation_apart(view)
         parts.append(prompts["steps"].format(steps=steps_text(steps, view.answer)))
@@ -128,9 +139,9 @@ class SimplifiedJudge(DescribedJudge):
 
 
 def response_format(system: str) -> dict[str, Any]:
-    """The form of the reply that a system message describes, its tags as fields and in their order.
+    """Return the response format that a system message describes, with its tags as fields in their order.
 
-    A tag with choices has those; ``<reasoning>`` is free text.
+    A tag with choices allows only those; ``<reasoning>`` is free text.
     """
     choices: dict[str, list[str]] = {"reasoning": []}
     for tag, text in re.findall(r"<(success|side|optimal|loop)>([^<]+)</\1>", system):

@@ -84,9 +84,8 @@ def _write_pictures(
     from arb.core.files import atomic_write
     from arb.core.suite import load_suite
     from arb.judges.cli.options import user_errors
-    from arb.judges.prompting import ImageOptions
     from arb.judges.run.config import source_folder
-    from arb.judges.types import Wants
+    from arb.judges.types import ImageOptions, Wants
     from arb.judges.views import NoViewError, Views
 
     try:

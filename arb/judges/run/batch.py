@@ -17,7 +17,7 @@ from typing import Final
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
-from arb.judges.engine.budget import build_budget, limit_message, max_output
+from arb.judges.engine.budget import build_budget, limit_message, most_output
 from arb.judges.engine.cache import key_of
 from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
@@ -183,7 +183,7 @@ class _Rounds:
         model, prices = with_choices(self.job.config.models[role], len(keys)), self.collector.prices
         price = prices.of(model)
         unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
-        most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
+        most = most_output(prices, model, max_tokens, unsupported)
         most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
         max_usd = self.job.config.max_usd
         if max_usd is not None and most_usd is not None:

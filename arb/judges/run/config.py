@@ -47,15 +47,16 @@ from arb.judges.registry import (
     released_folder,
 )
 from arb.judges.run.folder import diff_configurations
-from arb.judges.traits import traits_of
 from arb.judges.types import (
     AnyJudge,
+    ImageOptions,
     Judge,
     ModelSettings,
     OptionsError,
     Wants,
     is_reward_judge,
     models_of,
+    traits_of,
     wants_of,
 )
 
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from arb.judges.cli.options import RunOptions
-    from arb.judges.prompting import ImageOptions
 
 ROOT: Final = Path(__file__).parents[3]
 
@@ -516,8 +516,6 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
 
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
     """Return how pictures are sent: as the options say, else as the judge does, else as recorded."""
-    from arb.judges.prompting import ImageOptions
-
     own = traits_of(judge).images or ImageOptions()
     if options.image_format not in (None, own.format):
         own = replace(own, format=options.image_format, quality=None)

@@ -16,8 +16,18 @@ from arb.judges.ensembles.voting import SampledJudge, samples_suffix
 from arb.judges.parsing import parse_answer, shorten
 from arb.judges.run.folder import JudgmentRecord
 from arb.judges.run.scheduler import drive_offline
-from arb.judges.traits import traits_of
-from arb.judges.types import JUDGE_ROLE, Answer, Call, Judge, JudgeSession, Reply, View, Wants, models_of
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Answer,
+    Call,
+    Judge,
+    JudgeSession,
+    Reply,
+    View,
+    Wants,
+    models_of,
+    traits_of,
+)
 
 if TYPE_CHECKING:
     from arb.core.replies import Form
