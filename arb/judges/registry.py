@@ -122,7 +122,7 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """Return the SHA-256 of the files of your own judges among the names, or None if there are none.
+    """Return the SHA-256 of the files of your own judges among the names, or None.
 
     The hash does not cover modules that a file imports.
     """
@@ -212,7 +212,7 @@ def _table() -> dict[str, Any]:
 
 
 def default_provider(model: str) -> str | None:
-    """Return the provider that the paper used for a model, or None for any other model."""
+    """Return the provider that the paper used for a model, or None if the paper did not use it."""
     return _table()["providers"].get(model)
 
 
@@ -350,9 +350,10 @@ def released_folder(name: str) -> str | None:
 
 
 def list_judges(as_json: JsonOption = False) -> None:
-    """List the judges with their inputs, calls per trajectory, default models and sources.
+    """List the judges of the catalogue.
 
-    In the column of calls, n is the number of steps or of screenshots of a trajectory.
+    The columns are the judge's inputs, calls per trajectory, default models and source. In the column of calls,
+    n is the number of steps or of screenshots of a trajectory.
     """
     if as_json:
         print_json([_facts(entry) for entry in entries()])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -169,7 +169,7 @@ class Quota(NamedTuple):
 
 
 class RateLimits(NamedTuple):
-    """The endpoint's limits as the headers of an answer give them, or None for those they omit."""
+    """The endpoint's limits in the headers of an answer; a limit that they omit is None."""
 
     requests: Quota | None = None
     tokens: Quota | None = None
@@ -276,7 +276,7 @@ class Judge(_Listed, Protocol):
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The default model of each role; empty for a judge that calls no model."""
+        """The default model of each role; empty if the judge calls no model."""
 
     @property
     def prompts_hash(self) -> str:
@@ -289,7 +289,7 @@ class Judge(_Listed, Protocol):
 class RewardJudge(_Listed, Protocol):
     """A judge that calls no model: it gets the environment's reward instead of a view of the run.
 
-    Of the facts for ``judges list`` a judge of your own needs only the name.
+    A judge of your own needs only a name of the facts for ``judges list``.
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
@@ -316,10 +316,10 @@ def wants_of(judge: AnyJudge) -> Wants:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeTraits:
-    """The facts about a judge that the engine uses, besides its `Judge` interface.
+    """Facts about a judge that the engine uses, in addition to the interface `Judge`.
 
     Attributes:
-        method: The judge's method, independent of the model; None for a judge outside the catalogue.
+        method: The judge's method, independent of the model; None outside the catalogue.
         is_official: Whether it sends the prompts of its authors.
         is_structured: Whether its replies are JSON of a fixed form.
         is_inverted: Whether it asks about success last.
@@ -380,3 +380,13 @@ class ModelSettings:
     def place(self) -> tuple[str, str | None, str]:
         """Provider, address and name; each such place has its own price, quotas and parameters."""
         return self.provider, self.base_url, self.model
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The content of one attempt at a call. Parameters in ``unsupported_params`` are not sent."""
+
+    model: ModelSettings
+    messages: tuple[Message, ...]
+    max_output_tokens: int
+    unsupported_params: Set[str] = frozenset()

@@ -99,8 +99,7 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
     """Return the parts that a judge needs but no step has: ``screenshots`` or ``accessibility trees``.
 
     Text observations replace trees. They also replace screenshots if the judge's traits allow that
-    (``takes_text_for_screenshots``). A run without web pages lacks nothing for such a judge, even without
-    texts.
+    (``takes_text_for_screenshots``). Such a judge can judge every run without web pages, even without texts.
     """
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())

@@ -28,11 +28,11 @@ class RecordingBudget(Budget):
         super().__init__()
         self.open, self.settled, self.most = 0, [], most
 
-    async def reserve(self, model, messages, max_output_tokens, unsupported_params=()):
+    async def reserve(self, request):
         if self.most is not None and len(self.settled) >= self.most:
             raise BudgetReached("no more money")
         self.open += 1
-        return await super().reserve(model, messages, max_output_tokens)
+        return await super().reserve(request)
 
     def settle(self, reservation, usage, *, maybe_paid=False):
         self.open -= 1
@@ -87,8 +87,8 @@ class Endpoint:
     def __init__(self, *answers):
         self.answers, self.asked, self.begun = list(answers), [], asyncio.Event()
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
-        self.asked.append((messages, max_output_tokens, unsupported_params))
+    async def attempt(self, request):
+        self.asked.append(request)
         self.begun.set()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, asyncio.Event):

@@ -38,8 +38,8 @@ CAPTIONER = "captioner"
 class AerJudge(DescribedJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a caption of it by a captioner.
 
-    If no screenshot was recorded, the prompt says so and the judge decides from the steps; AER-C then makes
-    only one call. If the captioner fails, there is no verdict. AER-C also judges runs without web pages, by
+    Without a recorded screenshot, the prompt says so and the judge decides from the steps; AER-C then makes
+    only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web pages, by
     the texts of their observations.
     """
 

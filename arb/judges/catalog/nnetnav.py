@@ -57,7 +57,7 @@ class NNetNavJudge(DescribedJudge):
     The description of the change from observation i to i+1 names the action of step i, which caused it. With
     ``is_compat`` it names the action of step i+1, as the released code did. The prompt says if a page was not
     recorded, or if the describer refused a change or its prompt was too long. A failed call ends the judging
-    with that state, since it can be made again. If no change was described, there is no verdict.
+    with that state, since it can be made again. Without any description the answer has no verdict.
     """
 
     form: ClassVar[Form] = "rating"

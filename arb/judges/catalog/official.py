@@ -398,7 +398,7 @@ def format_goal(view: View) -> str:
 
 
 def _last_text(view: View) -> str | None:
-    """Return the last observation and the answer of a run without web pages, or None for a browser run."""
+    """Return the last observation and the answer of a run without web pages; None if it has web pages."""
     text = observation_apart(view)[1]
     if text is not None and view.answer:
         return f"{text}\n\n{ANSWER.format(answer=view.answer)}"

@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import replace
@@ -32,7 +32,7 @@ from arb.judges.engine.errors import (
     read_rate_limits,
     with_whole_characters,
 )
-from arb.judges.types import Message, ModelSettings, OptionsError, Reply
+from arb.judges.types import OptionsError, Reply, Request
 
 MAX_CONNECTIONS: Final = 64
 """The most connections to Bedrock, whose client blocks a thread for every call."""
@@ -70,18 +70,9 @@ class AnyLLMEndpoint:
         except Exception as problem:  # no AWS credentials, no region
             raise OptionsError(f"{access.base_url} cannot be asked: {problem}") from problem
 
-    async def attempt(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        *,
-        unsupported_params: Set[str] = frozenset(),
-    ) -> Reply:
-        """Make one request without ``unsupported_params``. Raises CallFailed, and nothing else."""
-        body = with_whole_characters(
-            request_body(model, messages, max_output_tokens, unsupported_params=unsupported_params)
-        )
+    async def attempt(self, request: Request) -> Reply:
+        """Make one request. Raises CallFailed, and nothing else."""
+        body = with_whole_characters(request_body(request))
         _RESPONSE_HEADERS.set(None)
         begun = time.perf_counter()
         try:
@@ -217,7 +208,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure behind an exception of the library.
 
-    The provider's answer decides, as for every other endpoint. If there is none, the kind of connection error
+    The provider's answer decides, as for every other endpoint. Without an answer, the kind of connection error
     decides.
     """
     original = getattr(problem, "original_exception", None) or problem

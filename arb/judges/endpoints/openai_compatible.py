@@ -13,7 +13,7 @@ import io
 import json
 import re
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +36,7 @@ from arb.judges.engine.errors import (
     read_json,
     read_rate_limits,
 )
-from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability, Usage
+from arb.judges.types import Image, Message, Reply, Request, TokenProbability, Usage
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -56,19 +56,14 @@ _WITHOUT_TEXT: Final = (
 """Fields of a message that a model may have filled instead of the text."""
 
 
-def request_body(
-    model: ModelSettings,
-    messages: tuple[Message, ...],
-    max_output_tokens: int,
-    *,
-    unsupported_params: Set[str] = frozenset(),
-    output_limit: str = "max_tokens",
-) -> dict[str, Any]:
-    """Return the body of a request without ``unsupported_params``.
+def request_body(request: Request, output_limit: str = "max_tokens") -> dict[str, Any]:
+    """Return the body of a request.
 
-    If one name of the output limit is unsupported, the other one is used.
+    If ``output_limit``, one of the two names of the output limit, is unsupported, the other one is used.
     """
-    body: dict[str, Any] = {"model": model.model, "messages": [message_to_json(each) for each in messages]}
+    model, unsupported = request.model, request.unsupported_params
+    messages = [message_to_json(each) for each in request.messages]
+    body: dict[str, Any] = {"model": model.model, "messages": messages}
     optional: dict[str, Any] = {
         "temperature": model.temperature,
         "seed": model.seed,
@@ -77,19 +72,15 @@ def request_body(
     if model.prompt_cache and PROVIDERS[model.provider].prompt_cache == "cache_control":
         _mark_for_cache(body["messages"], model.prompt_cache)
     elif model.prompt_cache:
-        optional["prompt_cache_key"] = _prompt_cache_key(messages, model.prompt_cache)
-    limits = [
-        name for name in sorted(OUTPUT_LIMITS, key=output_limit.__ne__) if name not in unsupported_params
-    ]
+        optional["prompt_cache_key"] = _prompt_cache_key(request.messages, model.prompt_cache)
+    limits = [name for name in sorted(OUTPUT_LIMITS, key=output_limit.__ne__) if name not in unsupported]
     if limits and not any(name in model.extra for name in OUTPUT_LIMITS):
-        body[limits[0]] = max_output_tokens
-    if model.logprobs and "logprobs" not in unsupported_params:
+        body[limits[0]] = request.max_output_tokens
+    if model.logprobs and "logprobs" not in unsupported:
         optional |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-    body |= {
-        name: value
-        for name, value in optional.items()
-        if value is not None and name not in unsupported_params
-    }
+    for name, value in optional.items():
+        if value is not None and name not in unsupported:
+            body[name] = value
     return body | dict(model.extra)
 
 
@@ -139,13 +130,13 @@ def _part(part: str | Image) -> dict[str, Any]:
 def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
     """Return the reply in the JSON of an answer, with its text unchanged.
 
-    A refusal by the model or by a filter has the state ``refused``. A reply that contains only reasoning or
-    tool calls is a reply without text, since it was paid for and the next one would be the same. Further
-    choices are in ``others``; unusable ones are left out.
+    A refusal by the model or by a filter has the state ``refused``. If the model wrote only reasoning or tool
+    calls, the reply has no text, since it was paid for and the next one would be the same. Further choices are
+    in ``others``; unusable ones are left out.
 
     Raises:
-        CallFailed: There is no reply: the JSON is cut off, it has no choices, it contains an error, or the
-            model stopped without writing anything.
+        CallFailed: The JSON is cut off, it has no choices, it contains an error, or the model stopped without
+            writing anything.
     """
     try:
         answer = read_json(raw)
@@ -294,29 +285,17 @@ class OpenAIEndpoint:
         self._session = open_session(access)
         self._stream_fields: dict[str, dict[str, Any]] = {}
 
-    async def attempt(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        *,
-        unsupported_params: Set[str] = frozenset(),
-    ) -> Reply:
-        """Make one request without ``unsupported_params``. Raises CallFailed, and nothing else.
+    async def attempt(self, request: Request) -> Reply:
+        """Make one request. Raises CallFailed, and nothing else.
 
         The reply's latency is the time from sending to the last byte.
         """
-        body = request_body(
-            model,
-            messages,
-            max_output_tokens,
-            unsupported_params=unsupported_params,
-            output_limit=self._access.output_limit,
-        )
+        body = request_body(request, self._access.output_limit)
+        model = request.model.model
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer, text = await self._post(body, model.model)
+                answer, text = await self._post(body, model)
             if not 200 <= answer.status < 300:
                 raise classify_status(answer.status, text, answer.headers)
             is_stream = is_event_stream(answer.content_type, text)
@@ -324,7 +303,7 @@ class OpenAIEndpoint:
                 completion_of_stream(text) if is_stream else text, time.perf_counter() - begun
             )
             if is_stream and reply.input_tokens is None:  # ask for the usage in further streams
-                self._stream_fields.setdefault(model.model, _STREAM)
+                self._stream_fields.setdefault(model, _STREAM)
             limits = read_rate_limits(answer.headers)
             return reply if limits is None else replace(reply, rate_limits=limits)
         except Exception as problem:

@@ -2,7 +2,7 @@
 
     answers/3f/SHA-256.parquet      key (32 bytes) and line (`cache.answer_line`), named by a hash of its keys
 
-The place is any URL that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. There are no locks: a file is
+The place is any URL that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. It needs no locks, since a file is
 written at once under its name and never changed. A key may be in two files of a partition.
 """
 

@@ -11,14 +11,14 @@ for each other until only one is made at a time. A call that still does not fit 
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from arb.judges.engine.errors import OUTPUT_LIMITS, NoMoreCallsError
 from arb.judges.engine.prices import PriceTable
 from arb.judges.engine.tokens import token_ceiling, word_ceiling
-from arb.judges.types import Message, ModelSettings, OptionsError, Usage
+from arb.judges.types import Message, ModelSettings, OptionsError, Request, Usage
 
 NEARLY_USED_UP: Final = 0.9
 """From this share of the limit on, a call that does not fit ends the run. Before, a cheaper call may fit."""
@@ -94,37 +94,26 @@ class Budget:
         self._longest: dict[tuple, int] = {}
         self._refused = 0
 
-    async def reserve(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        unsupported_params: Collection[str] = (),
-    ) -> Reservation:
+    async def reserve(self, request: Request) -> Reservation:
         """Set money aside for one attempt, after waiting for calls in flight that may leave enough.
 
-        The first call of a model is made on its own, since some endpoints exceed the output limit. Settle
-        every reservation exactly once. Raises BudgetReached.
-
-        Args:
-            model: The model to ask.
-            messages: The prompt.
-            max_output_tokens: The longest reply. The reservation may have a shorter limit to send.
-            unsupported_params: Parameters that are not sent. Without an output limit, the cost of the whole
-                context window is set aside.
+        The reservation may have a shorter output limit to send. If none can be sent, the cost of the whole
+        context window is set aside. The first call of a model is made on its own, since some endpoints exceed
+        the limit. Settle every reservation exactly once. Raises BudgetReached.
         """
+        model = request.model
         if self.max_usd is None:
             return Reservation(0.0, model)
-        prompt, is_close = self._ceiling(model, messages), False
-        output = most_output(self._prices, model, max_output_tokens, unsupported_params)
+        prompt, is_close = self._ceiling(model, request.messages), False
+        output = most_output(self._prices, request)
         max_tokens: int | None = None
         while True:
             usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self._limit_usd and not is_close:
-                prompt, is_close = min(prompt, word_ceiling(model, messages)), True
+                prompt, is_close = min(prompt, word_ceiling(model, request.messages)), True
                 usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self._limit_usd:
-                max_tokens = self._shorter_limit(model, prompt, max_output_tokens)
+                max_tokens = self._shorter_limit(model, prompt, request.max_output_tokens)
                 if max_tokens is None:
                     raise self._refusal(usd)
                 output = max_output(model, max_tokens)
@@ -249,13 +238,12 @@ def max_output(model: ModelSettings, max_output_tokens: int) -> int:
     return max([max_output_tokens, *_own_limits(model)]) * number
 
 
-def most_output(
-    prices: PriceTable, model: ModelSettings, max_output_tokens: int, unsupported_params: Collection[str]
-) -> float:
-    """Return the most tokens of a reply if some parameters are not sent; infinity if nothing bounds it."""
-    if not _own_limits(model) and all(name in unsupported_params for name in OUTPUT_LIMITS):
+def most_output(prices: PriceTable, request: Request) -> float:
+    """Return the most tokens of the reply to a request; infinity if nothing bounds it."""
+    model = request.model
+    if not _own_limits(model) and request.unsupported_params >= set(OUTPUT_LIMITS):
         return prices.context_window(model) or math.inf
-    return max_output(model, max_output_tokens)
+    return max_output(model, request.max_output_tokens)
 
 
 def build_budget(

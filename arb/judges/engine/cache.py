@@ -146,7 +146,7 @@ class CallCache:
         return len(self._places)
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply to a call, marked as from the cache, or None if there is no readable one."""
+        """Return the reply to a call, marked as from the cache, or None if it is missing or unreadable."""
         name = bytes.fromhex(key)
         if name in self._places:
             return self._read(key)
@@ -266,7 +266,7 @@ def answer_line(key: str, reply: Reply) -> bytes:
 
 
 def key_in(line: bytes) -> bytes | None:
-    """Return the key (32 bytes) in the line of an answer, or None for any other line."""
+    """Return the key (32 bytes) in the line of an answer, or None if it is another line."""
     if not line.startswith(ANSWER):
         return None
     try:

@@ -27,7 +27,7 @@ from arb.judges.engine.errors import AccountError, CallFailed
 from arb.judges.engine.retry import RetryState
 from arb.judges.engine.storage import StorageError
 from arb.judges.engine.tokens import token_ceiling
-from arb.judges.types import Call, Message, ModelSettings, Reply, Usage
+from arb.judges.types import Call, Message, ModelSettings, Reply, Request, Usage
 
 CLAIM_POLL_S: Final = 0.25
 """The time between checks whether another process has finished a call."""
@@ -42,15 +42,8 @@ class Endpoint(Protocol):
     If it has ``takes_choices``, a request may ask for several answers (``n`` in ``extra``).
     """
 
-    async def attempt(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        *,
-        unsupported_params: Set[str] = frozenset(),
-    ) -> Reply:
-        """Make one request, without ``unsupported_params``. Raises CallFailed."""
+    async def attempt(self, request: Request) -> Reply:
+        """Make one request. Raises CallFailed, and nothing else."""
 
     async def close(self) -> None: ...
 
@@ -268,12 +261,12 @@ class CallExecutor:
         if limit.counts_tokens(model.place):
             tokens = token_ceiling(model, messages) // BYTES_PER_TOKEN + wanted * max_tokens
         async with limit.slot(tokens, model.place) as slot:
-            reservation = await budget.reserve(model, messages, max_tokens, unsupported)
+            request = Request(model, messages, max_tokens, unsupported)
+            reservation = await budget.reserve(request)
             limited_to = reservation.max_tokens or max_tokens
             try:
-                reply = await self._endpoints[call.role].attempt(
-                    model, messages, limited_to, unsupported_params=unsupported
-                )
+                request = replace(request, max_output_tokens=limited_to)
+                reply = await self._endpoints[call.role].attempt(request)
             except Exception as problem:
                 failure = classify(problem)
                 usage = failure.usage

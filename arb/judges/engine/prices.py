@@ -223,7 +223,7 @@ def _rate(rate: Decimal | TieredPrices, start: int) -> float:
 
 
 def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict[str, Any]:
-    """Return the prices of a run's models for run.json by role, with None for an unknown price."""
+    """Return the prices of a run's models for run.json by role; an unknown price is None."""
     facts: dict[str, Any] = {}
     for role, model in sorted(models.items()):
         price = prices.of(model)

@@ -206,8 +206,8 @@ def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
     """Return a closer upper bound than `token_ceiling`, which takes longer to count.
 
     Every tokenizer in use has tokens of several letters for words. So a word counts one token per two
-    letters, and the space before it counts nothing. Everything else (digits, symbols, indentation, other scripts,
-    base64, words of two letters or without a vowel) counts one token per byte.
+    letters, and the space before it counts nothing. Everything else (digits, symbols, indentation, other
+    scripts, base64, words of two letters or without a vowel) counts one token per byte.
     """
     texts, _ = _parts(messages)
     words = (found.span() for text in texts for found in _WORD.finditer(text))
@@ -251,7 +251,7 @@ def _found_counter(model: ModelSettings) -> TextCounter | None:
 
 
 def _from_path(path: Path) -> TextCounter | None:
-    """Return the tokenizer in a file or a folder, or None if there is no readable one."""
+    """Return the tokenizer in a file or a folder, or None if it is missing or unreadable."""
     file = path / "tokenizer.json" if path.is_dir() else path
     if file.is_file():
         from tokenizers import Tokenizer  # noqa: PLC0415  only if there is a tokenizer

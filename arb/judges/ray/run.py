@@ -3,7 +3,7 @@
 A worker holds the sessions of judges: it reads runs, renders prompts and parses replies. The driver makes the
 calls with the reply cache, the limit and the budget of a local run, so ``--max-in-flight`` and ``--max-usd``
 apply to the whole cluster. Everything in a worker can be made again: if it dies, another one replays the
-replies of its sessions. If the driver dies, running the command again continues from the reply cache.
+replies of its sessions. If the driver dies, run the command again to continue from the reply cache.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from arb.judges.run.folder import Judgment, ResultWriter, RunFolder
 from arb.judges.run.progress import Progress, RunEnd, leading_errors_message, on_stop_signals, utc_now
 from arb.judges.run.runner import Job, run_local
 from arb.judges.run.scheduler import StopRunError, judge_trajectories
-from arb.judges.types import Call, Message, ModelSettings, OptionsError, Reply
+from arb.judges.types import Call, Message, ModelSettings, OptionsError, Reply, Request
 
 _MISSING: Final = "its replies are not there yet"
 
@@ -183,7 +183,8 @@ class _Rounds:
         model, prices = with_choices(self.job.config.models[role], len(keys)), self.collector.prices
         price = prices.of(model)
         unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
-        most = most_output(prices, model, max_tokens, unsupported)
+        request = Request(model, messages, max_tokens, unsupported)
+        most = most_output(prices, request)
         most_usd = price and price.most(token_ceiling(model, messages), most, is_batch=True)
         max_usd = self.job.config.max_usd
         if max_usd is not None and most_usd is not None:
@@ -191,13 +192,7 @@ class _Rounds:
             if spent_usd + files.most_usd + most_usd > max_usd:
                 self.left_out_usd = most_usd
                 return
-        body = request_body(
-            model,
-            messages,
-            max_tokens,
-            unsupported_params=unsupported,
-            output_limit=self.access[role].output_limit,
-        )
+        body = request_body(request, self.access[role].output_limit)
         entry = files.add(role, keys[0], batch_line(keys[0], body), keys[1:])
         entry.dropped = list(omitted_params(model, unsupported))
         if is_shorter:

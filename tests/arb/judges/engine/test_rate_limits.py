@@ -36,7 +36,7 @@ class LimitedEndpoint:
         rule.clock = self.clock
         self.in_flight, self.seen, self.answered_at = 0, [], []
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
         self.in_flight += 1
         self.seen.append(self.in_flight)
         try:
@@ -127,10 +127,10 @@ class Answers:
     def __init__(self, answer):
         self.answer, self.asked = answer, 0
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
         self.asked += 1
         await asyncio.sleep(1.0)
-        found = self.answer(messages[0].content, asyncio.get_running_loop().time())
+        found = self.answer(request.messages[0].content, asyncio.get_running_loop().time())
         if isinstance(found, Exception):
             raise found
         return Reply(found, input_tokens=1, output_tokens=1)

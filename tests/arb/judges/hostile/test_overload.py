@@ -29,7 +29,7 @@ class OverloadedEndpoint:
         self.headers = {} if retry_after is None else {"retry-after": retry_after}
         self.asked_at = []
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
         self.asked_at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(0.05)
         if self.drawn.random() < self.share:
