@@ -352,8 +352,8 @@ def released_folder(name: str) -> str | None:
 def list_judges(as_json: JsonOption = False) -> None:
     """List the judges of the catalogue.
 
-    The columns are the judge's inputs, calls per trajectory, default models and source. In the column of calls,
-    n is the number of steps or of screenshots of a trajectory.
+    The columns are the judge's inputs, calls per trajectory, default models and source. In the column of
+    calls, n is the number of steps or of screenshots of a trajectory.
     """
     if as_json:
         print_json([_facts(entry) for entry in entries()])

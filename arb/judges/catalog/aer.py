@@ -39,8 +39,8 @@ class AerJudge(DescribedJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a caption of it by a captioner.
 
     Without a recorded screenshot, the prompt says so and the judge decides from the steps; AER-C then makes
-    only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web pages, by
-    the texts of their observations.
+    only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web
+    pages, by the texts of their observations.
     """
 
     form: ClassVar[Form] = "status"

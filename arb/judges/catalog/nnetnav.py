@@ -118,7 +118,6 @@ class NNetNavJudge(DescribedJudge):
         return text.format(action=self._action(pair) or "(none)")
 
     def messages(self, view: View, changes: Sequence[str]) -> tuple[Message, ...]:
-        """Return the question for the rating."""
         prompts = read_prompts("nnetnav")
         listed = "\n".join(f"{number}. {change}" for number, change in enumerate(changes, start=1))
         parts = [

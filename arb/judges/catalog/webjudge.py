@@ -121,7 +121,6 @@ class WebJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def key_points(self, reply: str) -> str:
-        """Return the key points in the reply to the first question."""
         return reply.strip()
 
     def rating(self, reply: str) -> tuple[int | None, str]:

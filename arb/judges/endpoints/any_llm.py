@@ -172,7 +172,6 @@ def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, An
 
 
 def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer of OpenAI's Responses as a chat completion."""
     items = answer.get("output") or ()
     kinds = {item.get("type") for item in items}
     messages = [item for item in items if item.get("type") == "message"]
@@ -208,7 +207,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure behind an exception of the library.
 
-    The provider's answer decides, as for every other endpoint. Without an answer, the kind of connection error
+    The answer of the provider decides, as for every other endpoint. Without one, the kind of connection error
     decides.
     """
     original = getattr(problem, "original_exception", None) or problem

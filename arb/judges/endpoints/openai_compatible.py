@@ -131,8 +131,8 @@ def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
     """Return the reply in the JSON of an answer, with its text unchanged.
 
     A refusal by the model or by a filter has the state ``refused``. If the model wrote only reasoning or tool
-    calls, the reply has no text, since it was paid for and the next one would be the same. Further choices are
-    in ``others``; unusable ones are left out.
+    calls, the reply has no text, since it was paid for and the next one would be the same. Further choices
+    are in ``others``; unusable ones are left out.
 
     Raises:
         CallFailed: The JSON is cut off, it has no choices, it contains an error, or the model stopped without

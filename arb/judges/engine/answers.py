@@ -65,7 +65,6 @@ class AnswerStore:
             return self._opened[0].cat_file(path)
 
     def remove(self, folder: str) -> None:
-        """Remove a folder with its contents, if it exists."""
         fs, root = self._opened
         with storing(self.url):
             if fs.exists(f"{root}/{folder}"):

@@ -40,7 +40,6 @@ _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.na
 
 
 def is_segment(name: str) -> bool:
-    """Return whether a file of this name is a segment."""
     return name.startswith("segment-") and name.endswith(".jsonl")
 
 
@@ -260,7 +259,6 @@ class CallCache:
 
 
 def answer_line(key: str, reply: Reply) -> bytes:
-    """Return the line of an answer."""
     reply = reply if reply.key == key else replace(reply, key=key)
     return _line_of({"answer": key, "at": round(time.time(), 3), "reply": _record_of(reply)})
 

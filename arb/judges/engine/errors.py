@@ -209,7 +209,6 @@ def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> 
 
 
 def _classify_rejected_request(status: int, full: str, error: _ErrorBody) -> CallFailed:
-    """Return the failure for a request that the endpoint rejected."""
     if error.has_code("refused") or (status in (400, 403) and error.has_words("refused")):
         return CallFailed("refused", full)
     if error.has_code("unsupported_parameter") or (

@@ -1,8 +1,8 @@
 """Find the prices of tokens.
 
-There are four sources, in this order: overrides, a table of the user, the package genai-prices, and a dated
-table shipped with this code (`prices.csv`; see `prices.md`). The price of a model in none of them is unknown,
-which is not the same as free.
+There are four sources, in this order: overrides, a table of the user, a dated table shipped with this code
+(`prices.csv`; see `prices.md`), and the package genai-prices, which knows none of the shipped models. The
+price of a model in none of them is unknown, which is not the same as free.
 """
 
 import csv
@@ -88,7 +88,6 @@ class Price:
         return price
 
     def scaled(self, share: float) -> "Price":
-        """Return the price multiplied by a share."""
         names = ("input", "output", "cached_input", "cache_write")
         figures = {name: share * figure for name in names if (figure := getattr(self, name))}
         return replace(self, **figures, long=self.long and self.long.scaled(share))
@@ -97,16 +96,16 @@ class Price:
 class PriceTable:
     """Prices by provider and model, regardless of case.
 
-    If there is a table ``beneath``, models that are missing here have the price of the package genai-prices,
-    or else of that table. At an address of unknown provider (``any``), a model that only its maker sells has
-    the maker's list price, so that the bill of a gateway is known in advance.
+    With ``uses_library``, models that are missing here have the price of the package genai-prices. At an
+    address of unknown provider (``any``), a model that only its maker sells then has the maker's list price,
+    so that the bill of a gateway is known in advance.
     """
 
-    def __init__(
-        self, prices: Mapping[tuple[str, str], Price], beneath: Mapping[tuple[str, str], Price] | None = None
-    ):
-        self._prices = _lowered(prices)
-        self._beneath = None if beneath is None else _lowered(beneath)
+    def __init__(self, prices: Mapping[tuple[str, str], Price], uses_library: bool = False):
+        self._prices = {
+            (provider.lower(), model.lower()): price for (provider, model), price in prices.items()
+        }
+        self._uses_library = uses_library
         self._found: dict[tuple[str, str | None, str], Price | None] = {}
 
     def of(self, model: ModelSettings) -> Price | None:
@@ -140,14 +139,12 @@ class PriceTable:
     def _price_of_model(self, model: ModelSettings) -> Price | None:
         name, provider = model.model.lower(), _provider_of(model)
         found = self._prices.get((ANY_PROVIDER, name)) or self._prices.get((provider, name))
-        if found is not None or self._beneath is None or provider == SELF_HOSTED:
+        if found is not None or not self._uses_library or provider == SELF_HOSTED:
             return found
         if provider != "any":
-            return _library_price(provider, name) or self._beneath.get((provider, name))
+            return _library_price(provider, name)
         maker, name = _maker_of(name)
-        if maker is None:
-            return None
-        found = _library_price(maker, name) or self._beneath.get((maker, name))
+        found = None if maker is None else _library_price(maker, name)
         return found and replace(found, source=f"{found.source}, {maker}'s list: {LIST_PRICE}")
 
 
@@ -238,16 +235,13 @@ def read_prices(table: Path | None = None, overrides: Sequence[str] = ()) -> Pri
     Raises OptionsError that names every bad row and every bad override.
     """
     problems: list[str] = []
-    shipped = _read_table(_SHIPPED, problems)
-    prices = {} if table is None else _read_table(table, problems)
+    prices = _read_table(_SHIPPED, problems)
+    if table is not None:
+        prices |= _read_table(table, problems)
     prices |= _read_overrides(overrides, problems)
     if problems:
         raise OptionsError("; ".join(problems))
-    return PriceTable(prices, beneath=shipped)
-
-
-def _lowered(prices: Mapping[tuple[str, str], Price]) -> dict[tuple[str, str], Price]:
-    return {(provider.lower(), model.lower()): price for (provider, model), price in prices.items()}
+    return PriceTable(prices, uses_library=True)
 
 
 def _provider_of(model: ModelSettings) -> str:

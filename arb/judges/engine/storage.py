@@ -60,7 +60,6 @@ class LineFile:
         return start
 
     def read(self, start: int, length: int) -> bytes:
-        """Return ``length`` bytes from an offset."""
         return os.pread(self._descriptor, length, start)
 
     def sync(self) -> None:
