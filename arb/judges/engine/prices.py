@@ -5,6 +5,8 @@ There are four sources, in this order: overrides, a table of the user, a dated t
 price of a model in none of them is unknown, which is not the same as free.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import math
@@ -15,14 +17,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import genai_prices
-from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
-
 from arb.judges.types import ModelSettings, OptionsError, Usage
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
 ANY_PROVIDER: Final = "*"
 """The provider of a price that applies to a model at every provider."""
@@ -49,8 +50,8 @@ class Price:
     cached_input: float | None = None
     cache_write: float | None = None
     long_from: int | None = None
-    long: "Price | None" = None
-    batch: "Price | None" = None
+    long: Price | None = None
+    batch: Price | None = None
     checked: date | None = None
     source: str = ""
 
@@ -81,13 +82,13 @@ class Price:
         made = output_tokens * price.output if price.output else 0.0  # there may be infinitely many tokens
         return (input_tokens * per_input + made) / 1_000_000
 
-    def _that_holds(self, input_tokens: float, is_batch: bool) -> "Price":
+    def _that_holds(self, input_tokens: float, is_batch: bool) -> Price:
         price = self.batch if is_batch and self.batch is not None else self
         while price.long is not None and price.long_from is not None and input_tokens > price.long_from:
             price = price.long
         return price
 
-    def scaled(self, share: float) -> "Price":
+    def scaled(self, share: float) -> Price:
         names = ("input", "output", "cached_input", "cache_write")
         figures = {name: share * figure for name in names if (figure := getattr(self, name))}
         return replace(self, **figures, long=self.long and self.long.scaled(share))
@@ -163,6 +164,8 @@ def _maker_of(name: str) -> tuple[str | None, str]:
 
 def _library_entry(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
     """Return the entry of a model in the package genai-prices, which downloads nothing by itself."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  heavy, only for priced models
+
     try:
         return get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:
@@ -173,6 +176,8 @@ def _library_price(provider: str, model: str) -> Price | None:
     """Return the present price in genai-prices, or None; some prices depend on the date or the hour."""
     if (known := _library_entry(provider, model)) is None:
         return None
+    from genai_prices import __version__  # noqa: PLC0415  heavy, only for priced models
+
     found, entry = known
     now = datetime.now(UTC)
     price = _of_library(entry.get_prices(now))
@@ -182,7 +187,7 @@ def _library_price(provider: str, model: str) -> Price | None:
     return replace(
         price,
         batch=None if batch is None else _of_library(batch),
-        source=f"genai-prices {genai_prices.__version__} ({found.id}: {entry.id})",
+        source=f"genai-prices {__version__} ({found.id}: {entry.id})",
     )
 
 
@@ -203,8 +208,10 @@ def _of_library(rates: ModelPrice) -> Price | None:
             long=beyond,
         )
 
-    tiered = [each for each in (input_rate, output_rate, cached, written) if isinstance(each, TieredPrices)]
-    starts = {tier.start for each in tiered for tier in each.tiers}
+    starts = set()
+    for each in (input_rate, output_rate, cached, written):
+        if each is not None and not isinstance(each, Decimal):
+            starts |= {tier.start for tier in each.tiers}
     beyond, beyond_from = None, None
     for start in sorted(starts, reverse=True):
         beyond = price_from(start, beyond_from, beyond)
@@ -214,9 +221,9 @@ def _of_library(rates: ModelPrice) -> Price | None:
 
 def _rate(rate: Decimal | TieredPrices, start: int) -> float:
     """Return the price that applies from so many tokens on."""
-    if isinstance(rate, TieredPrices):
-        return float(next((tier.price for tier in reversed(rate.tiers) if start >= tier.start), rate.base))
-    return float(rate)
+    if isinstance(rate, Decimal):
+        return float(rate)
+    return float(next((tier.price for tier in reversed(rate.tiers) if start >= tier.start), rate.base))
 
 
 def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict[str, Any]:
