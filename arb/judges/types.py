@@ -188,6 +188,12 @@ class Usage(NamedTuple):
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
+    @property
+    def total_tokens(self) -> int | None:
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

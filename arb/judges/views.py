@@ -17,13 +17,7 @@ from arb.core.ids import reading_key
 from arb.core.suite import Suite
 from arb.core.trajectory import Recording, Step
 from arb.judges.images import UnreadableImageError, prepare_image
-from arb.judges.prompting import (
-    goal_parts,
-    observation_apart,
-    prompts_hash,
-    steps_text,
-    with_bounded_texts,
-)
+from arb.judges.prompting import goal_parts, observation_apart, prompts_hash, steps_text, with_bounded_texts
 from arb.judges.registry import entries
 from arb.judges.types import (
     AnyJudge,

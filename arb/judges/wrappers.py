@@ -8,16 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arb.judges.types import (
-    Answer,
-    Call,
-    DescribedJudge,
-    Judge,
-    JudgeSession,
-    JudgeTraits,
-    Reply,
-    traits_of,
-)
+from arb.judges.types import Answer, Call, DescribedJudge, Judge, JudgeSession, JudgeTraits, Reply, traits_of
 
 
 class JudgeWrapper(DescribedJudge, ABC):

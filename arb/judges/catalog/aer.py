@@ -5,19 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer
-from arb.judges.prompting import (
-    SHORTER,
-    content_of,
-    failed_answer,
-    goal_parts,
-    hash_of_file,
-    last_step,
-    read_prompts,
-    steps_text,
-    text_of,
-    with_bounded_texts,
-)
 from arb.judges.types import (
     JUDGE_ROLE,
     Call,
@@ -65,7 +54,7 @@ class AerJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("aer")
+        return prompting.hash_of_file("aer")
 
     def describe(self) -> JudgeTraits:
         """Return the traits; AER-C accepts text observations for runs without screenshots."""
@@ -76,29 +65,29 @@ class AerJudge(DescribedJudge):
     def ask(self, view: View) -> JudgeSession:
         """Ask the captioner, if there is one, and then for the verdict."""
         caption = None
-        screenshot = last_step(view).screenshot
+        screenshot = prompting.last_step(view).screenshot
         if self.captioner and screenshot is not None:
             (described,) = yield [Call("caption", self.caption_messages(screenshot), role=CAPTIONER)]
-            caption = text_of(described)
+            caption = prompting.text_of(described)
             if caption is None:
-                return failed_answer(described)
-        short = with_bounded_texts(view, SHORTER)
+                return prompting.failed_answer(described)
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
         shorter = self.messages(short, caption) if short != view else None
         (reply,) = yield [Call("verdict", self.messages(view, caption), shorter)]
         return parse_answer(reply, self.form)
 
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
-        return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)
+        return (Message("user", (prompting.read_prompts("aer")["captioner"], screenshot)),)
 
     def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
-        prompts = read_prompts("aer")
-        screenshot = last_step(view).screenshot
-        parts: list[str | Image] = goal_parts(view)
-        parts.append(prompts["steps"].format(steps=steps_text(view.steps, view.answer)))
+        prompts = prompting.read_prompts("aer")
+        screenshot = prompting.last_step(view).screenshot
+        parts: list[str | Image] = prompting.goal_parts(view)
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
         if caption is not None:
             parts.append(prompts["caption"].format(caption=caption.strip()))
         elif screenshot is not None:
             parts += [prompts["screenshot"], screenshot]
         else:
             parts.append(prompts["no screenshot"])
-        return (Message("system", prompts["system"]), Message("user", content_of(parts)))
+        return (Message("system", prompts["system"]), Message("user", prompting.content_of(parts)))

@@ -11,17 +11,8 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer
-from arb.judges.prompting import (
-    ANSWER,
-    SHORTER,
-    failed_answer,
-    goal_parts,
-    hash_of_file,
-    read_prompts,
-    text_of,
-    with_bounded_texts,
-)
 from arb.judges.types import (
     JUDGE_ROLE,
     Answer,
@@ -77,7 +68,7 @@ class NNetNavJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("nnetnav")
+        return prompting.hash_of_file("nnetnav")
 
     def describe(self) -> JudgeTraits:
         return JudgeTraits(method="nnetnav", form=self.form, output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
@@ -92,7 +83,9 @@ class NNetNavJudge(DescribedJudge):
             replies = yield [self._description_call(pair) for pair in seen]
         if (ended := _ended(replies)) is not None:
             return ended
-        descriptions = {pair[0].number: text_of(reply) for pair, reply in zip(seen, replies, strict=True)}
+        descriptions = {
+            pair[0].number: prompting.text_of(reply) for pair, reply in zip(seen, replies, strict=True)
+        }
         changes = [
             self.describe_change(pair, pair[0].number in descriptions, descriptions.get(pair[0].number))
             for pair in pairs
@@ -102,7 +95,7 @@ class NNetNavJudge(DescribedJudge):
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
         """Return the question for the change that an action made, with the texts of both trees."""
-        prompts = read_prompts("nnetnav")
+        prompts = prompting.read_prompts("nnetnav")
         parts = (
             prompts["before"].format(before=before),
             prompts["action"].format(action=action or "(none)"),
@@ -114,17 +107,18 @@ class NNetNavJudge(DescribedJudge):
         """Return the text of one change for the prompt, or None to leave it out."""
         if description is not None:
             return _change_in(description)
-        text = read_prompts("nnetnav")["change not described" if was_asked else "change not recorded"]
+        problem = "change not described" if was_asked else "change not recorded"
+        text = prompting.read_prompts("nnetnav")[problem]
         return text.format(action=self._action(pair) or "(none)")
 
     def messages(self, view: View, changes: Sequence[str]) -> tuple[Message, ...]:
-        prompts = read_prompts("nnetnav")
+        prompts = prompting.read_prompts("nnetnav")
         listed = "\n".join(f"{number}. {change}" for number, change in enumerate(changes, start=1))
         parts = [
-            *goal_parts(view, "The user's instruction:"),
+            *prompting.goal_parts(view, "The user's instruction:"),
             prompts["changes"].format(changes=listed or prompts["no changes"]),
         ]
-        parts += [ANSWER.format(answer=view.answer.strip())] if view.answer else []
+        parts += [prompting.ANSWER.format(answer=view.answer.strip())] if view.answer else []
         return (Message("system", prompts["judge"]), Message("user", "\n\n".join(map(str, parts))))
 
     def _action(self, pair: Pair) -> str | None:
@@ -147,8 +141,9 @@ def _with_texts_as_trees(view: View) -> View:
     """Return the view with text observations in place of missing trees."""
     if all(step.text is None for step in view.steps):
         return view
+    shorter = prompting.with_bounded_texts(view, prompting.SHORTER)
     steps = []
-    for step, short in zip(view.steps, with_bounded_texts(view, SHORTER).steps, strict=True):
+    for step, short in zip(view.steps, shorter.steps, strict=True):
         if _tree(step) is None:
             step = replace(step, axtree=step.text or _NOTHING, axtree_pruned=short.text or _NOTHING)
         steps.append(step)
@@ -164,7 +159,7 @@ def _change_in(description: str) -> str:
 def _ended(replies: Sequence[Reply]) -> Answer | None:
     """Return the answer without a verdict if a call failed or no call gave a description, or else None."""
     if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
-        return failed_answer(failed)
-    if replies and all(text_of(reply) is None for reply in replies):
-        return failed_answer(replies[0])
+        return prompting.failed_answer(failed)
+    if replies and all(prompting.text_of(reply) is None for reply in replies):
+        return prompting.failed_answer(replies[0])
     return None

@@ -7,18 +7,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer
-from arb.judges.prompting import (
-    SHORTER,
-    content_of,
-    goal_parts,
-    hash_of_file,
-    last_step,
-    observation_apart,
-    read_prompts,
-    steps_text,
-    with_bounded_texts,
-)
 from arb.judges.types import (
     JUDGE_ROLE,
     Call,
@@ -88,7 +78,7 @@ class SimplifiedJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("simplified")
+        return prompting.hash_of_file("simplified")
 
     @property
     def system(self) -> str:
@@ -111,8 +101,8 @@ class SimplifiedJudge(DescribedJudge):
 
     def ask(self, view: View) -> JudgeSession:
         """Make one call, with the pruned tree or shorter texts in case the prompt is too long."""
-        tree, pruned = last_step(view).axtree, last_step(view).axtree_pruned
-        short = with_bounded_texts(view, SHORTER)
+        tree, pruned = prompting.last_step(view).axtree, prompting.last_step(view).axtree_pruned
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
         has_shorter = (self.has_axtree and tree is not None and pruned is not None) or short != view
         shorter = self.messages(short, pruned) if has_shorter else None
         full = self.messages(view, pruned if tree is None else tree)
@@ -121,21 +111,21 @@ class SimplifiedJudge(DescribedJudge):
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
         """Return the messages with the last page's tree, which is None if none was recorded."""
-        prompts = read_prompts("simplified")
-        parts: list[str | Image] = goal_parts(view)
+        prompts = prompting.read_prompts("simplified")
+        parts: list[str | Image] = prompting.goal_parts(view)
         steps: Sequence[ViewStep] = view.steps
         observation = None
         if self.has_axtree and axtree is None:
-            steps, observation = observation_apart(view)
-        parts.append(prompts["steps"].format(steps=steps_text(steps, view.answer)))
+            steps, observation = prompting.observation_apart(view)
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(steps, view.answer)))
         if self.has_axtree:
             missing = prompts["no axtree"] if observation is None else observation
             parts.append(missing if axtree is None else prompts["axtree"].format(axtree=axtree))
         if self.has_screenshot:
-            screenshot = last_step(view).screenshot
+            screenshot = prompting.last_step(view).screenshot
             parts += [prompts["screenshot"], screenshot] if screenshot else [prompts["no screenshot"]]
         parts.append(prompts["last"])
-        return (Message("system", self.system), Message("user", content_of(parts)))
+        return (Message("system", self.system), Message("user", prompting.content_of(parts)))
 
 
 def response_format(system: str) -> dict[str, Any]:
@@ -148,18 +138,13 @@ def response_format(system: str) -> dict[str, Any]:
         if text != "answer" and text not in choices.setdefault(tag, []):
             choices[tag].append(text)
     fields = {tag: {"type": "string"} | ({"enum": texts} if texts else {}) for tag, texts in choices.items()}
-    schema = {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "answers", "strict": True, "schema": schema}}
 
 
 @cache
 def _system(has_axtree: bool, has_screenshot: bool, is_inverted: bool) -> str:
-    prompts = read_prompts("simplified")
+    prompts = prompting.read_prompts("simplified")
     order = _INVERTED if is_inverted else _ORDER
     kind = _KINDS[has_axtree, has_screenshot]
     return prompts["system"].format(

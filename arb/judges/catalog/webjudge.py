@@ -10,16 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer, parse_rating
-from arb.judges.prompting import (
-    content_of,
-    failed_answer,
-    goal_parts,
-    hash_of_file,
-    read_prompts,
-    steps_text,
-    text_of,
-)
 from arb.judges.types import (
     JUDGE_ROLE,
     Call,
@@ -85,7 +77,7 @@ class WebJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("webjudge")
+        return prompting.hash_of_file("webjudge")
 
     def describe(self) -> JudgeTraits:
         limit = self.max_output_tokens
@@ -99,9 +91,9 @@ class WebJudge(DescribedJudge):
     def ask(self, view: View) -> JudgeSession:
         """Ask for the key points, then for all ratings at once, and then for the verdict."""
         (listed,) = yield [Call("key points", self.key_points_messages(view))]
-        text = text_of(listed)
+        text = prompting.text_of(listed)
         if text is None:
-            return failed_answer(listed)
+            return prompting.failed_answer(listed)
         points = self.key_points(text)
         seen = [(step.number, step.screenshot) for step in view.steps if step.screenshot is not None]
         rated = spread(seen, self.most_rated)
@@ -111,10 +103,10 @@ class WebJudge(DescribedJudge):
                 Call("rating", self.rating_messages(view, points, screenshot)) for _, screenshot in rated
             ]
         if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
-            return failed_answer(failed)
+            return prompting.failed_answer(failed)
         chosen: list[RatedScreenshot] = []
         for (number, screenshot), reply in zip(rated, replies, strict=True):
-            score, note = self.rating(text_of(reply) or "")
+            score, note = self.rating(prompting.text_of(reply) or "")
             if score is not None and score >= self.threshold:
                 chosen.append(RatedScreenshot(number, screenshot, note))
         (reply,) = yield [Call("verdict", self.messages(view, points, chosen, bool(rated)))]
@@ -129,23 +121,23 @@ class WebJudge(DescribedJudge):
 
     def key_points_messages(self, view: View) -> tuple[Message, ...]:
         """Return the question for the key points. It has only the goal, so all runs of a task share it."""
-        system = Message("system", read_prompts("webjudge")["key points"])
-        return (system, Message("user", content_of(goal_parts(view, "The task:"))))
+        system = Message("system", prompting.read_prompts("webjudge")["key points"])
+        return (system, Message("user", prompting.content_of(prompting.goal_parts(view, "The task:"))))
 
     def rating_messages(self, view: View, points: str, screenshot: Image) -> tuple[Message, ...]:
-        prompts = read_prompts("webjudge")
-        parts: list[str | Image] = goal_parts(view, "The task:")
+        prompts = prompting.read_prompts("webjudge")
+        parts: list[str | Image] = prompting.goal_parts(view, "The task:")
         parts += [prompts["points"].format(points=points), prompts["screenshot"], screenshot]
-        return (Message("system", prompts["rating"]), Message("user", content_of(parts)))
+        return (Message("system", prompts["rating"]), Message("user", prompting.content_of(parts)))
 
     def messages(
         self, view: View, points: str, chosen: Sequence[RatedScreenshot], has_screenshots: bool
     ) -> tuple[Message, ...]:
         """Return the question for the verdict, with the first ``max_images`` of the chosen screenshots."""
-        prompts = read_prompts("webjudge")
-        parts: list[str | Image] = goal_parts(view, "The task:")
+        prompts = prompting.read_prompts("webjudge")
+        parts: list[str | Image] = prompting.goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points))
-        parts.append(prompts["steps"].format(steps=steps_text(view.steps, view.answer)))
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
         if images := chosen[: self.max_images]:
             notes = (
                 prompts["note"].format(place=place, number=each.number, note=each.note)
@@ -155,7 +147,7 @@ class WebJudge(DescribedJudge):
             parts += [each.screenshot for each in images]
         else:
             parts.append(prompts["none shown" if has_screenshots else "none recorded"])
-        return (Message("system", prompts["judge"]), Message("user", content_of(parts)))
+        return (Message("system", prompts["judge"]), Message("user", prompting.content_of(parts)))
 
 
 def spread(items: Sequence[T], most: int | None) -> list[T]:

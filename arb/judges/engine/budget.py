@@ -247,10 +247,7 @@ def most_output(prices: PriceTable, request: Request) -> float:
 
 
 def build_budget(
-    max_usd: float | None,
-    prices: PriceTable,
-    models: Mapping[str, ModelSettings],
-    spent_usd: float = 0.0,
+    max_usd: float | None, prices: PriceTable, models: Mapping[str, ModelSettings], spent_usd: float = 0.0
 ) -> Budget:
     """Return the budget of a run that has spent ``spent_usd`` so far.
 

@@ -27,7 +27,7 @@ from arb.judges.engine.errors import AccountError, CallFailed
 from arb.judges.engine.retry import RetryState
 from arb.judges.engine.storage import StorageError
 from arb.judges.engine.tokens import token_ceiling
-from arb.judges.types import Call, Message, ModelSettings, Reply, Request, Usage
+from arb.judges.types import Call, Message, ModelSettings, Reply, Request
 
 CLAIM_POLL_S: Final = 0.25
 """The time between checks whether another process has finished a call."""
@@ -269,9 +269,8 @@ class CallExecutor:
                 reply = await self._endpoints[call.role].attempt(request)
             except Exception as problem:
                 failure = classify(problem)
-                usage = failure.usage
-                is_counted = None not in (usage.input_tokens, usage.output_tokens)
-                budget.settle(reservation, usage if is_counted else None, maybe_paid=failure.maybe_paid)
+                usage = None if failure.usage.total_tokens is None else failure.usage
+                budget.settle(reservation, usage, maybe_paid=failure.maybe_paid)
                 slot.failed(failure)
                 raise failure from problem
             except BaseException:  # stopped in flight: it may have been paid
@@ -279,7 +278,7 @@ class CallExecutor:
                 self._cache.note_attempt(key, "cancelled", "stopped while in progress")
                 raise
             budget.settle(reservation, reply.usage)
-            slot.succeeded(_total_tokens(reply.usage), reply.rate_limits)
+            slot.succeeded(reply.usage.total_tokens, reply.rate_limits)
             is_cut = any(each.finish_reason == "length" for each in (reply, *reply.others))
             if limited_to < max_tokens and is_cut:
                 raise budget.cut_short(reservation, reply.usage)
@@ -312,12 +311,6 @@ class CallExecutor:
     def _note(self, key: str, failure: CallFailed) -> None:
         detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
         self._cache.note_attempt(key, failure.kind, detail)
-
-
-def _total_tokens(usage: Usage) -> int | None:
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return usage.input_tokens + usage.output_tokens
 
 
 @asynccontextmanager
