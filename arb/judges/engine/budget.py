@@ -118,8 +118,10 @@ class Budget:
                     raise self._refusal(usd)
                 output = max_output(model, max_tokens)
                 usd = self._most_usd(model, prompt, output)
-            is_unknown = model.place not in self._replies and self._is_under_way(model)
-            if not is_unknown and self.spent_usd + self._reserved_usd + usd <= self._limit_usd:
+            is_tried = any(each.model.place == model.place for each in self._open)
+            is_unknown = is_tried and model.place not in self._replies
+            reserved_usd = sum(each.usd for each in self._open)
+            if not is_unknown and self.spent_usd + reserved_usd + usd <= self._limit_usd:
                 break
             self._change.clear()
             await self._change.wait()
@@ -153,9 +155,6 @@ class Budget:
         return (
             self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens)) <= self._limit_usd
         )
-
-    def _is_under_way(self, model: ModelSettings) -> bool:
-        return any(each.model.place == model.place for each in self._open)
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
         """Replace a reservation by the cost of its attempt.
@@ -205,10 +204,6 @@ class Budget:
         is_used_up = self.spent_usd >= NEARLY_USED_UP * self._limit_usd or math.isinf(usd)
         message = limit_message(self._limit_usd, self.spent_usd, usd)
         return BudgetReached(message, is_final=is_used_up or self._refused >= MAX_REFUSED)
-
-    @property
-    def _reserved_usd(self) -> float:
-        return sum(each.usd for each in self._open)
 
 
 def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:

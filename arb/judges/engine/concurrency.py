@@ -100,12 +100,12 @@ class TokenBucket:
         self._at = now
 
 
-Buckets = tuple[tuple[TokenBucket | None, float], ...]
-
-
 @dataclass
 class _Pool:
-    """The calls to one model of one endpoint, and the quotas left according to its last answer."""
+    """The calls to one model of one endpoint, and the quotas left according to its last answer.
+
+    The user's own limits are a pool for all calls, of which only the buckets are used.
+    """
 
     requests: TokenBucket | None = None
     tokens: TokenBucket | None = None
@@ -115,9 +115,10 @@ class _Pool:
     learned_from: int = 0
     """The number of the call whose answer set the quotas; answers to earlier calls are out of date."""
 
-    def buckets(self, tokens: int) -> Buckets:
-        """Return the endpoint's token buckets, each with the amount that a call takes."""
-        return ((self.requests, 1), (self.tokens, tokens))
+    def buckets(self, tokens: int) -> list[tuple[TokenBucket, float]]:
+        """Return the token buckets, each with the amount that a call takes."""
+        pairs = ((self.requests, 1), (self.tokens, tokens))
+        return [(bucket, amount) for bucket, amount in pairs if bucket is not None]
 
 
 class Slot:
@@ -206,8 +207,7 @@ class AdaptiveLimit:
         self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))
         self._timeout_s = RATE_LIMIT_TIMEOUT_S if rate_limit_timeout_s is None else rate_limit_timeout_s
         self._clock, self._sleep = clock, sleep
-        self._requests = self._of_a_minute(requests_per_minute)
-        self._tokens = self._of_a_minute(tokens_per_minute)
+        self._own = _Pool(self._of_a_minute(requests_per_minute), self._of_a_minute(tokens_per_minute))
         self._pools: dict[Hashable, _Pool] = {}
         self._is_starting = True
         self._cuts = 0
@@ -227,7 +227,7 @@ class AdaptiveLimit:
 
     def counts_tokens(self, pool: Hashable = None) -> bool:
         """Return whether a call has to state its number of tokens."""
-        return self._tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
+        return self._own.tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
@@ -315,8 +315,8 @@ class AdaptiveLimit:
             return None
         now = self._clock()
         waits = [self._paused_until - now, self._next_at - now]
-        waits += [bucket.wait_s(amount) for bucket, amount in self._buckets(tokens) if bucket]
-        if quotas := [bucket.wait_s(amount) for bucket, amount in pool.buckets(tokens) if bucket]:
+        waits += [bucket.wait_s(amount) for bucket, amount in self._own.buckets(tokens)]
+        if quotas := [bucket.wait_s(amount) for bucket, amount in pool.buckets(tokens)]:
             waits.append(min(max(quotas), pool.sent_at + MAX_QUOTA_WAIT_S - now))
         wait_s = max(waits)
         return wait_s if wait_s > _NOTHING_S else 0.0
@@ -328,17 +328,12 @@ class AdaptiveLimit:
         pool.sent_requests += 1
         pool.sent_tokens += tokens
         pool.sent_at = now
-        for bucket, amount in (*self._buckets(tokens), *pool.buckets(tokens)):
-            if bucket:
-                bucket.take(amount)
-
-    def _buckets(self, tokens: int) -> Buckets:
-        """Return the user's token buckets, each with the amount that a call takes."""
-        return ((self._requests, 1), (self._tokens, tokens))
+        for bucket, amount in (*self._own.buckets(tokens), *pool.buckets(tokens)):
+            bucket.take(amount)
 
     def _correct_tokens(self, more: int) -> None:
-        if self._tokens:
-            self._tokens.take(more)
+        if self._own.tokens is not None:
+            self._own.tokens.take(more)
 
     def _grow(self) -> None:
         """Raise the limit after a reply; a round of ``allowed`` replies adds one step."""

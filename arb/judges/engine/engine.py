@@ -209,7 +209,8 @@ class CallExecutor:
                 cost_usd = self._budget.cost_of(model, failure.usage) or 0.0
                 failed_usd += cost_usd
                 self._budget.presumed_usd += cost_usd  # until it is part of a reply's cost
-                self._note(keys[0], failure)
+                detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
+                self._cache.note_attempt(keys[0], failure.kind, detail)
                 self._stop_if_permanent(failure)
                 if failure.kind == "too_long" and call.shorter is not None and not used_shorter:
                     messages, used_shorter = call.shorter, True
@@ -307,10 +308,6 @@ class CallExecutor:
     def _leave_out(self, model: ModelSettings, parameter: str) -> None:
         self._unsupported[model.place].add(parameter)
         self._on_event("dropped", model=model.model, parameter=parameter)
-
-    def _note(self, key: str, failure: CallFailed) -> None:
-        detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
-        self._cache.note_attempt(key, failure.kind, detail)
 
 
 @asynccontextmanager
