@@ -295,7 +295,7 @@ class Judge(_Listed, Protocol):
 class RewardJudge(_Listed, Protocol):
     """A judge that calls no model: it gets the environment's reward instead of a view of the run.
 
-    A judge of your own needs only a name of the facts for ``judges list``.
+    Of the facts for ``judges list``, your own judge needs only its name.
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:

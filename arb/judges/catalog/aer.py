@@ -25,7 +25,7 @@ CAPTIONER = "captioner"
 
 @dataclass(frozen=True)
 class AerJudge(DescribedJudge):
-    """AER-V, which sees the final screenshot, or AER-C, which reads a caption of it by a captioner.
+    """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
     Without a recorded screenshot, the prompt says so and the judge decides from the steps; AER-C then makes
     only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web

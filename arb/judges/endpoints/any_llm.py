@@ -29,9 +29,9 @@ from arb.judges.engine.errors import (
     OUTPUT_LIMITS,
     CallFailed,
     classify_status,
-    read_rate_limits,
     with_whole_characters,
 )
+from arb.judges.engine.rate_limits import read_rate_limits
 from arb.judges.types import OptionsError, Reply, Request
 
 MAX_CONNECTIONS: Final = 64

@@ -29,7 +29,8 @@ from arb.judges.endpoints.connection import (
 )
 from arb.judges.endpoints.event_stream import completion_of_stream, is_event_stream
 from arb.judges.endpoints.providers import PROVIDERS, EndpointAccess, endpoint_url
-from arb.judges.engine.errors import OUTPUT_LIMITS, CallFailed, classify_status, read_json, read_rate_limits
+from arb.judges.engine.errors import OUTPUT_LIMITS, CallFailed, classify_status, read_json
+from arb.judges.engine.rate_limits import read_rate_limits
 from arb.judges.types import Image, Message, Reply, Request, TokenProbability, Usage
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from arb.judges.engine.budget import Budget
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
 from arb.judges.engine.engine import CallExecutor
-from arb.judges.engine.errors import CallFailed, classify_status, read_rate_limits
+from arb.judges.engine.errors import CallFailed, classify_status
+from arb.judges.engine.rate_limits import read_rate_limits
 from arb.judges.run.scheduler import drive
 from arb.judges.types import ModelSettings, Reply, View, ViewStep
 from tests.support.call_executor import call
