@@ -62,12 +62,9 @@ def _answer_begun_by(text: str, form: Form) -> bool | None:
     word = found[0]
     if form == "rating":
         return int(word) >= LEAST_REWARD if re.fullmatch("[1-5]", word) else None
-    answers = {
-        answer
-        for answer, words in ((True, _YES_WORDS), (False, _NO_WORDS))
-        if any(each.startswith(word) or word.startswith(each) for each in words)
-    }
-    return answers.pop() if len(answers) == 1 else None
+    is_yes = any(each.startswith(word) or word.startswith(each) for each in _YES_WORDS)
+    is_no = any(each.startswith(word) or word.startswith(each) for each in _NO_WORDS)
+    return is_yes if is_yes != is_no else None
 
 
 MAX_REASONING_CHARS = 1_200

@@ -204,7 +204,8 @@ def _inside(module: ast.Module, function: str, wanted: Callable[[ast.AST], str |
     """Return the first text that ``wanted`` finds inside a function, or None."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            return next((text for each in ast.walk(node) if (text := wanted(each)) is not None), None)
+            texts = map(wanted, ast.walk(node))
+            return next((text for text in texts if text is not None), None)
     return None
 
 

@@ -197,12 +197,9 @@ def read_usage(answer: Mapping[str, Any]) -> Usage:
     OpenAI includes hidden reasoning in ``completion_tokens``. xAI and Gemini include it only in
     ``total_tokens``; it is added, since it is billed. DeepSeek has another name for cached input.
     """
-    usage = answer.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    of_prompt, of_completion = (
-        details if isinstance(details := usage.get(name), dict) else {}
-        for name in ("prompt_tokens_details", "completion_tokens_details")
-    )
+    usage = _object(answer, "usage")
+    of_prompt = _object(usage, "prompt_tokens_details")
+    of_completion = _object(usage, "completion_tokens_details")
     prompt, made, total = (_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
     reasoning = _count(of_completion, "reasoning_tokens")
     cached = _count(of_prompt, "cached_tokens")
@@ -215,6 +212,11 @@ def read_usage(answer: Mapping[str, Any]) -> Usage:
     return Usage(prompt, made, cached or None, written or None, reasoning or None)
 
 
+def _object(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = answer.get(name)
+    return found if isinstance(found, dict) else {}
+
+
 def _count(counts: Mapping[str, Any], name: str) -> int | None:
     count = counts.get(name)
     return count if type(count) is int and count >= 0 else None
@@ -223,20 +225,16 @@ def _count(counts: Mapping[str, Any], name: str) -> int | None:
 def _logprobs(logprobs: Any) -> tuple[TokenProbability, ...] | None:
     """Return each token with its alternatives, or None if the answer has none that can be read."""
     try:
-        return tuple(
-            TokenProbability(
-                each["token"],
-                float(each["logprob"]),
-                tuple(
-                    (rival["token"], float(rival["logprob"]))
-                    for rival in each.get("top_logprobs") or ()
-                    if rival["token"] != each["token"]
-                ),
-            )
-            for each in logprobs["content"]
-        )
+        return tuple(map(_token_probability, logprobs["content"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _token_probability(entry: Any) -> TokenProbability:
+    token = entry["token"]
+    rivals = [each for each in entry.get("top_logprobs") or () if each["token"] != token]
+    pairs = tuple((each["token"], float(each["logprob"])) for each in rivals)
+    return TokenProbability(token, float(entry["logprob"]), pairs)
 
 
 def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:

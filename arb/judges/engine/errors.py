@@ -267,7 +267,8 @@ def _read_error(body: str) -> _ErrorBody:
     details = error.get("details")
     details = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
     named = [error.get(name) for name in ("code", "type", "status")]
-    codes = [str(each).lower() for each in (*named, *(each.get("reason") for each in details)) if each]
+    reasons = [each.get("reason") for each in details]
+    codes = [str(each).lower() for each in (*named, *reasons) if each]
     delays = (each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str))
     parameter = error.get("param")
     return _ErrorBody(

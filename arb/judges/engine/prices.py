@@ -90,8 +90,9 @@ class Price:
 
     def scaled(self, share: float) -> Price:
         names = ("input", "output", "cached_input", "cache_write")
-        figures = {name: share * figure for name in names if (figure := getattr(self, name))}
-        return replace(self, **figures, long=self.long and self.long.scaled(share))
+        figures = {name: getattr(self, name) for name in names}
+        scaled = {name: share * figure for name, figure in figures.items() if figure}
+        return replace(self, **scaled, long=self.long and self.long.scaled(share))
 
 
 class PriceTable:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -270,8 +270,7 @@ def share_answers(cache: Path, store: AnswerStore) -> None:
     for path in sorted(cache.iterdir()):
         if is_segment(path.name):
             with storing(cache):
-                lines = (line for _, line in complete_lines(path))
-                store.add((key, line) for line in lines if (key := key_in(line)) is not None)
+                store.add(_answers(line for _, line in complete_lines(path)))
 
 
 def import_journals(store: AnswerStore) -> None:
@@ -279,7 +278,14 @@ def import_journals(store: AnswerStore) -> None:
     paths = store.files(JOURNAL)
     for path in paths:
         whole, _, _ = store.read(path).rpartition(b"\n")
-        lines = (line + b"\n" for line in whole.split(b"\n"))
-        store.add((key, line) for line in lines if (key := key_in(line)) is not None)
+        store.add(_answers(line + b"\n" for line in whole.split(b"\n")))
     if paths:
         store.remove(JOURNAL)
+
+
+def _answers(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines that are answers with their keys."""
+    for line in lines:
+        key = key_in(line)
+        if key is not None:
+            yield key, line
