@@ -244,13 +244,8 @@ def full_name(
     A judge of the paper, and WebJudge, keeps its name only with its own models and the official wording. Any
     other judge of the catalogue is named by its method, models and wording, such as ``simplified-axtree ·
     my-model · own wording``. Wrappers build their names from the names of their parts. A judge of your own,
-    and one without a model, keeps its name.
-
-    Args:
-        judge: The judge.
-        models: The models to ask, by role.
-        served: The models that answered, by role. If they differ from those asked, the name says so and is
-            never the paper's.
+    and one without a model, keeps its name. If the models that answered (``served``, by role) differ from
+    those asked, the name says so and is never the paper's.
     """
     if isinstance(judge, JudgeWrapper):
         parts = {}
@@ -304,18 +299,12 @@ def find_judge(
     settings: Settings | None = None,
     checkout: Path | None = None,
 ) -> AnyJudge:
-    """Return the judge with a name, an alias, or an address.
+    """Return the judge with a name, an alias, or an address (see `is_address`).
 
-    Names are compared without regard to case, spaces and underscores. Raises UnknownJudgeError,
-    CustomJudgeError, or OfficialPromptsError (all ValueError).
-
-    Args:
-        name: The name, the alias, or an address such as ``path/to/file.py:Name`` or ``package.module:Name``.
-        prompts: With ``official``, the judge uses the prompts of the package agent-reward-bench, and
-            WebJudge those of Online-Mind2Web.
-        compat: Return NNetNav with changes and actions paired as in the released code.
-        settings: Tell where to find the package.
-        checkout: A checkout of Online-Mind2Web.
+    Names are compared without regard to case, spaces and underscores. With ``prompts="official"`` the judge
+    uses its authors' prompts: those of the package agent-reward-bench, found through ``settings``, or for
+    WebJudge those of a ``checkout`` of Online-Mind2Web. With ``compat`` NNetNav pairs changes and actions as
+    the released code does. Raises UnknownJudgeError, CustomJudgeError, or OfficialPromptsError.
     """
     judge = load_judge(name) if is_address(name) else _named(name)
     if compat:

@@ -1,6 +1,7 @@
 """A call executor with all around it, an endpoint and a budget in the test's hands."""
 
 import asyncio
+import random
 from collections import Counter
 
 from arb.judges.engine.budget import Budget, BudgetReached
@@ -9,7 +10,7 @@ from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor
 from arb.judges.run.runner import open_endpoints
 from arb.judges.types import Call, Message, ModelSettings, Reply
-from tests.support.clocks import PatientLoop
+from tests.support.clocks import PatientLoop, run_in_virtual_time
 
 
 async def soon(seconds):
@@ -79,6 +80,33 @@ class Kit:
 
     def ask(self, *calls, timeout_s=30.0):
         return self.run(lambda executor: asyncio.gather(*map(executor.ask, calls)), timeout_s)
+
+
+def in_virtual_time(
+    folder, endpoint, work, on_event=lambda kind, **facts: None, draw=random.random, **limits
+):
+    """What ``work(executor)`` gives, and the seconds of virtual time that it takes."""
+
+    async def everything():
+        clock, cache = asyncio.get_running_loop().time, CallCache(folder)
+        models, limit = (
+            {"judge": ModelSettings("m", provider="any")},
+            AdaptiveLimit(64, **limits, clock=clock),
+        )
+        parts = ({"judge": endpoint}, models, cache, limit, Budget(), on_event)
+        try:
+            return await work(CallExecutor(*parts, draw=draw)), clock()
+        finally:
+            cache.close()
+
+    return run_in_virtual_time(everything())
+
+
+def ask_all(texts):
+    """The work of asking one call per text at once; a call that raises gives its exception."""
+    return lambda executor: asyncio.gather(
+        *(executor.ask(call(each)) for each in texts), return_exceptions=True
+    )
 
 
 class Endpoint:

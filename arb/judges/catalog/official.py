@@ -41,12 +41,8 @@ from arb.judges.types import (
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
 PACKAGE = "agent_reward_bench"
-DEFAULTS, SCREENSHOT, AER, NNETNAV = (
-    "judge/defaults.py",
-    "judge/__init__.py",
-    "judge/existing/aer.py",
-    "judge/existing/nnetnav.py",
-)
+DEFAULTS, SCREENSHOT = "judge/defaults.py", "judge/__init__.py"
+AER, NNETNAV = "judge/existing/aer.py", "judge/existing/nnetnav.py"
 CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
     DEFAULTS: {
         "system": "SYSTEM_PROMPT",

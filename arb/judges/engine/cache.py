@@ -15,6 +15,7 @@ import os
 import secrets
 import socket
 import time
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -186,10 +187,8 @@ class CallCache:
 
     def release(self, key: str) -> None:
         """Release the claim on a call, answered or not."""
-        try:
+        with suppress(OSError):  # a disk without locks
             fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, _place(key))
-        except OSError:  # a disk without locks
-            return
 
     @cached_property
     def _claims(self) -> int:

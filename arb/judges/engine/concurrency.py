@@ -129,12 +129,7 @@ class Slot:
         self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
 
     def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
-        """Note that the endpoint answered.
-
-        Args:
-            tokens: The tokens that the call used, if known.
-            limits: The endpoint's limits according to the answer.
-        """
+        """Note that the endpoint answered, with the tokens of the call and the limits in the answer."""
         self._limit._grow()
         if tokens is not None:
             self._limit._correct_tokens(tokens - self._tokens)
@@ -233,9 +228,7 @@ class AdaptiveLimit:
     async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
         """Wait for a place and hold it for the block. Raises the reason that `close` was called with.
 
-        Args:
-            tokens: An estimate of the tokens that the call will use.
-            pool: The model and endpoint, which have quotas of their own.
+        ``tokens`` is an estimate for the call. ``pool`` is a model at an endpoint, which has its own quotas.
         """
         called = self._pools.get(pool) or self._pools.setdefault(pool, _Pool())
         async with self._turn:

@@ -152,15 +152,10 @@ class CallFailed(Exception):
 
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
-    """Return the failure behind an error answer.
+    """Return the failure behind an error answer. The names of headers are in lower case.
 
     A 503 or 529 is an overload if it asks to wait, in a header or in words. Otherwise the server is broken,
     perhaps by this very prompt, and the number of attempts is bounded.
-
-    Args:
-        status: The HTTP status.
-        body: The body as text.
-        headers: The headers, with names in lower case.
     """
     headers = headers or {}
     error = _read_error(body)

@@ -163,9 +163,7 @@ class WorkerPool:
     async def judge(self, judge: object, trajectory_id: str, views: object, ask: Ask, *_: object) -> Judgment:
         """Judge one trajectory as `judge_trajectory` does, with the judge's session in a worker.
 
-        Raises:
-            StopRunError: Raised by ``ask``.
-            StorageError: Raised by ``ask``.
+        Raises the StopRunError or StorageError of ``ask``.
         """
         number = self._sessions.index(min(self._sessions))
         worker = self._workers[number]
@@ -216,10 +214,7 @@ class JudgeWorker:
     def step(self, setup: Sequence[Any], trajectory_id: str, stages: list[list[Reply]]) -> Step:
         """Continue a session with the replies of its last stage, or replay a session of a dead process.
 
-        Args:
-            setup: A list with the one reference of `WorkerPool`.
-            trajectory_id: The trajectory, which has one session.
-            stages: The replies to all calls so far, stage by stage.
+        ``setup`` is the list with one reference of `WorkerPool`, ``stages`` the replies to all calls so far.
         """
         if self._opened is None:
             self._opened = _opened(setup)
