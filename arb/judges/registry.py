@@ -122,9 +122,9 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """Return the SHA-256 of the files of your own judges among the names, or None.
+    """Return the SHA-256 of the files of your own judges among the names; None if there are none.
 
-    The hash does not cover modules that a file imports.
+    What a file imports is not part of it.
     """
     digests = []
     for place in (name.strip().rpartition(":")[0] for name in names if is_address(name.strip())):
@@ -199,7 +199,7 @@ class RegisteredJudge:
 
 @cache
 def entries() -> tuple[RegisteredJudge, ...]:
-    """Return the catalogue: the paper's judges as in its Table 7, later judges, families, baselines."""
+    """Return the table: the paper's judges in the order of its Table 7, later ones, families, references."""
     found = []
     for row in _table()["judge"]:
         aliases, released = tuple(row.pop("aliases", ())), row.pop("released", None)

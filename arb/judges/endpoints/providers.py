@@ -55,7 +55,7 @@ class Provider:
 
 _TABLE: Final = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
 PROVIDERS: Final[Mapping[str, Provider]] = {name: Provider(**fields) for name, fields in _TABLE.items()}
-"""The providers by their names, as in ``--provider``."""
+"""The names that ``--provider`` takes."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
