@@ -83,8 +83,7 @@ def test_a_judge_is_listed_planned_and_run(copy):
         from dataclasses import dataclass
 
         from arb.judges.prompting import prompts_hash
-        from arb.judges.traits import DescribedJudge, JudgeTraits
-        from arb.judges.types import Answer, JudgeSession, View, Wants
+        from arb.judges.types import Answer, DescribedJudge, JudgeSession, JudgeTraits, View, Wants
 
 
         @dataclass(frozen=True)

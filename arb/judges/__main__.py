@@ -1,7 +1,4 @@
-"""Judges and the engine that runs them. Imports ``leaderboard`` (dev labels) and ``dataset_script``.
-
-``python -m arb judges``: list the judges, run one over a split, and more. Heavy imports wait.
-"""
+"""The command ``python -m arb judges``: list judges, run one over a split, and more."""
 
 from arb.core.cli import new_command
 from arb.judges import registry
@@ -22,7 +19,7 @@ app.command("threshold")(experiments.threshold)
 
 @app.callback()
 def about() -> None:
-    """Judges of web agents: what there is, and running one to get a prediction file."""
+    """List judges of web agents, and run one to get a prediction file."""
 
 
 if __name__ == "__main__":

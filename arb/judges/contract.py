@@ -1,7 +1,7 @@
-"""The contract of judges, checked once: where a session is opened.
+"""Check the calls and answers of judges.
 
-Whatever a judge's `ask` yields and returns passes through `open_session`, so the engine can rely on it. A
-mistake ends the trajectory with one sentence that names the file and the line of the judge's code.
+Everything that a judge's `ask` yields and returns passes through `open_session`, so the engine can rely on
+it. A mistake ends the trajectory with one sentence that names the file and the line of the judge's code.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from arb.judges.types import Answer, Call, Image, Judge, JudgeSession, Message, 
 from arb.judges.wrappers import JudgeWrapper
 
 MAX_STAGES: Final = 100
-"""More stages than any judge has; a judge that asks for more would spend money without an end."""
+"""The most stages of a judge; one that asks for more might spend money without end."""
 
 GRADES: Final = range(1, 5)
-"""What ``optimality`` may be."""
+"""The values of ``optimality``."""
 
 _MESSAGE_ROLES: Final = ("system", "user", "assistant")
 _MAX_QUOTED_CHARS: Final = 60
 
 
 class JudgeError(ValueError):
-    """A mistake in a judge's code; the message is one sentence that names the file and the line."""
+    """Raised for a mistake in a judge's code; the message is one sentence with the file and the line."""
 
 
 def open_session(judge: Judge, view: View) -> JudgeSession:
-    """Start a judge's session, in which what the judge yields and returns is checked.
+    """Start a judge's session and check everything that it yields and returns.
 
-    A wrapper opens the sessions of its parts in the same way, so each judge is checked once.
+    A wrapper opens the sessions of its parts with this function too, so each judge is checked once.
     """
     return judge.ask(view) if isinstance(judge, JudgeWrapper) else _checked_session(judge, view)
 
 
 def ask_reward_judge(judge: RewardJudge, cum_reward: float | None) -> Answer:
-    """Return the answer that a reward stands for. Raises JudgeError for what is no answer."""
+    """Return a reward judge's answer. Raises JudgeError if it is not a valid answer."""
     answer = judge.judge_reward(cum_reward)
     if (problem := _problem_of_answer(answer)) is not None:
         raise JudgeError(f"{_definition_of(judge.judge_reward)}: `judge_reward` {problem}")
@@ -55,16 +55,19 @@ def _checked_session(judge: Judge, view: View) -> JudgeSession:
         if (problem := _problem_of_session(session)) is not None:
             raise JudgeError(f"{_definition_of(judge.ask)}: {problem}")
         # The frame still knows its line after the judge has returned.
-        frame, replies = getattr(session, "gi_frame", None), None
+        frame = getattr(session, "gi_frame", None)
+        stages = 0
         try:
-            for stage in range(MAX_STAGES + 1):
-                calls = session.send(replies)
+            calls = next(session)
+            while True:
                 problem = _problem_of_calls(calls, judge.models)
-                if problem is None and stage == MAX_STAGES:
+                if problem is None and stages == MAX_STAGES:
                     problem = f"has yielded calls {MAX_STAGES} times without an answer: return an Answer"
                 if problem is not None:
                     raise JudgeError(f"{_place(judge, frame)}: `ask` {problem}")
                 replies = yield calls
+                stages += 1
+                calls = session.send(replies)
         finally:
             session.close()
     except StopIteration as end:
@@ -82,7 +85,7 @@ def _problem_of_session(session: Any) -> str | None:
         return None
     if inspect.iscoroutine(session) or inspect.isasyncgen(session):
         if inspect.iscoroutine(session):
-            session.close()  # else Python warns that nobody awaited it
+            session.close()  # otherwise Python warns that it was never awaited
         return "`ask` is declared `async def`: write `def ask` and yield the calls instead of awaiting them"
     return (
         f"`ask` returns {_described(session)} without having yielded anything: yield lists of calls, or "
@@ -145,7 +148,7 @@ def _problem_of_answer(answer: Any) -> str | None:
     if grade is not None and (type(grade) is not int or grade not in GRADES):
         return f"returns an Answer whose optimality is {_described(grade)}: use a whole number from 1 to 4"
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    if score is not None and not (is_number and 0 <= score <= 1):  # NaN is not
+    if score is not None and not (is_number and 0 <= score <= 1):  # false for NaN
         return f"returns an Answer whose score is {_described(score)}: use a number from 0 to 1"
     if not isinstance(answer.reasoning, str | None):
         return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a text"
@@ -153,7 +156,7 @@ def _problem_of_answer(answer: Any) -> str | None:
 
 
 def _described(value: Any) -> str:
-    """Return a value as a message shows it: plain values as they are written, others by their type."""
+    """Return a value for a message: a plain value as in Python, any other by its type."""
     if isinstance(value, bool | int | float | str | None):
         text = repr(value)
         return text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
@@ -169,13 +172,13 @@ def _place(judge: Judge, frame: FrameType | None) -> str:
 
 def _definition_of(function: Any) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:  # an object that can be called
+    if code is None:  # a callable object
         return type(function).__name__
     return f"{Path(code.co_filename).name}, in {code.co_name}, line {code.co_firstlineno}"
 
 
 def _describe_fault(judge: Judge, fault: Exception) -> str:
-    """Return one line on an exception, with the innermost place in the judge's own file."""
+    """Return one line about an exception, with the innermost place in the judge's own file."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)
     place = next((each for each in reversed(frames) if each.filename == own), frames[-1])

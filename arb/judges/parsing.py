@@ -1,6 +1,6 @@
-"""From a model's reply to a judge's answer: by tags, by a status line, by a rating.
+"""Parse a model's reply into a judge's answer: by tags, by a status line, or by a rating.
 
-The probability of success is read from the log-probabilities of the verdict's token, where there are any.
+The probability of success comes from the log-probabilities of the verdict's token, if the reply has them.
 """
 
 import math
@@ -15,17 +15,17 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 
 
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
-    """Return the probability of success, 0 to 1, at the token that decided, or None if it is unknown.
+    """Return the probability of success (0 to 1) at the token of the verdict, or None if it is unknown.
 
-    It is p(yes) / (p(yes) + p(no)) over the chosen token and its rivals, each read by how it begins; a rival
-    that begins neither answer is left out. Ratings from 4 are a yes. Also None if the tokens do not say what
-    the reply says.
+    It is p(yes) / (p(yes) + p(no)) over the chosen token and its alternatives, classified by their beginning.
+    Alternatives that begin neither answer are left out. Ratings of 4 and 5 count as yes. The result is also
+    None if the tokens do not contain the verdict of the reply.
     """
     if not reply.logprobs or verdict.success is None:
         return None
     tokens = reply.logprobs
     joined = "".join(token.token for token in tokens)
-    read = read_verdict(form, joined, reply.finish_reason)  # the text itself may be trimmed or put together
+    read = read_verdict(form, joined, reply.finish_reason)  # the reply's text may be trimmed
     if read.success != verdict.success or read.place is None:
         return None
     found = _token_at(tokens, read.place)
@@ -33,7 +33,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """Return the token that holds this place of the text, and the part of it before the place."""
+    """Return the token at a position of the text, and the part of the token before the position."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -55,31 +55,28 @@ def _success_probability(token: TokenProbability, before: str, form: Form) -> fl
 
 
 def _answer_begun_by(text: str, form: Form) -> bool | None:
-    """Return the answer that a token begins; None if it begins neither, or could begin both."""
+    """Return the answer that a token begins, or None if it begins neither or could begin both."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:
         return None
     word = found[0]
     if form == "rating":
         return int(word) >= LEAST_REWARD if re.fullmatch("[1-5]", word) else None
-    answers = {
-        answer
-        for answer, words in ((True, _YES_WORDS), (False, _NO_WORDS))
-        if any(each.startswith(word) or word.startswith(each) for each in words)
-    }
-    return answers.pop() if len(answers) == 1 else None
+    is_yes = any(each.startswith(word) or word.startswith(each) for each in _YES_WORDS)
+    is_no = any(each.startswith(word) or word.startswith(each) for each in _NO_WORDS)
+    return is_yes if is_yes != is_no else None
 
 
 MAX_REASONING_CHARS = 1_200
-"""Characters of a reply in a prediction file: a thousand rows stay within what an upload may be."""
+"""The most characters of a reply in a prediction file, so that a thousand rows fit into an upload."""
 
 
 def parse_answer(reply: Reply, form: Form) -> Answer:
     """Return the answer in a reply, or the reply's own state if the call failed.
 
-    Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, NNetNav with
-    a ``rating`` (4 and 5 are a success). The score is that of `score_of`. The reasoning is the reply's text,
-    shortened; the whole text is in judgments.jsonl.
+    Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
+    with a ``rating`` (4 and 5 are a success). The reasoning is the shortened text of the reply; the whole
+    text is in judgments.jsonl.
     """
     if reply.state != "ok":
         return Answer(reply.state)
@@ -97,13 +94,14 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
 
 
 def parse_rating(text: str) -> int | None:
-    """Return the last rating from 1 to 5 in a line ``Score: 4``, or None; 3.5 counts as 3."""
+    """Return the last rating from 1 to 5 in a line such as ``Score: 4``, or None; 3.5 counts as 3."""
     rating = read_rating(text)
     return None if rating is None else int(rating)
 
 
 def shorten(text: str | None) -> str | None:
-    """Return a reply as the reasoning of a prediction file, cut to `MAX_REASONING_CHARS`; None for none."""
-    if text is None or not (text := text.strip()):
+    """Return a reply cut to `MAX_REASONING_CHARS` for a prediction file, or None if it is empty."""
+    text = (text or "").strip()
+    if not text:
         return None
     return text if len(text) <= MAX_REASONING_CHARS else text[: MAX_REASONING_CHARS - 2] + " \u2026"

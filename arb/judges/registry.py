@@ -1,6 +1,6 @@
-"""The catalogue of judges by name, and ``judges list``, which prints it.
+"""Find judges by name, and list them (``judges list``).
 
-A judge of your own is named by where it is: ``path/to/file.py:Name`` or ``package.module:Name``.
+The name of a judge of your own is its address: ``path/to/file.py:Name`` or ``package.module:Name``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ import typer
 
 from arb.core.cli import JsonOption, plain_console, print_json
 from arb.core.console import text_table
+from arb.core.lazy import lazy_imports
 from arb.core.plugins import leave_out, load_plugins
 from arb.judges.catalog.aer import AerJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.webjudge import WebJudge
-from arb.judges.traits import traits_of
-from arb.judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of
+from arb.judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of, traits_of
 from arb.judges.wrappers import JudgeWrapper
+
+with lazy_imports():
+    from rich import box
+
+    from arb.judges.catalog import official
+    from dataset_script.sources import released_files
 
 if TYPE_CHECKING:
     from arb.core.settings import Settings
@@ -45,7 +51,7 @@ _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
 
 @dataclass(frozen=True)
 class RuleBasedJudge:
-    """The benchmarks' own rules: follows the environment's reward, which no other judge gets."""
+    """The benchmarks' own rules: a judge that follows the environment's reward, which no other judge sees."""
 
     name: str = "Rule-based"
     inputs: str = "the environment's reward"
@@ -54,19 +60,16 @@ class RuleBasedJudge:
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
         """Return success above 0.5, or the state ``error`` if no reward was recorded."""
-        from dataset_script.sources.released_files import SUCCESS_ABOVE
-
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
-        return Answer("ok", success=cum_reward > SUCCESS_ABOVE)
+        return Answer("ok", success=cum_reward > released_files.SUCCESS_ABOVE)
 
 
 @dataclass(frozen=True)
 class ConstantJudge:
-    """A judge that gives every trajectory the same answer: the floor that every other judge has to beat.
+    """A judge that gives every trajectory the same answer, as a baseline for all other judges.
 
-    Its precision on success is the share of successful runs (26.7 % on test): what a coin with "yes" on both
-    sides reaches.
+    If the answer is yes, its precision on success is the share of successful runs (26.7 % on test).
     """
 
     name: str
@@ -84,26 +87,26 @@ class ConstantJudge:
 
 
 class CustomJudgeError(ValueError):
-    """A judge that cannot be loaded; the message says what is wrong with the file, or with the judge."""
+    """Raised for a judge that cannot be loaded; the message says what is wrong with the file or the judge."""
 
 
 def is_address(name: str) -> bool:
-    """Return whether a name says where a judge is: a file or a module, a colon, and an attribute."""
+    """Return whether a name is the address of a judge: a file or a module, a colon, and an attribute."""
     place, _, attribute = name.rpartition(":")
     return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
 
 
 def load_judge(address: str) -> AnyJudge:
-    """Return the judge at an address: an instance, or a class that is made without arguments.
+    """Run the file or import the module of an address and return the judge in it.
 
-    Runs the file. Raises CustomJudgeError.
+    The address names an instance, or a class that can be created without arguments. Raises CustomJudgeError.
     """
     place, _, attribute = address.rpartition(":")
     try:
         module = _module_of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except CustomJudgeError:
         raise
-    except Exception as error:  # whatever the file does when it is run
+    except Exception as error:  # the file may raise anything
         raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
     if not hasattr(module, attribute):
         raise CustomJudgeError(f"{place}: has no {attribute}")
@@ -166,11 +169,11 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 class UnknownJudgeError(ValueError):
-    """A name that is not a judge's; the message says which ones are near."""
+    """Raised for a name that no judge has; the message lists similar names."""
 
 
 TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"
-"""The judges of the catalogue with their other names, and where their models were asked for the paper."""
+"""The judges of the catalogue with their aliases, and the providers that the paper used for their models."""
 
 KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "aer": AerJudge,
@@ -180,15 +183,15 @@ KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "simplified": SimplifiedJudge,
     "webjudge": WebJudge,
 }
-"""The classes of the table's judges by the names that the table uses."""
+"""The classes of judges by their names in the table."""
 
 _PUBLISHED: Final = ("paper/", "reported/")
-"""How the ids of rows in `published/judges.csv` begin if they have a judge's name."""
+"""The prefixes of aliases that are row ids of `published/judges.csv`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredJudge:
-    """A judge of the table with its other names, and its folder in the released data if it has one."""
+    """A judge of the table with its aliases, and with its folder in the released data if it has one."""
 
     judge: AnyJudge
     aliases: tuple[str, ...] = ()
@@ -201,12 +204,12 @@ class RegisteredJudge:
 
     @property
     def key(self) -> str:
-        """The first of the names that needs no quotes, in small letters: ``gpt-4o-mini-noscreen``."""
+        """The first name that needs no quotes in a shell, such as ``gpt-4o-mini-noscreen``."""
         return next((each for each in self.names if _KEY.fullmatch(each)), self.judge.name.casefold())
 
     @property
     def is_published(self) -> bool:
-        """Whether the name stands for a judge of a paper, with the model that the paper asked."""
+        """Whether a paper has a judge of this name, with a model of its own."""
         return self.released is not None or any(each.startswith(_PUBLISHED) for each in self.aliases)
 
 
@@ -248,12 +251,12 @@ def _table() -> dict[str, Any]:
 
 
 def default_provider(model: str) -> str | None:
-    """Return where the model of a judge of the table was asked for the paper; None for any other model."""
+    """Return the provider that the paper used for a model, or None if the paper did not use it."""
     return _table()["providers"].get(model)
 
 
 def _entry_of(judge: AnyJudge) -> RegisteredJudge | None:
-    """Return the entry of the table that has a judge's name."""
+    """Return the entry of the table with a judge's name, or None."""
     return next((each for each in entries() if each.judge.name == judge.name), None)
 
 
@@ -261,10 +264,10 @@ _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
 
 
 def is_same_model(asked: str, served: str) -> bool:
-    """Return whether a reply's model is the one that was asked.
+    """Return whether the model that served a reply is the one that was asked.
 
-    Owners (``anthropic/``), case and dots do not count, and the name of a family may be answered by a dated
-    version of it.
+    The comparison ignores owners (``anthropic/``), case and dots. A dated version matches the name of its
+    family.
     """
     asked, served = (name.rpartition("/")[2].casefold().replace(".", "-") for name in (asked, served))
     return served == asked or (served.startswith(asked) and _DATE.fullmatch(served, len(asked)) is not None)
@@ -275,28 +278,28 @@ def full_name(
     models: Mapping[str, ModelSettings],
     served: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> str:
-    """Return what a judge is called when these models are asked: in a run, its lines, and its export.
+    """Return the name of a judge with these models, as used in run folders and exports.
 
-    A judge of the paper, and WebJudge, has its name only with its own models and the official wording. Any
-    other judge of the catalogue is named by what runs, such as ``simplified-axtree · my-model · own
-    wording``. Samples, a cascade and the like are added to the names of their parts. A judge of your own,
-    and one without a model, keeps its name. ``served`` are the models that answered, by role: if they are not
-    those that were asked, the name says so and is not the paper's.
+    A judge of the paper, and WebJudge, keeps its name only with its own models and the official wording. Any
+    other judge of the catalogue is named by its method, models and wording, such as ``simplified-axtree ·
+    my-model · own wording``. Wrappers build their names from the names of their parts. A judge of your own,
+    and one without a model, keeps its name. If the models that answered (``served``, by role) differ from
+    those asked, the name says so and is never the paper's.
     """
     if isinstance(judge, JudgeWrapper):
-        names = {}
+        parts = {}
         for prefix, part in judge.parts.items():
-            names[prefix] = full_name(part, _of_part(models, prefix), _of_part(served, prefix))
-        return judge.name_with(names)
+            parts[prefix] = full_name(part, _of_part(models, prefix), _of_part(served, prefix))
+        return judge.name_with(parts)
     listed = _entry_of(judge)
     if not models or listed is None or listed.is_plugin:
         return judge.name
     asked = {role: model.model for role, model in models.items()}
     names = " + ".join(dict.fromkeys(asked.values()))
-    if not isinstance(judge, type(listed.judge)):  # your own class with a name of the catalogue
+    if not isinstance(judge, type(listed.judge)):  # a class of your own under a name of the catalogue
         return f"{judge.name} · {names} · own judge"
     traits = traits_of(judge)
-    is_unchanged = traits.is_official and not traits.is_structured and asked == dict(listed.judge.models)
+    is_unchanged = traits.is_official and not traits.is_structured and asked == dict(models_of(listed.judge))
     if listed.is_published and is_unchanged:
         if not (others := _other_models(asked, served)):
             return judge.name
@@ -306,12 +309,12 @@ def full_name(
 
 
 def _of_part(by_role: Mapping[str, _T], prefix: str) -> dict[str, _T]:
-    """Return the roles of one part of a wrapper, under the names that the part gives them."""
+    """Return the values of one part of a wrapper, by the part's own names of its roles."""
     return {role[len(prefix) :]: value for role, value in by_role.items() if role.startswith(prefix)}
 
 
 def _other_models(asked: Mapping[str, str], served: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the models that answered although another one was asked, sorted."""
+    """Return the sorted names of models that answered in place of the one that was asked."""
     return sorted(
         {name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)}
     )
@@ -322,8 +325,9 @@ def key_of(judge: AnyJudge) -> str:
     if isinstance(judge, JudgeWrapper):
         return judge.name_with({prefix: key_of(part) for prefix, part in judge.parts.items()})
     listed = _entry_of(judge)
-    is_listed = listed is not None and isinstance(judge, type(listed.judge))
-    return listed.key if is_listed else judge.name
+    if listed is not None and isinstance(judge, type(listed.judge)):
+        return listed.key
+    return judge.name
 
 
 def find_judge(
@@ -334,12 +338,12 @@ def find_judge(
     settings: Settings | None = None,
     checkout: Path | None = None,
 ) -> AnyJudge:
-    """Return the judge of a name, an alias, or an address: ``path/to/file.py:Name``, ``package.module:Name``.
+    """Return the judge with a name, an alias, or an address (see `is_address`).
 
-    Names are read without regard to case, spaces and underscores. ``prompts="official"`` gives the judge in
-    the words of the package agent-reward-bench, which ``settings`` say where to find, and WebJudge in those
-    of a ``checkout`` of Online-Mind2Web; ``compat`` NNetNav that pairs changes and actions as the released
-    code did. Raises UnknownJudgeError, CustomJudgeError, or OfficialPromptsError (all ValueError).
+    Names are compared without regard to case, spaces and underscores. With ``prompts="official"`` the judge
+    uses its authors' prompts: those of the package agent-reward-bench, found through ``settings``, or for
+    WebJudge those of a ``checkout`` of Online-Mind2Web. With ``compat`` NNetNav pairs changes and actions as
+    the released code does. Raises UnknownJudgeError, CustomJudgeError, or OfficialPromptsError.
     """
     judge = load_judge(name) if is_address(name) else _named(name)
     if compat:
@@ -347,9 +351,7 @@ def find_judge(
             raise UnknownJudgeError(f"{judge.name}: --compat is for NNetNav alone; leave it out")
         judge = replace(judge, is_compat=True)
     if prompts == "official":
-        from arb.judges.catalog.official import official_judge
-
-        judge = official_judge(judge, settings, checkout)
+        judge = official.official_judge(judge, settings, checkout)
     return judge
 
 
@@ -371,20 +373,19 @@ def _key(name: str) -> str:
 
 
 def released_folder(name: str) -> str | None:
-    """Return the folder in the released data of the judge with this name; None if there is none."""
+    """Return the folder of a judge in the released data, or None if it has none."""
     return next((each.released for each in entries() if each.judge.name == name), None)
 
 
 def list_judges(as_json: JsonOption = False) -> None:
-    """List the judges: name, what each sees, calls for a trajectory, default model, source.
+    """List the judges of the catalogue.
 
-    Where calls are n, n is the number of the trajectory's steps, or of its screenshots.
+    The columns are the judge's inputs, calls per trajectory, default models and source. In the column of
+    calls, n is the number of steps or of screenshots of a trajectory.
     """
     if as_json:
         print_json([_facts(entry) for entry in entries()])
         return
-    from rich import box
-
     table = text_table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("judge", "sees", "calls", "default model", "source"):
         table.add_column(heading, overflow="fold", no_wrap=heading != "sees")

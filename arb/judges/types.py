@@ -1,17 +1,21 @@
-"""The types that judges and the engine share: what a judge sees, the calls it asks for, what it answers.
+"""The types that judges and the engine share.
 
-A judge is a generator. It is shown a `View`, yields the calls it wants made at once, is sent their replies in
-the same order, and returns its `Answer`. It touches no network, clock or file, so that one judge runs over an
+A judge is a generator. It receives a `View` and yields the calls to make at once. It is sent their replies in
+the same order, and it returns its `Answer`. It uses no network, clock or file, so the same judge runs over an
 endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned.
-`arb.judges.contract` checks what it yields and returns.
+`arb.judges.contract` checks every call and answer of a judge.
 """
+
+from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from arb.core.replies import Form
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -20,26 +24,42 @@ JUDGE_ROLE = "judge"
 """The role whose model gives the verdict; a judge may name others, such as ``captioner``."""
 
 DEFAULT_OUTPUT_TOKENS = 1024
-"""As in the paper, section 4."""
+"""The output limit of the paper's judges (section 4)."""
+
+ImageFormat = Literal["png", "jpeg", "webp"]
+Detail = Literal["auto", "low", "high"]
 
 
 class OptionsError(ValueError):
-    """Options that cannot be used together, or at all; the message lists every problem and what to do."""
+    """Raised for options that cannot be used; the message lists every problem and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """How pictures are sent. None keeps the recorded size or format.
+
+    With a ``quality``, pictures that already have the ``format`` are encoded again too.
+    """
+
+    max_side: int | None = None
+    format: ImageFormat | None = None
+    detail: Detail = "auto"
+    quality: int | None = None
 
 
 @dataclass(frozen=True)
 class Image:
-    """A picture as it is sent: PNG, JPEG or WebP bytes, already resized where that was asked for."""
+    """A picture as it is sent: PNG, JPEG or WebP bytes, already resized if the options ask for that."""
 
     content: bytes
     media_type: str
     width: int
     height: int
-    detail: Literal["auto", "low", "high"] = "auto"
+    detail: Detail = "auto"
 
     @cached_property
     def sha256(self) -> str:
-        """The picture's name in keys and in stored messages."""
+        """The SHA-256 of the bytes, which names the picture in cache keys and in stored messages."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
@@ -47,8 +67,8 @@ class Image:
         return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode()}"
 
 
-Content = str | tuple["str | Image", ...]
-"""Text, or texts and pictures in their order."""
+Content = str | tuple[str | Image, ...]
+"""A text, or texts and pictures in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +79,18 @@ class Message:
     content: Content
 
     @property
-    def parts(self) -> tuple["str | Image", ...]:
-        """The content as texts and pictures, also where it is one text."""
+    def parts(self) -> tuple[str | Image, ...]:
+        """The content as a tuple of texts and pictures, even if it is a single text."""
         return (self.content,) if isinstance(self.content, str) else self.content
 
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """What the agent saw and did at a step. Numbers start at 1; the last step has no action and no reasoning.
+    """One step of a run as a judge sees it: the observation, and the action that the agent took.
 
-    ``text`` is an observation that is no web page, such as the result of a tool. Trees and screenshots are
-    None if the judge does not want them, or if none was recorded.
+    Steps are numbered from 1. The last one may have neither action nor reasoning. ``text`` is an observation
+    without a web page, such as the result of a tool. Trees and screenshots are None if the judge does not
+    want them or if none was recorded.
     """
 
     number: int
@@ -85,9 +106,10 @@ class ViewStep:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that a judge is shown of a trajectory: no reward, no label, no agent's name, no trajectory id.
+    """Everything that a judge sees of a trajectory.
 
-    ``answer`` is the agent's final message, unless that is an action of the last step.
+    It contains neither reward nor label, neither the agent's name nor the trajectory id. ``answer`` is the
+    agent's final message, unless the last step sends it as an action.
     """
 
     goal: str
@@ -98,7 +120,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """Which heavy parts of a trajectory a judge needs: of no step, of the last one, or of all."""
+    """The heavy parts of a trajectory that a judge needs: of no step, of the last step, or of all steps."""
 
     axtrees: Literal["none", "last", "all"] = "none"
     screenshots: Literal["none", "last", "all"] = "none"
@@ -114,10 +136,10 @@ def covers(amount: str, is_last: bool) -> bool:
 class Call:
     """One question to a model. If the prompt is too long, ``shorter`` is sent once instead.
 
-    ``role`` names the model of the run that answers. ``sample`` tells several answers to one question apart;
-    a call that is not sampled, such as a caption, keeps 0 and is shared through the cache. ``together`` are
-    the numbers of all samples that the judge asks for at once: they are one request, with its input paid
-    once, if the endpoint takes ``n``.
+    ``role`` names the model that answers. ``sample`` distinguishes several answers to one question; a call
+    that is not sampled, such as a caption, keeps 0 and is shared through the cache. ``together`` lists the
+    numbers of all samples that the judge asks for at once. If the endpoint accepts ``n``, they become one
+    request whose input is paid once.
     """
 
     purpose: str
@@ -131,7 +153,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class TokenProbability:
-    """A token of a reply with its log-probability and those of its rivals."""
+    """A token of a reply with its log-probability, and the alternatives to it with theirs."""
 
     token: str
     logprob: float
@@ -139,7 +161,7 @@ class TokenProbability:
 
 
 class Quota(NamedTuple):
-    """The requests or tokens that an endpoint says are left; it has ``limit`` again after ``reset_s``."""
+    """The number of requests or tokens left at an endpoint; it is back at ``limit`` after ``reset_s``."""
 
     remaining: float
     limit: float | None = None
@@ -147,14 +169,14 @@ class Quota(NamedTuple):
 
 
 class RateLimits(NamedTuple):
-    """The endpoint's limits by the headers of an answer; None for what they leave out."""
+    """The endpoint's limits in the headers of an answer; a limit that they omit is None."""
 
     requests: Quota | None = None
     tokens: Quota | None = None
 
 
 class Usage(NamedTuple):
-    """Tokens as they are billed; None if the endpoint does not tell them.
+    """Tokens as they are billed, or None if the endpoint does not report them.
 
     ``input_tokens`` include ``cached_input_tokens`` (read from the provider's cache, and cheaper) and
     ``cache_write_tokens`` (written into it). ``output_tokens`` include hidden ``reasoning_tokens``.
@@ -166,16 +188,23 @@ class Usage(NamedTuple):
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
+    @property
+    def total_tokens(self) -> int | None:
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of a call. ``state`` is ``ok`` if there is a reply, whatever it says.
+    """The result of a call.
 
-    Otherwise it is ``refused``, ``too_long`` or ``error`` (`vocabulary.STATES`), and ``error`` says why.
-    Tokens (see `Usage`), cost and latency are None if unknown. ``cost_usd`` is what was paid when the reply
-    was made; from the cache it costs nothing again. ``model`` is the endpoint's name for what answered.
-    ``dropped`` are parameters that the request was sent without. ``rate_limits`` and ``others``, the further
-    answers to a request for several, are for the engine and not stored.
+    ``state`` is ``ok`` if a reply came, even one without a verdict. Otherwise it is ``refused``, ``too_long``
+    or ``error`` (`vocabulary.STATES`), and ``error`` gives the reason. Tokens (see `Usage`), cost and latency
+    are None if unknown. ``cost_usd`` is the price paid when the reply was made; reading it from the cache is
+    free. ``model`` is the model name in the endpoint's answer. ``dropped`` lists the parameters that the
+    request was sent without. Only the engine uses ``rate_limits`` and ``others`` (the further answers to a
+    request for several); they are not stored.
     """
 
     text: str | None = None
@@ -197,7 +226,7 @@ class Reply:
     reasoning_tokens: int | None = None
     dropped: tuple[str, ...] = ()
     rate_limits: RateLimits | None = field(default=None, compare=False, repr=False)
-    others: tuple["Reply", ...] = field(default=(), compare=False, repr=False)
+    others: tuple[Reply, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def usage(self) -> Usage:
@@ -206,7 +235,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's answer to one trajectory. Only the state ``ok`` carries a success that is true or false."""
+    """A judge's answer to one trajectory. ``success`` is set exactly if the state is ``ok``."""
 
     state: str
     success: bool | None = None
@@ -222,57 +251,61 @@ class Answer:
 
 
 JudgeSession = Generator[Sequence[Call], Sequence[Reply], Answer]
-"""Yields calls to be made at once, is sent their replies in order, returns the answer."""
+"""A generator that yields calls to make at once, receives their replies in order, and returns the answer."""
 
 
-class Judge(Protocol):
-    """A judge. Small, picklable, without state: one instance serves every trajectory of a run."""
+class _Listed(Protocol):
+    """The facts about a judge that ``judges list`` prints."""
 
     @property
     def name(self) -> str:
-        """The name in tables, as the paper spells it where it has one."""
+        """The name in tables, spelled as in the paper if the paper has the judge."""
 
     @property
     def inputs(self) -> str:
-        """What it sees, in a few words."""
+        """The parts of a trajectory that the judge sees, in a few words."""
 
     @property
     def calls(self) -> str:
-        """How many calls a trajectory takes: ``1``, ``2``, or in words with n for its steps."""
+        """The number of calls per trajectory: ``1``, ``2``, or an expression in n, its number of steps."""
 
     @property
     def source(self) -> str: ...
 
+
+class Judge(_Listed, Protocol):
+    """A judge: small, picklable and stateless, since one instance judges every trajectory of a run."""
+
     @property
     def wants(self) -> Wants:
-        """The heavy parts of a trajectory that it needs."""
+        """The heavy parts of a trajectory that the judge needs."""
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The default model of each role; empty for a judge that calls no model."""
+        """The default model of each role; empty if the judge calls no model."""
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the prompt templates, so that a run says which ones it used."""
+        """SHA-256 over the prompt templates; a run records it."""
 
     def ask(self, view: View) -> JudgeSession:
-        """Judge one trajectory. Raises nothing for what a model answered, or failed to answer."""
+        """Judge one trajectory. A failed call or an unusable reply raises nothing; it becomes a state."""
 
 
-class RewardJudge(Protocol):
-    """A judge that calls no model: it gets the environment's reward instead of a view of the run."""
+class RewardJudge(_Listed, Protocol):
+    """A judge that calls no model: it gets the environment's reward instead of a view of the run.
 
-    @property
-    def name(self) -> str: ...
+    Of the facts for ``judges list``, your own judge needs only its name.
+    """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """The answer that a reward stands for; the state ``error`` where none was recorded."""
+        """Return the answer for a reward, with the state ``error`` if no reward was recorded."""
 
 
 AnyJudge = Judge | RewardJudge
 
 
-def is_reward_judge(judge: AnyJudge) -> "TypeIs[RewardJudge]":
+def is_reward_judge(judge: AnyJudge) -> TypeIs[RewardJudge]:
     """Return whether a judge follows the environment's reward; every other judge has `ask`."""
     return not hasattr(judge, "ask")
 
@@ -287,13 +320,53 @@ def wants_of(judge: AnyJudge) -> Wants:
     return Wants() if is_reward_judge(judge) else judge.wants
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgeTraits:
+    """Facts about a judge that the engine uses, in addition to the interface `Judge`.
+
+    Attributes:
+        method: The judge's method, independent of the model; None outside the catalogue.
+        is_official: Whether it sends the prompts of its authors.
+        is_structured: Whether its replies are JSON of a fixed form.
+        is_inverted: Whether it asks about success last.
+        form: The form of its replies, with which stored replies can be parsed again.
+        images: How it sends images; None to send them as recorded.
+        output_tokens: The output limit by role, for roles that need another limit than the run's.
+        response_formats: The ``response_format`` of its requests by role.
+        takes_text_for_screenshots: Whether text observations can replace screenshots.
+    """
+
+    method: str | None = None
+    is_official: bool = False
+    is_structured: bool = False
+    is_inverted: bool = False
+    form: Form | None = None
+    images: ImageOptions | None = None
+    output_tokens: Mapping[str, int] = field(default_factory=dict)
+    response_formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    takes_text_for_screenshots: bool = False
+
+
+class DescribedJudge:
+    """A judge that describes its traits. Deriving from this class is optional for a judge of your own."""
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits()
+
+
+def traits_of(judge: object) -> JudgeTraits:
+    """Return the traits that a judge describes, or the defaults for a judge that describes none."""
+    return judge.describe() if isinstance(judge, DescribedJudge) else JudgeTraits()
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How a role's model is asked. ``extra`` goes into the request as it is and belongs to its identity.
+    """The model of a role and the parameters of its requests.
 
-    ``provider`` is a name of `providers.PROVIDERS`; ``base_url`` and ``key_variable`` override its own.
-    ``prompt_cache`` is the part of a prompt that the provider is asked to keep; it changes no reply, so it
-    is not part of the identity. The values of ``header`` may be secrets, so they are never written or shown.
+    ``provider`` is a name of `providers.PROVIDERS`; ``base_url`` and ``key_variable`` override the provider's
+    own. ``extra`` is added to the request unchanged and is part of the cache key. ``prompt_cache`` names the
+    part of a prompt that the provider should keep in its prompt cache; it does not change replies, so it is
+    not part of the key. The values of ``header`` may be secrets, so they are never written or shown.
     """
 
     model: str
@@ -311,10 +384,15 @@ class ModelSettings:
 
     @property
     def place(self) -> tuple[str, str | None, str]:
-        """Provider, address and name: what has a price, quotas and unsupported parameters of its own."""
+        """Provider, address and name; each such place has its own price, quotas and parameters."""
         return self.provider, self.base_url, self.model
 
 
-def failed(replies: Sequence[Reply]) -> Answer | None:
-    """Return the answer of a judge whose call failed, in the state of the first failed reply, or None."""
-    return next((Answer(reply.state) for reply in replies if reply.state != "ok"), None)
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The content of one attempt at a call. Parameters in ``unsupported_params`` are not sent."""
+
+    model: ModelSettings
+    messages: tuple[Message, ...]
+    max_output_tokens: int
+    unsupported_params: Set[str] = frozenset()

@@ -1,13 +1,12 @@
-"""What judges are shown, out of recorded runs: one trajectory at a time, and only the parts a judge wants.
+"""Make the views of recorded runs that judges see, one trajectory at a time.
 
-Nothing but goal, addresses, observations, actions, reasoning, errors, the answer, trees and pictures is taken
-from a recording: no reward, no label, no agent's or model's name, no id. Of a published dataset only the
-wanted columns are read.
+A view contains only goal, addresses, observations, actions, reasoning, errors, the answer, trees and
+pictures: never a reward, a label, the name of an agent or model, or an id. A published dataset reads only the
+columns that the judge wants.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -17,29 +16,32 @@ from typing import Any, Final, TypeVar
 from arb.core.ids import reading_key
 from arb.core.suite import Suite
 from arb.core.trajectory import Recording, Step
-from arb.judges.prompting import (
+from arb.judges.images import UnreadableImageError, prepare_image
+from arb.judges.prompting import goal_parts, observation_apart, prompts_hash, steps_text, with_bounded_texts
+from arb.judges.registry import entries
+from arb.judges.types import (
+    AnyJudge,
+    Image,
     ImageOptions,
-    UnreadableImageError,
-    goal_parts,
-    observation_apart,
-    prompts_hash,
-    steps_text,
-    with_bounded_texts,
+    View,
+    ViewStep,
+    Wants,
+    covers,
+    models_of,
+    traits_of,
+    wants_of,
 )
-from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, Image, View, ViewStep, Wants, covers, models_of, wants_of
 from arb.judges.wrappers import JudgeWrapper
 from dataset_script.sources import open_source
-from dataset_script.sources.base import SourceFile, UnusableFileError
-from dataset_script.sources.published import Observed, PublishedDataset, PublishedSource
+from dataset_script.sources.base import Observed, SourceFile, UnusableFileError
 
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()
 _MOST_NAMES: Final = 5
-"""Runs that a message names for one reason."""
+"""The most runs that a message names for one reason."""
 
 VIEW_VERSION: Final = 1
-"""Raised whenever the same recording gives another `View`: a run under another one is another run."""
+"""Incremented whenever the same recording gives a different `View`, so that a new run is started."""
 
 _EXAMPLE: Final = View(
     "A goal.",
@@ -64,15 +66,15 @@ _TEXT_EXAMPLE: Final = View(
 """A run without web pages."""
 
 _FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
-"""`prompts_hash` of how that example was written down first: it is no part of the hash while it stays so, as
-runs of before there were such views go on.
+"""The hash of that example as first written. While it is unchanged, `view_hash` leaves it out, so that runs
+continue that began before there were such views.
 """
 
 Read = TypeVar("Read")
 
 
 def view_hash(wants: Wants) -> str:
-    """Return the SHA-256 over what a judge with these wants is shown of a recording, and how it is written.
+    """Return a SHA-256 that changes if a judge with these wants gets another view of the same recording.
 
     It covers neither the prompts (``prompts_hash``) nor the recordings (``data_hash``).
     """
@@ -88,10 +90,10 @@ def _hash_of_texts() -> str:
 
 
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
-    """Return what a judge looks at and no step of a run has: ``screenshots``, ``accessibility trees``.
+    """Return the parts that a judge needs but no step has: ``screenshots`` or ``accessibility trees``.
 
-    Text observations do for trees, and for screenshots if the judge says so (``takes_text_for_screenshots``).
-    A run without web pages lacks nothing for such a judge, even without texts.
+    Text observations replace trees. They also replace screenshots if the judge's traits allow that
+    (``takes_text_for_screenshots``). Such a judge can judge every run without web pages, even without texts.
     """
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())
@@ -108,14 +110,14 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
 
 
 class NoViewError(ValueError):
-    """Raised for a trajectory that cannot be shown: the source has no run of it that can be read."""
+    """Raised for a trajectory of which the source has no readable run."""
 
 
 class Views:
-    """The runs of a folder as judges see them: released layout, published dataset, or AgentLab's results.
+    """The runs of a folder, in any form that `open_source` reads, as judges see them.
 
-    Reads one run at a time, whatever number of threads ask; copies to other processes by pickle. A picture
-    that cannot be read counts as one that was not recorded. Raises SourceError when the folder is no source.
+    It reads one run at a time, even if several threads ask, and it can be pickled for other processes. An
+    unreadable picture counts as not recorded. Raises SourceError if the folder is not a source.
     """
 
     def __init__(self, folder: Path, suite: Suite | None = None, images: ImageOptions = _AS_RECORDED):
@@ -140,24 +142,23 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """What was recorded of runs, by reading key; empty if only reading all of them would tell."""
-        if not isinstance(self._source, PublishedSource):
-            return {}
-        return {
-            reading_key(each): has for each, has in PublishedDataset(self._source.folder).observed.items()
-        }
+        """The recorded parts of each run, by reading key; empty if only reading all runs would tell."""
+        return {reading_key(each): has for each, has in self._source.observed().items()}
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return what each run lacks of what the judge looks at, by id; complete runs are left out."""
-        known = {each: has for each in ids if (has := self.observed.get(reading_key(each)))}
-        return {each: lacks for each, has in known.items() if (lacks := missing_inputs(judge, has))}
+        """Return the parts that the judge needs and runs lack, by id; complete runs are left out."""
+        found = {}
+        for each in ids:
+            observed = self.observed.get(reading_key(each))
+            missing = () if observed is None else missing_inputs(judge, observed)
+            if missing:
+                found[each] = missing
+        return found
 
     def describe_incomplete(
         self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
     ) -> str:
-        """Return the message that names runs which lack something, and the judges that can do without it."""
-        from arb.judges.registry import entries
-
+        """Return the message that names incomplete runs, and the judges that could judge them."""
         lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
         for what in dict.fromkeys(what for lacks in incomplete.values() for what in lacks):
             names = [each for each, lacks in incomplete.items() if what in lacks]
@@ -172,18 +173,22 @@ class Views:
         return "\n".join(lines)
 
     def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:
-        """Return what a judge with these wants is shown of a trajectory, named in any spelling.
+        """Return the view of a trajectory for a judge with these wants. The id may have any spelling.
 
         Raises NoViewError.
         """
+
+        def read(file: SourceFile) -> Recording:
+            return self._source.read_parts(file, wants.axtrees, wants.screenshots, wants.goal_images)
+
         with self._lock:
-            recording = self._first_readable(trajectory_id, lambda file: self._recording(file, wants))
+            recording = self._first_readable(trajectory_id, read)
         last = len(recording.steps)
-        goal_images = recording.goal_images if wants.goal_images else ()
+        goal_images = map(self._image, recording.goal_images) if wants.goal_images else ()
         view = View(
             goal=recording.goal,
             answer=recording.answer,
-            goal_images=tuple(image for each in goal_images if (image := self._image(each)) is not None),
+            goal_images=tuple(image for image in goal_images if image is not None),
             steps=tuple(
                 self._step(step, number, wants, number == last)
                 for number, step in enumerate(recording.steps, start=1)
@@ -192,32 +197,23 @@ class Views:
         return with_bounded_texts(view)
 
     def reward(self, trajectory_id: str) -> float | None:
-        """Return the reward by the benchmark's own rules, for judges that get it, or None.
-
-        Raises NoViewError.
-        """
+        """Return the reward by the benchmark's own rules, or None. Raises NoViewError."""
         with self._lock:
-            return self._first_readable(trajectory_id, self._reward)
+            return self._first_readable(trajectory_id, self._source.reward)
 
     def data_hash(self) -> str:
         """Return a SHA-256 that changes with the recorded runs.
 
-        It covers every byte of a published dataset, whose manifest has the files' hashes, and the names,
-        sizes and times of other sources' files.
+        It covers every byte of a published dataset, whose manifest has the files' hashes. For other sources
+        it covers the names, sizes and times of the files.
         """
         with self._lock:
             files = [file for group in self._files.values() for file in group]
-        if isinstance(self._source, PublishedSource):
-            return self._source.identity(files[0])
-        digest = hashlib.sha256()
-        identity = self._source.identity
-        for file in files:
-            digest.update(f"{file.name}\n{identity(file)}\n".encode())
-        return digest.hexdigest()
+        return self._source.data_hash(files)
 
     @cached_property
     def _files(self) -> Mapping[str, Sequence[SourceFile]]:
-        """The files of each trajectory by reading key, the suite's spelling first, as `build` takes them."""
+        """The files of each trajectory by reading key; the suite's spelling comes first, as in `build`."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
         for file in self._source.list_runs().files:
@@ -227,7 +223,7 @@ class Views:
         return found
 
     def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
-        """Return what ``read`` gives for the first of a trajectory's files that can be read."""
+        """Return the result of ``read`` for the first readable file of a trajectory."""
         problems: list[str] = []
         for file in self._files.get(reading_key(trajectory_id), ()):
             try:
@@ -236,16 +232,6 @@ class Views:
                 problems.append(f"{file.name}: {error.code} {error}".strip())
         why = "; ".join(problems) or f"there is no run of it in {self._source.folder}"
         raise NoViewError(f"{trajectory_id}: {why}")
-
-    def _recording(self, file: SourceFile, wants: Wants) -> Recording:
-        if isinstance(self._source, PublishedSource):
-            return self._source.read_parts(file, wants.axtrees, wants.screenshots, wants.goal_images)
-        return self._source.read(file)[0]
-
-    def _reward(self, file: SourceFile) -> float | None:
-        if isinstance(self._source, PublishedSource):
-            return self._source.reward(file)
-        return self._source.read(file)[0].cum_reward
 
     def _step(self, step: Step, number: int, wants: Wants, is_last: bool) -> ViewStep:
         shows_axtree = covers(wants.axtrees, is_last)
@@ -267,9 +253,9 @@ class Views:
             return None
         try:
             data = content.read_bytes() if isinstance(content, Path) else content
-        except OSError as error:  # it was there a moment ago: a fault, not a picture that was never taken
+        except OSError as error:  # the file was listed, so this is a fault and not a missing picture
             raise NoViewError(f"a screenshot cannot be read ({error.strerror})") from error
         try:
-            return self._images.prepare(data)
+            return prepare_image(data, self._images)
         except UnreadableImageError:
             return None

@@ -1,15 +1,14 @@
-"""Judges made of other judges, such as samples, a cascade, a threshold or a probe, and what they share.
+"""The base classes of judges made of other judges, such as samples, a cascade, a threshold or a probe.
 
-The engine recognises them by their class, `JudgeWrapper`. What a judge of your own calls its attributes
-therefore means nothing here.
+The engine recognises wrappers by their class, `JudgeWrapper`. The names of the attributes of your own judge
+therefore do not matter.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arb.judges.traits import DescribedJudge, JudgeTraits, traits_of
-from arb.judges.types import Answer, Call, Judge, JudgeSession, Reply
+from arb.judges.types import Answer, Call, DescribedJudge, Judge, JudgeSession, JudgeTraits, Reply, traits_of
 
 
 class JudgeWrapper(DescribedJudge, ABC):
@@ -18,29 +17,26 @@ class JudgeWrapper(DescribedJudge, ABC):
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Judge]:
-        """The judges that this one asks, by what the names of their roles begin with."""
+        """The judges that this one asks, by the prefix of the names of their roles."""
 
     @abstractmethod
     def name_with(self, names: Mapping[str, str]) -> str:
-        """Return this judge's name with other names for its parts."""
+        """Return this judge's name, built from the given names of its parts."""
 
     def describe(self) -> JudgeTraits:
-        """Return the traits of the parts; the last part decides on those that cannot be joined."""
-        traits = {prefix: traits_of(part) for prefix, part in self.parts.items()}
-        last = list(traits.values())[-1]
-        images = [each.images for each in reversed(traits.values()) if each.images is not None]
-        return replace(
-            last,
-            images=images[0] if images else None,
-            output_tokens=_with_prefixes({prefix: each.output_tokens for prefix, each in traits.items()}),
-            response_formats=_with_prefixes(
-                {prefix: each.response_formats for prefix, each in traits.items()}
-            ),
-        )
-
-
-def _with_prefixes(by_prefix: Mapping[str, Mapping[str, object]]) -> dict:
-    return {prefix + role: value for prefix, of_role in by_prefix.items() for role, value in of_role.items()}
+        """Return the traits of all parts; the last part decides on those that cannot be joined."""
+        joined = JudgeTraits()
+        for prefix, part in self.parts.items():
+            traits = traits_of(part)
+            tokens = {prefix + role: limit for role, limit in traits.output_tokens.items()}
+            formats = {prefix + role: form for role, form in traits.response_formats.items()}
+            joined = replace(
+                traits,
+                images=traits.images or joined.images,
+                output_tokens={**joined.output_tokens, **tokens},
+                response_formats={**joined.response_formats, **formats},
+            )
+        return joined
 
 
 def _of_inner(name: str) -> property:
@@ -49,7 +45,7 @@ def _of_inner(name: str) -> property:
 
 @dataclass(frozen=True)
 class WrappedJudge(JudgeWrapper):
-    """A wrapper around one judge, with that judge's properties; a subclass overrides those that differ."""
+    """A wrapper around one judge with that judge's properties; a subclass overrides those that differ."""
 
     judge: Judge
 
@@ -75,15 +71,16 @@ class WrappedJudge(JudgeWrapper):
 def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
     """Drive several sessions at once and return all answers.
 
-    Each round yields what all of them ask; equal calls are yielded once.
+    Each round yields the calls of all sessions; equal calls are yielded once.
     """
     running = dict(enumerate(sessions))
     answers: dict[int, Answer] = {}
     asked: dict[int, Sequence[Call]] = {}
 
     def advance(number: int, replies: Sequence[Reply] | None) -> None:
+        session = running[number]
         try:
-            asked[number] = running[number].send(replies)
+            asked[number] = next(session) if replies is None else session.send(replies)
         except StopIteration as end:
             answers[number] = end.value
             del running[number]
@@ -103,12 +100,12 @@ def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], S
 
 
 def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
-    """Return the same session with every call changed."""
-    replies = None
+    """Return the same session with ``call_of`` applied to every call."""
     try:
+        calls = next(session)
         while True:
-            calls = session.send(replies)
             replies = yield [call_of(call) for call in calls]
+            calls = session.send(replies)
     except StopIteration as end:
         return end.value
     finally:

@@ -8,6 +8,7 @@ reward of the web benchmarks.
 
 import base64
 import binascii
+import hashlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from arb.core.replies import Verdict
 from arb.core.trajectory import Recording, Step
@@ -64,6 +65,25 @@ class SourceFile:
             return self.path.stat().st_size
         except OSError:
             return 0
+
+
+Amount = Literal["none", "last", "all"]
+"""The steps whose trees or screenshots are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The parts that at least one step of a run has; ``texts`` are observations in words."""
+
+    urls: bool
+    axtrees: bool
+    screenshots: bool
+    texts: bool
+
+    @property
+    def is_web(self) -> bool:
+        """Whether anything was recorded of a web page."""
+        return self.urls or self.axtrees or self.screenshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +282,27 @@ class TrajectorySource:
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no trajectory."""
         raise NotImplementedError
+
+    def read_parts(
+        self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
+    ) -> Recording:
+        """Read one run; a source that can skip trees and pictures reads only those asked for."""
+        return self.read(file)[0]
+
+    def reward(self, file: SourceFile) -> float | None:
+        """Return a run's reward, or None if none was recorded. Raises UnusableFileError."""
+        return self.read(file)[0].cum_reward
+
+    def observed(self) -> Mapping[str, Observed]:
+        """Return the recorded parts of each run by id; empty if only reading all runs would tell."""
+        return {}
+
+    def data_hash(self, files: Iterable[SourceFile]) -> str:
+        """Return a SHA-256 that changes if the recorded runs may have changed."""
+        digest = hashlib.sha256()
+        for file in files:
+            digest.update(f"{file.name}\n{self.identity(file)}\n".encode())
+        return digest.hexdigest()
 
     def identity(self, file: SourceFile) -> str:
         """Return a text that changes when the run may have changed. It must be cheap: names, sizes, times."""

@@ -4,7 +4,9 @@
 one of an own suite. `by_id` reads the rows of one trajectory without the others.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -22,7 +24,9 @@ from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
+    Amount,
     Note,
+    Observed,
     RecordedJudgment,
     SourceError,
     SourceFile,
@@ -77,23 +81,8 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """Whether at least one step of a run has an address, a tree, a screenshot, an observation in words."""
-
-    urls: bool
-    axtrees: bool
-    screenshots: bool
-    texts: bool
-
-    @property
-    def is_web(self) -> bool:
-        """Whether anything of a web page was recorded."""
-        return self.urls or self.axtrees or self.screenshots
-
-
 OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
-"""The columns of `steps` for the fields of `Observed`, in their order and as named in files."""
+"""The columns of `steps` that say so, as files name them, in the order of the fields of `Observed`."""
 
 
 class PublishedDataset:
@@ -187,9 +176,6 @@ _WITH_SCREENSHOT: Final = "trajectories_with_screenshot"
 _TREES: Final = ("axtree", "axtree_pruned")
 _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
-Amount = Literal["none", "last", "all"]
-"""The steps whose trees or screenshots are read."""
-
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
@@ -274,6 +260,13 @@ class PublishedSource(TrajectorySource):
             steps=tuple(_step(*pair) for pair in zip(text["steps"], rows, strict=True)),
             answer=text.get("answer"),  # absent from older datasets
         )
+
+    def observed(self) -> Mapping[str, Observed]:
+        return PublishedDataset(self.folder).observed
+
+    def data_hash(self, files: Iterable[SourceFile]) -> str:
+        """Return the hash of the manifest, which has the hashes of all tables."""
+        return self.identity(next(iter(files)))
 
     def identity(self, file: SourceFile) -> str:
         return sha256((self.folder / MANIFEST).read_bytes()).hexdigest()

@@ -1,5 +1,7 @@
 """A judge that asks a model whether the goal was reached, and says no itself if the last action failed."""
 
+from typing import ClassVar
+
 from arb.judges.parsing import parse_answer
 from arb.judges.prompting import prompts_hash, steps_text
 from arb.judges.types import Answer, Call, JudgeSession, Message, View, Wants
@@ -22,7 +24,7 @@ class NoFailedAction:
     calls = "0 or 1"
     source = "examples/judge"
     wants = Wants()
-    models = {"judge": "gpt-4o-mini-2024-07-18"}
+    models: ClassVar = {"judge": "gpt-4o-mini-2024-07-18"}
     prompts_hash = prompts_hash(PROMPT)
 
     def ask(self, view: View) -> JudgeSession:

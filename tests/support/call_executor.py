@@ -1,6 +1,7 @@
 """A call executor with all around it, an endpoint and a budget in the test's hands."""
 
 import asyncio
+import random
 from collections import Counter
 
 from arb.judges.engine.budget import Budget, BudgetReached
@@ -9,7 +10,7 @@ from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor
 from arb.judges.run.runner import open_endpoints
 from arb.judges.types import Call, Message, ModelSettings, Reply
-from tests.support.clocks import PatientLoop
+from tests.support.clocks import PatientLoop, run_in_virtual_time
 
 
 async def soon(seconds):
@@ -28,11 +29,11 @@ class RecordingBudget(Budget):
         super().__init__()
         self.open, self.settled, self.most = 0, [], most
 
-    async def reserve(self, model, messages, max_output_tokens, unsupported_params=()):
+    async def reserve(self, request):
         if self.most is not None and len(self.settled) >= self.most:
             raise BudgetReached("no more money")
         self.open += 1
-        return await super().reserve(model, messages, max_output_tokens)
+        return await super().reserve(request)
 
     def settle(self, reservation, usage, *, maybe_paid=False):
         self.open -= 1
@@ -81,14 +82,41 @@ class Kit:
         return self.run(lambda executor: asyncio.gather(*map(executor.ask, calls)), timeout_s)
 
 
+def in_virtual_time(
+    folder, endpoint, work, on_event=lambda kind, **facts: None, draw=random.random, **limits
+):
+    """What ``work(executor)`` gives, and the seconds of virtual time that it takes."""
+
+    async def everything():
+        clock, cache = asyncio.get_running_loop().time, CallCache(folder)
+        models, limit = (
+            {"judge": ModelSettings("m", provider="any")},
+            AdaptiveLimit(64, **limits, clock=clock),
+        )
+        parts = ({"judge": endpoint}, models, cache, limit, Budget(), on_event)
+        try:
+            return await work(CallExecutor(*parts, draw=draw)), clock()
+        finally:
+            cache.close()
+
+    return run_in_virtual_time(everything())
+
+
+def ask_all(texts):
+    """The work of asking one call per text at once; a call that raises gives its exception."""
+    return lambda executor: asyncio.gather(
+        *(executor.ask(call(each)) for each in texts), return_exceptions=True
+    )
+
+
 class Endpoint:
     """An endpoint in the test: ``answers`` are replies or exceptions, the last one for ever."""
 
     def __init__(self, *answers):
         self.answers, self.asked, self.begun = list(answers), [], asyncio.Event()
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
-        self.asked.append((messages, max_output_tokens, unsupported_params))
+    async def attempt(self, request):
+        self.asked.append(request)
         self.begun.set()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, asyncio.Event):

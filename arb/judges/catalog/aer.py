@@ -1,37 +1,35 @@
-"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): steps and the final page, shown or described."""
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): judge steps and the final page or its caption."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer
-from arb.judges.prompting import (
-    SHORTER,
-    content_of,
-    failed_answer,
-    goal_parts,
-    hash_of_file,
-    last_step,
-    read_prompts,
-    steps_text,
-    text_of,
-    with_bounded_texts,
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    View,
+    Wants,
 )
-from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
 
 CAPTIONER = "captioner"
-"""The role of the model that describes the final screenshot to the judge of AER-C."""
+"""The role of the model that describes the final screenshot for AER-C."""
 
 
 @dataclass(frozen=True)
 class AerJudge(DescribedJudge):
-    """AER-V sees the final screenshot; AER-C, which has a captioner, reads a caption of it.
+    """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
-    Where no screenshot was recorded the prompt says so and the judge decides from the steps; AER-C then makes
-    one call. Without the caption that a captioner failed to give, there is no verdict. Runs without web pages
-    are for AER-C, which judges by text: by their observations.
+    Without a recorded screenshot, the prompt says so and the judge decides from the steps; AER-C then makes
+    only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web
+    pages, by the texts of their observations.
     """
 
     form: ClassVar[Form] = "status"
@@ -56,40 +54,40 @@ class AerJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("aer")
+        return prompting.hash_of_file("aer")
 
     def describe(self) -> JudgeTraits:
-        """Return the traits; AER-C takes text observations if nothing was ever on a screen."""
+        """Return the traits; AER-C accepts text observations for runs without screenshots."""
         has_captioner = self.captioner is not None
         method = "aer-c" if has_captioner else "aer-v"
         return JudgeTraits(method=method, form=self.form, takes_text_for_screenshots=has_captioner)
 
     def ask(self, view: View) -> JudgeSession:
-        """The caption where there is a captioner, then the verdict."""
+        """Ask the captioner, if there is one, and then for the verdict."""
         caption = None
-        screenshot = last_step(view).screenshot
+        screenshot = prompting.last_step(view).screenshot
         if self.captioner and screenshot is not None:
             (described,) = yield [Call("caption", self.caption_messages(screenshot), role=CAPTIONER)]
-            caption = text_of(described)
+            caption = prompting.text_of(described)
             if caption is None:
-                return failed_answer(described)
-        short = with_bounded_texts(view, SHORTER)
+                return prompting.failed_answer(described)
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
         shorter = self.messages(short, caption) if short != view else None
         (reply,) = yield [Call("verdict", self.messages(view, caption), shorter)]
         return parse_answer(reply, self.form)
 
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:
-        return (Message("user", (read_prompts("aer")["captioner"], screenshot)),)
+        return (Message("user", (prompting.read_prompts("aer")["captioner"], screenshot)),)
 
     def messages(self, view: View, caption: str | None) -> tuple[Message, ...]:
-        prompts = read_prompts("aer")
-        screenshot = last_step(view).screenshot
-        parts: list[str | Image] = goal_parts(view)
-        parts.append(prompts["steps"].format(steps=steps_text(view.steps, view.answer)))
+        prompts = prompting.read_prompts("aer")
+        screenshot = prompting.last_step(view).screenshot
+        parts: list[str | Image] = prompting.goal_parts(view)
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
         if caption is not None:
             parts.append(prompts["caption"].format(caption=caption.strip()))
         elif screenshot is not None:
             parts += [prompts["screenshot"], screenshot]
         else:
             parts.append(prompts["no screenshot"])
-        return (Message("system", prompts["system"]), Message("user", content_of(parts)))
+        return (Message("system", prompts["system"]), Message("user", prompting.content_of(parts)))

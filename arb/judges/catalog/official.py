@@ -1,15 +1,14 @@
-"""The paper's judges with the wording of the package `agent-reward-bench`, byte for byte, and WebJudge with
-that of a checkout of Online-Mind2Web.
+"""The paper's judges and WebJudge with the official prompts of their authors, byte for byte.
 
-Prompt templates are read out of their source, which is never run: importing it would import half of what it
-depends on, and its templates are constants, which a parser finds. An installed package is read first,
-whatever its version; else the wheel that the labels come from. A checkout is used if its templates have the
-SHA-256 of those whose messages are known here.
+The paper's prompts come from the package `agent-reward-bench`: the installed one in any version, or else the
+wheel of the labels. WebJudge's prompts come from a checkout of Online-Mind2Web, whose templates must have the
+SHA-256 of those that were compared with the messages made here. The source is parsed but never run, since its
+templates are constants and importing it would import many of its dependencies.
 
-For the package's judges steps are joined as that package joins them: by nothing. It has no words for what is
-missing: a tree that was not recorded reads None, as there; where it would fail without a screenshot, our own
-sentence is used. Pictures of the goal are left out, as there. Of a run without web pages, which it does not
-know, the last observation and the answer stand where it has the tree or the caption.
+The messages follow the package: steps are joined without a separator, goal images are left out, and a missing
+tree reads None. The package fails without a screenshot, and it does not know runs without web pages. Here our
+own sentence replaces a missing screenshot, and the last observation and the answer replace the tree or
+caption.
 """
 
 import ast
@@ -18,7 +17,7 @@ import importlib.util
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -26,19 +25,24 @@ from arb.core.settings import Settings
 from arb.judges.catalog.aer import AerJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge, Pair
 from arb.judges.catalog.simplified import SimplifiedJudge
-from arb.judges.catalog.webjudge import WebJudge
+from arb.judges.catalog.webjudge import RatedScreenshot, WebJudge
 from arb.judges.prompting import ANSWER, last_step, observation_apart, prompts_hash, read_prompts
-from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import Image, Judge, Message, View, ViewStep, Wants
+from arb.judges.types import (
+    AnyJudge,
+    DescribedJudge,
+    Image,
+    Judge,
+    JudgeTraits,
+    Message,
+    View,
+    ViewStep,
+    Wants,
+)
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
 PACKAGE = "agent_reward_bench"
-DEFAULTS, SCREENSHOT, AER, NNETNAV = (
-    "judge/defaults.py",
-    "judge/__init__.py",
-    "judge/existing/aer.py",
-    "judge/existing/nnetnav.py",
-)
+DEFAULTS, SCREENSHOT = "judge/defaults.py", "judge/__init__.py"
+AER, NNETNAV = "judge/existing/aer.py", "judge/existing/nnetnav.py"
 CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
     DEFAULTS: {
         "system": "SYSTEM_PROMPT",
@@ -62,12 +66,12 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         "nnetnav_actions": "webarena_action_str",
     },
 }
-"""By file of the package: our names of templates, and the constants that hold them."""
+"""Our names of templates and the package's constants with their texts, by file of the package."""
 
 ONLINE_MIND2WEB = "OSU-NLP-Group/Online-Mind2Web"
 WEBJUDGE = "src/methods/webjudge_online_mind2web.py"
 WEBJUDGE_SHA256 = "3b5869d47443bcb8d425770b57047a36e60ff28b1f1e7d649fa0778af1422fb2"
-"""Over WebJudge's templates (`prompts_hash`, in the order of `WEBJUDGE_TEMPLATES`)."""
+"""The `prompts_hash` of WebJudge's templates in the order of `WEBJUDGE_TEMPLATES`."""
 WEBJUDGE_TEMPLATES: Final = (
     "max_images",  # a constant, in digits
     "key_points_system",
@@ -78,18 +82,18 @@ WEBJUDGE_TEMPLATES: Final = (
     "verdict",
     "verdict_without_pictures",
 )
-"""The templates in the authors' file, in its order."""
+"""The names of the templates in the order of the authors' file."""
 
 Templates = Mapping[str, str]
-"""The authors' templates by name, as their code uses them: stripped where it strips them."""
+"""The authors' templates by name, stripped if their code strips them."""
 
 
 class OfficialPromptsError(ValueError):
-    """The official templates cannot be had; the message says why and what to do."""
+    """Raised if the official prompts are not available; the message says why and what to do."""
 
 
 def read_templates(settings: Settings | None = None) -> Templates:
-    """Return the templates of the installed package, else of the wheel in the cache, fetched if need be.
+    """Return the templates of the installed package, or of the wheel, which is downloaded if needed.
 
     Raises OfficialPromptsError.
     """
@@ -105,7 +109,7 @@ def read_templates(settings: Settings | None = None) -> Templates:
 
 
 def _package(settings: Settings | None) -> Path | zipfile.Path:
-    """Return the package's folder, or its place in the wheel."""
+    """Return the package's folder, or its path in the wheel."""
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.origin is not None:
         return Path(package.origin).parent
@@ -119,7 +123,7 @@ def _package(settings: Settings | None) -> Path | zipfile.Path:
 def templates_in(files: Mapping[str, str]) -> Templates:
     """Return the templates in the package's source files.
 
-    Raises OfficialPromptsError naming every template that is not where version 0.1.2 has it.
+    Raises OfficialPromptsError with every template that is not at its place in version 0.1.2.
     """
     modules = {name: ast.parse(text) for name, text in files.items()}
     constants = {name: _constants(modules[name]) for name in CONSTANTS}
@@ -141,7 +145,7 @@ def templates_in(files: Mapping[str, str]) -> Templates:
 def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) -> Templates:
     """Return WebJudge's templates in a checkout of Online-Mind2Web.
 
-    Raises OfficialPromptsError for another text.
+    Raises OfficialPromptsError if they have another SHA-256.
     """
     if checkout is None:
         raise OfficialPromptsError(
@@ -179,7 +183,7 @@ def version_of_templates() -> str:
 
 
 def _constants(module: ast.Module) -> Mapping[str, str]:
-    """Texts assigned to names at the module's top, stripped where the source strips them after that."""
+    """Return the texts of a module's constants by name, stripped if the module strips them later."""
     found: dict[str, str] = {}
     for node in module.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
@@ -193,15 +197,16 @@ def _constants(module: ast.Module) -> Mapping[str, str]:
 
 
 def _inside(module: ast.Module, function: str, wanted: Callable[[ast.AST], str | None]) -> str | None:
-    """The first wanted text inside a function."""
+    """Return the first text that ``wanted`` finds inside a function, or None."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            return next((text for each in ast.walk(node) if (text := wanted(each)) is not None), None)
+            texts = map(wanted, ast.walk(node))
+            return next((text for text in texts if text is not None), None)
     return None
 
 
 def _text_of_part(node: ast.AST) -> str | None:
-    """The text of ``{"type": "text", "text": …}``."""
+    """Return the text in ``{"type": "text", "text": …}``, or None."""
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == "text" and isinstance(value, ast.Constant):
@@ -210,8 +215,9 @@ def _text_of_part(node: ast.AST) -> str | None:
 
 
 def _assigned_text(node: ast.AST) -> str | None:
-    is_text = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-    return str(node.value.value) if is_text else None
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+        return str(node.value.value)
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +236,7 @@ class _Official(DescribedJudge):
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialSimplified(_Official, SimplifiedJudge):
-    """The simplified judge in the package's words."""
+    """The simplified judge with the package's prompts."""
 
     @property
     def system(self) -> str:
@@ -254,7 +260,7 @@ class OfficialSimplified(_Official, SimplifiedJudge):
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialAer(_Official, AerJudge):
-    """AER-C and AER-V in the package's words."""
+    """AER-C and AER-V with the package's prompts."""
 
     wants: ClassVar[Wants] = Wants(screenshots="last")
 
@@ -276,7 +282,7 @@ class OfficialAer(_Official, AerJudge):
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialNNetNav(_Official, NNetNavJudge):
-    """NNetNav in the package's words. A change that could not be described is left out, as there."""
+    """NNetNav with the package's prompts. Like the package, it leaves out changes without a description."""
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
         system = self.templates["nnetnav_describer"].format(action_str=self.templates["nnetnav_actions"])
@@ -297,10 +303,10 @@ class OfficialNNetNav(_Official, NNetNavJudge):
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialWebJudge(_Official, WebJudge):
-    """WebJudge in its authors' words, its replies taken apart as they do.
+    """WebJudge with its authors' prompts and their way to parse replies.
 
-    Their pictures for the verdict are called PNG, though JPEG is what is in them; so are these. Pictures of
-    the goal are left out, as there. A screenshot that cannot be shown because none was recorded is not rated.
+    Like theirs, the JPEG pictures for the verdict are declared as PNG, and goal images are left out. Steps
+    without a screenshot are not rated.
     """
 
     wants: ClassVar[Wants] = Wants(screenshots="all")
@@ -315,7 +321,7 @@ class OfficialWebJudge(_Official, WebJudge):
         return "\n".join(line.lstrip() for line in listed.splitlines())
 
     def rating(self, reply: str) -> tuple[int | None, str]:
-        """The first number from 1 to 5 between the first "Score" and the next, and the first paragraph."""
+        """Return the first digit from 1 to 5 between the first two "Score", and the reasoning's paragraph."""
         score = re.search("[1-5]", "".join(reply.split("Score")[1:2]))
         note = reply.split("**Reasoning**:")[-1].strip().split("\n\n")[0].replace("\n", " ")
         return (int(score[0]) if score else None), note
@@ -329,7 +335,7 @@ class OfficialWebJudge(_Official, WebJudge):
         return (Message("system", self.templates["rating_system"]), Message("user", (asked, screenshot)))
 
     def messages(
-        self, view: View, points: str, chosen: Sequence[tuple[ViewStep, str]], has_screenshots: bool
+        self, view: View, points: str, chosen: Sequence[RatedScreenshot], has_screenshots: bool
     ) -> tuple[Message, ...]:
         templates = self.templates
         is_over = bool(view.steps) and view.steps[-1].action is None
@@ -337,9 +343,9 @@ class OfficialWebJudge(_Official, WebJudge):
             task=view.goal.strip(),
             key_points=points,
             last_actions=_numbered([step.action for step in view.steps[: -1 if is_over else None]]),
-            thoughts=_numbered([note for _, note in chosen if note][: self.max_images]),
+            thoughts=_numbered([each.note for each in chosen if each.note][: self.max_images]),
         )
-        pictures = (_called_png(step.screenshot) for step, _ in chosen[: self.max_images])
+        pictures = (_called_png(each.screenshot) for each in chosen[: self.max_images])
         return (Message("system", templates["system"]), Message("user", (asked, *pictures)))
 
 
@@ -351,7 +357,7 @@ def _numbered(lines: Sequence[object]) -> str:
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
 
 
-_OFFICIAL = {
+_OFFICIAL: Final[Mapping[type, Callable[..., Judge]]] = {
     SimplifiedJudge: OfficialSimplified,
     AerJudge: OfficialAer,
     NNetNavJudge: OfficialNNetNav,
@@ -359,10 +365,10 @@ _OFFICIAL = {
 }
 
 
-def official_judge(judge: Judge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
-    """The judge in the words of its authors: of the package, or for WebJudge of the ``checkout``.
+def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
+    """Return the judge with the prompts of its authors: of the package, or for WebJudge of the ``checkout``.
 
-    Raises OfficialPromptsError, also for a judge that neither has.
+    Raises OfficialPromptsError, also for a judge without official prompts.
     """
     if isinstance(judge, WebJudge):
         return with_official_prompts(judge, read_webjudge_templates(checkout), ONLINE_MIND2WEB)
@@ -370,33 +376,34 @@ def official_judge(judge: Judge, settings: Settings | None = None, checkout: Pat
     return with_official_prompts(judge, read_templates(settings), made_by)
 
 
-def with_official_prompts(judge: Judge, templates: Templates, made_by: str) -> Judge:
-    """The judge with these prompts. Raises OfficialPromptsError for one that has none."""
+def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
+    """Return the judge with these prompts. Raises OfficialPromptsError for one without official prompts."""
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
         raise OfficialPromptsError(
             f"{judge.name}: agent-reward-bench has no prompts for it; leave out --prompts official"
         )
-    same = {each.name: getattr(judge, each.name) for each in fields(judge)}
+    same = {**vars(judge), "source": f"{judge.source}; prompts of {made_by}"}
     if isinstance(judge, SimplifiedJudge):
         same["shows_goal_images"] = False
-    official = kind(**same, templates=templates)
-    return replace(official, source=f"{judge.source}; prompts of {made_by}")
+    return kind(**same, templates=templates)
 
 
 def format_goal(view: View) -> str:
-    """The goal as released files have it, ending in a line break; a published dataset leaves that out."""
+    """Return the goal as in released files, with a final line break, which published datasets leave out."""
     return view.goal if view.goal.endswith("\n") else f"{view.goal}\n"
 
 
 def _last_text(view: View) -> str | None:
-    """The last observation of a run without web pages, and its answer; None of a run in a browser."""
+    """Return the last observation and the answer of a run without web pages; None if it has web pages."""
     text = observation_apart(view)[1]
-    return text and "\n\n".join([text, *([ANSWER.format(answer=view.answer)] if view.answer else [])])
+    if text is not None and view.answer:
+        return f"{text}\n\n{ANSWER.format(answer=view.answer)}"
+    return text
 
 
 def format_steps(templates: Templates, steps: Sequence[ViewStep]) -> str:
-    """All steps as the package writes them, one after the other with nothing in between."""
+    """Return all steps in the package's format, without a separator."""
     template = templates["step"]
     return "".join(
         template.format(step_number=number, url=step.url, action=step.action, reasoning=step.reasoning)

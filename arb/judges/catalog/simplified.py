@@ -1,26 +1,26 @@
-"""The simplified judge (paper, section 4.1 and Figures 5 and 6): four questions in one call."""
+"""The simplified judge (paper, section 4.1 and Figures 5 and 6): ask four questions in one call."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer
-from arb.judges.prompting import (
-    SHORTER,
-    content_of,
-    goal_parts,
-    hash_of_file,
-    last_step,
-    observation_apart,
-    read_prompts,
-    steps_text,
-    with_bounded_texts,
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    View,
+    ViewStep,
+    Wants,
 )
-from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, View, Wants
 
 PAPER = "arXiv 2504.08942"
 
@@ -32,17 +32,17 @@ _KINDS = {
     (True, True): "both",
     (False, False): "neither",
 }
-"""What is seen of the last page, tree and screenshot."""
+"""The parts of the last page in the prompt, by whether it has the tree and the screenshot."""
 
 
 @dataclass(frozen=True)
 class SimplifiedJudge(DescribedJudge):
-    """Sees the goal, every step, and of the last page the tree, the screenshot, both or neither.
+    """A judge that sees the goal, every step, and the tree or screenshot of the last page, both or neither.
 
-    For what was not recorded the prompt says so, and the judge decides without it; of a run without web pages
-    the last observation's text stands in place of the tree. Inverted, it is asked for success last instead of
-    first. Structured, which the paper's are not, its replies are JSON of the fields and choices that the
-    wording names, where the endpoint can hold a model to that.
+    If a part was not recorded, the prompt says so and the judge decides without it. In a run without web
+    pages, the text of the last observation replaces the tree. An inverted judge is asked about success last
+    instead of first. The replies of a structured judge, of which the paper has none, are JSON with the fields
+    and choices of the prompt, if the endpoint can enforce that.
     """
 
     form: ClassVar[Form] = "tags"
@@ -78,7 +78,7 @@ class SimplifiedJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("simplified")
+        return prompting.hash_of_file("simplified")
 
     @property
     def system(self) -> str:
@@ -86,7 +86,7 @@ class SimplifiedJudge(DescribedJudge):
 
     @property
     def response_format(self) -> Mapping[str, Any] | None:
-        """The ``response_format`` of a request; None unless structured."""
+        """The ``response_format`` of a request, or None unless the judge is structured."""
         return response_format(self.system) if self.is_structured else None
 
     def describe(self) -> JudgeTraits:
@@ -100,9 +100,9 @@ class SimplifiedJudge(DescribedJudge):
         )
 
     def ask(self, view: View) -> JudgeSession:
-        """One call. Where the prompt is too long, it is made again with the pruned tree or shorter texts."""
-        tree, pruned = last_step(view).axtree, last_step(view).axtree_pruned
-        short = with_bounded_texts(view, SHORTER)
+        """Make one call, with the pruned tree or shorter texts in case the prompt is too long."""
+        tree, pruned = prompting.last_step(view).axtree, prompting.last_step(view).axtree_pruned
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
         has_shorter = (self.has_axtree and tree is not None and pruned is not None) or short != view
         shorter = self.messages(short, pruned) if has_shorter else None
         full = self.messages(view, pruned if tree is None else tree)
@@ -110,45 +110,41 @@ class SimplifiedJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
-        """The messages with this text of the last page's tree; None where none was recorded."""
-        prompts = read_prompts("simplified")
-        parts: list[str | Image] = goal_parts(view)
-        steps, observation = view.steps, None
+        """Return the messages with the last page's tree, which is None if none was recorded."""
+        prompts = prompting.read_prompts("simplified")
+        parts: list[str | Image] = prompting.goal_parts(view)
+        steps: Sequence[ViewStep] = view.steps
+        observation = None
         if self.has_axtree and axtree is None:
-            steps, observation = observation_apart(view)
-        parts.append(prompts["steps"].format(steps=steps_text(steps, view.answer)))
+            steps, observation = prompting.observation_apart(view)
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(steps, view.answer)))
         if self.has_axtree:
             missing = prompts["no axtree"] if observation is None else observation
             parts.append(missing if axtree is None else prompts["axtree"].format(axtree=axtree))
         if self.has_screenshot:
-            screenshot = last_step(view).screenshot
+            screenshot = prompting.last_step(view).screenshot
             parts += [prompts["screenshot"], screenshot] if screenshot else [prompts["no screenshot"]]
         parts.append(prompts["last"])
-        return (Message("system", self.system), Message("user", content_of(parts)))
+        return (Message("system", self.system), Message("user", prompting.content_of(parts)))
 
 
 def response_format(system: str) -> dict[str, Any]:
-    """The form of the reply that a system message describes, its tags as fields and in their order.
+    """Return the response format that a system message describes, with its tags as fields in their order.
 
-    A tag with choices has those; ``<reasoning>`` is free text.
+    A tag with choices allows only those; ``<reasoning>`` is free text.
     """
     choices: dict[str, list[str]] = {"reasoning": []}
     for tag, text in re.findall(r"<(success|side|optimal|loop)>([^<]+)</\1>", system):
         if text != "answer" and text not in choices.setdefault(tag, []):
             choices[tag].append(text)
     fields = {tag: {"type": "string"} | ({"enum": texts} if texts else {}) for tag, texts in choices.items()}
-    schema = {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "answers", "strict": True, "schema": schema}}
 
 
 @cache
 def _system(has_axtree: bool, has_screenshot: bool, is_inverted: bool) -> str:
-    prompts = read_prompts("simplified")
+    prompts = prompting.read_prompts("simplified")
     order = _INVERTED if is_inverted else _ORDER
     kind = _KINDS[has_axtree, has_screenshot]
     return prompts["system"].format(

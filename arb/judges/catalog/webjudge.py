@@ -1,45 +1,57 @@
-"""WebJudge (Online-Mind2Web, arXiv 2504.01382): key points, a rating for each screenshot, a verdict.
+"""WebJudge (Online-Mind2Web, arXiv 2504.01382): find key points, rate each screenshot, give a verdict.
 
-The method is that of the authors' ``src/methods/webjudge_online_mind2web.py``; the wording here is our own,
-so that what runs is called ``webjudge-style``. `official.OfficialWebJudge` has their words and messages.
+The method is that of the authors' ``src/methods/webjudge_online_mind2web.py``. The wording here is our own,
+so a run is called ``webjudge-style``. `official.OfficialWebJudge` has the authors' wording and messages.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from arb.core.replies import Form
+from arb.judges import prompting
 from arb.judges.parsing import parse_answer, parse_rating
-from arb.judges.prompting import (
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    Image,
     ImageOptions,
-    content_of,
-    failed_answer,
-    goal_parts,
-    hash_of_file,
-    read_prompts,
-    steps_text,
-    text_of,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    Reply,
+    View,
+    Wants,
 )
-from arb.judges.traits import DescribedJudge, JudgeTraits
-from arb.judges.types import JUDGE_ROLE, Call, Image, JudgeSession, Message, Reply, View, ViewStep, Wants
 
 _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)
 
 AUTHORS_QUALITY: Final = 75
-"""Of the authors' JPEG files: Pillow's own default, on its scale to 100."""
+"""The quality of the authors' JPEG files: Pillow's default, on its scale to 100."""
+
+T = TypeVar("T")
+
+
+class RatedScreenshot(NamedTuple):
+    """A screenshot that is shown for the verdict, with the number of its step and the note on it."""
+
+    number: int
+    screenshot: Image
+    note: str
 
 
 @dataclass(frozen=True)
 class WebJudge(DescribedJudge):
-    """Draws key points from the goal, rates screenshots against them, judges by those that matter.
+    """A judge that finds key points of the goal, rates screenshots against them, and judges by the best ones.
 
-    Every screenshot is rated, each by a call; of those rated ``threshold`` or more the first ``max_images``
-    are shown in their order, after the notes on them. A screenshot whose rating cannot be read, or was
-    refused, is not shown. ``most_rated`` bounds the calls: of more screenshots that many are rated, spread
-    evenly from the first to the last. Defaults are the method's own, but for ``max_output_tokens``: reasoning
-    models need room for more tokens than the authors' 512.
+    One call rates each screenshot. Of those rated ``threshold`` or more, the verdict's prompt shows the first
+    ``max_images`` in order, after the notes on them. A screenshot with an unreadable or refused rating is not
+    shown. With ``most_rated``, at most that many screenshots are rated, evenly from the first to the last.
+    The defaults are those of the method, except for ``max_output_tokens``, since reasoning models need more
+    than the authors' 512 tokens.
     """
 
     form: ClassVar[Form] = "status"
@@ -65,7 +77,7 @@ class WebJudge(DescribedJudge):
 
     @property
     def prompts_hash(self) -> str:
-        return hash_of_file("webjudge")
+        return prompting.hash_of_file("webjudge")
 
     def describe(self) -> JudgeTraits:
         limit = self.max_output_tokens
@@ -77,79 +89,77 @@ class WebJudge(DescribedJudge):
         )
 
     def ask(self, view: View) -> JudgeSession:
-        """Key points, then all ratings at once, then the verdict."""
+        """Ask for the key points, then for all ratings at once, and then for the verdict."""
         (listed,) = yield [Call("key points", self.key_points_messages(view))]
-        text = text_of(listed)
+        text = prompting.text_of(listed)
         if text is None:
-            return failed_answer(listed)
+            return prompting.failed_answer(listed)
         points = self.key_points(text)
-        rated = spread([step for step in view.steps if step.screenshot is not None], self.most_rated)
+        seen = [(step.number, step.screenshot) for step in view.steps if step.screenshot is not None]
+        rated = spread(seen, self.most_rated)
         replies: Sequence[Reply] = ()
         if rated:
             replies = yield [
-                Call("rating", self.rating_messages(view, points, step.screenshot)) for step in rated
+                Call("rating", self.rating_messages(view, points, screenshot)) for _, screenshot in rated
             ]
         if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
-            return failed_answer(failed)
-        chosen: list[tuple[ViewStep, str]] = []
-        for step, reply in zip(rated, replies, strict=True):
-            score, note = self.rating(text_of(reply) or "")
+            return prompting.failed_answer(failed)
+        chosen: list[RatedScreenshot] = []
+        for (number, screenshot), reply in zip(rated, replies, strict=True):
+            score, note = self.rating(prompting.text_of(reply) or "")
             if score is not None and score >= self.threshold:
-                chosen.append((step, note))
+                chosen.append(RatedScreenshot(number, screenshot, note))
         (reply,) = yield [Call("verdict", self.messages(view, points, chosen, bool(rated)))]
         return parse_answer(reply, self.form)
 
     def key_points(self, reply: str) -> str:
-        """The key points in the reply to the first question."""
         return reply.strip()
 
     def rating(self, reply: str) -> tuple[int | None, str]:
-        """A screenshot's score, None where none can be read, and what the reply says of the screenshot."""
+        """Return the score in a rating, or None if it is unreadable, and the note on the screenshot."""
         return parse_rating(reply), _note(reply)
 
     def key_points_messages(self, view: View) -> tuple[Message, ...]:
-        """The question for the key points: about the goal alone, so one for all runs of a task."""
-        system = Message("system", read_prompts("webjudge")["key points"])
-        return (system, Message("user", content_of(goal_parts(view, "The task:"))))
+        """Return the question for the key points. It has only the goal, so all runs of a task share it."""
+        system = Message("system", prompting.read_prompts("webjudge")["key points"])
+        return (system, Message("user", prompting.content_of(prompting.goal_parts(view, "The task:"))))
 
     def rating_messages(self, view: View, points: str, screenshot: Image) -> tuple[Message, ...]:
-        prompts = read_prompts("webjudge")
-        parts: list[str | Image] = goal_parts(view, "The task:")
+        prompts = prompting.read_prompts("webjudge")
+        parts: list[str | Image] = prompting.goal_parts(view, "The task:")
         parts += [prompts["points"].format(points=points), prompts["screenshot"], screenshot]
-        return (Message("system", prompts["rating"]), Message("user", content_of(parts)))
+        return (Message("system", prompts["rating"]), Message("user", prompting.content_of(parts)))
 
     def messages(
-        self, view: View, points: str, chosen: Sequence[tuple[ViewStep, str]], has_screenshots: bool
+        self, view: View, points: str, chosen: Sequence[RatedScreenshot], has_screenshots: bool
     ) -> tuple[Message, ...]:
-        """The question for the verdict: the notes on the first ``max_images`` of the chosen screenshots, and
-        then these.
-        """
-        prompts = read_prompts("webjudge")
-        parts: list[str | Image] = goal_parts(view, "The task:")
+        """Return the question for the verdict, with the first ``max_images`` of the chosen screenshots."""
+        prompts = prompting.read_prompts("webjudge")
+        parts: list[str | Image] = prompting.goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points))
-        parts.append(prompts["steps"].format(steps=steps_text(view.steps, view.answer)))
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
         if images := chosen[: self.max_images]:
             notes = (
-                prompts["note"].format(place=place, number=step.number, note=note)
-                for place, (step, note) in enumerate(images, start=1)
+                prompts["note"].format(place=place, number=each.number, note=each.note)
+                for place, each in enumerate(images, start=1)
             )
             parts.append(prompts["shown"].format(notes="\n".join(notes)))
-            parts += [step.screenshot for step, _ in images]
+            parts += [each.screenshot for each in images]
         else:
             parts.append(prompts["none shown" if has_screenshots else "none recorded"])
-        return (Message("system", prompts["judge"]), Message("user", content_of(parts)))
+        return (Message("system", prompts["judge"]), Message("user", prompting.content_of(parts)))
 
 
-def spread(steps: Sequence[ViewStep], most: int | None) -> list[ViewStep]:
-    """At most ``most``, evenly from the first to the last; for one, the last; for None, all."""
-    if most is None or len(steps) <= most:
-        return list(steps)
+def spread(items: Sequence[T], most: int | None) -> list[T]:
+    """Return at most ``most`` items, evenly from the first to the last; if only one, the last."""
+    if most is None or len(items) <= most:
+        return list(items)
     if most <= 1:
-        return list(steps[len(steps) - most :])
-    return [steps[round(place * (len(steps) - 1) / (most - 1))] for place in range(most)]
+        return list(items[len(items) - most :])
+    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
 
 
 def _note(text: str) -> str:
-    """What a rating says of its screenshot: the reply without the line of the score, on one line."""
+    """Return the note on a screenshot: the reply without the line of the score, on one line."""
     remainder = _REASONING.sub("", _SCORE_LINE.sub("", text).strip())
     return " ".join(remainder.split())

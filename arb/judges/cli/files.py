@@ -17,7 +17,7 @@ from arb.core.console import printable
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import user_errors
 from arb.judges.cli.text import fill_in
-from arb.judges.types import Wants
+from arb.judges.types import ImageOptions, Wants
 
 if TYPE_CHECKING:
     from arb.core.replies import Form
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from arb.core import suite as suites
     from arb.core.predictions import write as prediction_files
-    from arb.judges import prompting, views
+    from arb.judges import views
     from arb.judges.engine import prompt_store
     from arb.judges.run import config as run_config
     from arb.judges.run import export as exporting
@@ -97,7 +97,7 @@ def _write_pictures(
         else:
             suite = suites.load_suite(configuration["suite"])
             place = selection.source_folder(source, suite)
-        images = prompting.ImageOptions(**configuration["images"])
+        images = ImageOptions(**configuration["images"])
         recorded = views.Views(place, suite, images)
         view = recorded.view(trajectory_id, Wants(screenshots="all", goal_images=True))
     except views.NoViewError as problem:

@@ -1,9 +1,9 @@
-"""Providers with a wire protocol of their own, by the library any-llm (the extra `providers`).
+"""Endpoints with other wire protocols, through the library any-llm (the extra `providers`).
 
-Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses. The library turns them into
-chat completions and back; the answer is then read as that of any other endpoint. Retries are ours alone, so
-those of the providers' clients are off. It was chosen over litellm, which pins huggingface_hub below 2, takes
-124 MB and always brings boto3; any-llm takes 1.3 MB and each provider's own client.
+The protocols are Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses. The
+library translates chat completions into them, and the answers back, so that they are parsed like those of any
+other endpoint. Only the executor retries; the providers' clients do not. We chose any-llm (1.3 MB plus each
+provider's client) over litellm, which pins huggingface_hub below 2, takes 124 MB and always needs boto3.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Final
 
-from arb.judges.endpoints.openai_compatible import TIMEOUT_S, parse_reply, request_body, without_key
+from arb.judges.endpoints.connection import TIMEOUT_S, classify, without_key
+from arb.judges.endpoints.openai_compatible import parse_reply, request_body
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import (
     OPTIONAL_PARAMS,
     OUTPUT_LIMITS,
     CallFailed,
-    classify,
     classify_status,
-    read_rate_limits,
     with_whole_characters,
 )
-from arb.judges.types import Message, ModelSettings, OptionsError, Reply
+from arb.judges.engine.rate_limits import read_rate_limits
+from arb.judges.types import OptionsError, Reply, Request
 
 MAX_CONNECTIONS: Final = 64
-"""Of Bedrock, whose client blocks a thread for every call."""
+"""The most connections to Bedrock, whose client blocks a thread for every call."""
 
 _RESPONSE_HEADERS: ContextVar[Mapping[str, str] | None] = ContextVar("headers of the answer", default=None)
-"""Of the call of the current task: the library gives no headers back."""
+"""The headers of the current task's answer, since the library does not return them."""
 
 _SLOW: Final = frozenset(
     {"TimeoutError", "APITimeoutError", "TimeoutException", "ReadTimeoutError", "ConnectTimeoutError"}
@@ -53,13 +53,13 @@ _NEVER_SENT: Final = frozenset(
         "EndpointConnectionError",
     }
 )
-"""Exceptions of the providers' clients, by name: importing them all to compare would take seconds."""
+"""Exceptions of the providers' clients by name, since importing them all would take seconds."""
 
 
 class AnyLLMEndpoint:
-    """Makes single attempts, as `OpenAIEndpoint` does. For the event loop that creates it.
+    """An endpoint that makes single attempts, in the event loop that creates it, as `OpenAIEndpoint` does.
 
-    Raises OptionsError where the provider's client cannot be made.
+    Raises OptionsError if the provider's client cannot be created.
     """
 
     def __init__(self, access: EndpointAccess, timeout_s: float = TIMEOUT_S):
@@ -70,18 +70,9 @@ class AnyLLMEndpoint:
         except Exception as problem:  # no AWS credentials, no region
             raise OptionsError(f"{access.base_url} cannot be asked: {problem}") from problem
 
-    async def attempt(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        *,
-        unsupported_params: Set[str] = frozenset(),
-    ) -> Reply:
-        """One request without ``unsupported_params``. Raises CallFailed, and nothing else."""
-        body = with_whole_characters(
-            request_body(model, messages, max_output_tokens, unsupported_params=unsupported_params)
-        )
+    async def attempt(self, request: Request) -> Reply:
+        """Make one request. Raises CallFailed, and nothing else."""
+        body = with_whole_characters(request_body(request))
         _RESPONSE_HEADERS.set(None)
         begun = time.perf_counter()
         try:
@@ -94,9 +85,9 @@ class AnyLLMEndpoint:
                 else:
                     answer = await self._provider.acompletion(**body, timeout=self._timeout_s)
                     completion = answer.model_dump(mode="json", warnings=False)
-            completion["model"] = completion.get("model") or None  # of Bedrock it says nothing
+            completion["model"] = completion.get("model") or None  # empty from Bedrock
             if not (completion.get("usage") or {}).get("prompt_tokens"):
-                completion["usage"] = None  # it counts 0 where the provider did not count
+                completion["usage"] = None  # the library gives 0 if the provider does not count
             reply = parse_reply(json.dumps(completion), time.perf_counter() - begun)
             return replace(reply, rate_limits=read_rate_limits(_RESPONSE_HEADERS.get() or {}))
         except Exception as problem:
@@ -113,8 +104,8 @@ class AnyLLMEndpoint:
 
 
 def _open(access: EndpointAccess, timeout_s: float) -> Any:
-    """The library's provider, its client set up as ours is: no retries, and as many connections as calls."""
-    from any_llm import AnyLLM
+    """Open the library's provider with a client that does not retry and opens a connection per call."""
+    from any_llm import AnyLLM  # noqa: PLC0415  the extra `providers`
 
     options: dict[str, Any] = {}
     if access.library in ("openai", "anthropic"):
@@ -122,7 +113,7 @@ def _open(access: EndpointAccess, timeout_s: float) -> Any:
         options["http_client"] = client(event_hooks={"response": [_note_headers]})
         options["default_headers"] = dict(access.headers)
     if access.library == "bedrock":
-        from botocore.config import Config
+        from botocore.config import Config  # noqa: PLC0415  the extra `providers`
 
         options["config"] = Config(
             retries={"total_max_attempts": 1},
@@ -131,10 +122,10 @@ def _open(access: EndpointAccess, timeout_s: float) -> Any:
             read_timeout=timeout_s,
         )
         named = re.search(r"bedrock-runtime[^/]*?\.([a-z]+(?:-[a-z]+)+-\d)\.", access.base_url)
-        region = named[1] if named else os.environ.get("AWS_REGION")  # which boto3 itself does not read
+        region = named[1] if named else os.environ.get("AWS_REGION")  # boto3 does not read it
         options |= {"region_name": region} if region else {}
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS))
-        logging.getLogger("any_llm").setLevel(logging.ERROR)  # it warns at every call that the client blocks
+        logging.getLogger("any_llm").setLevel(logging.ERROR)  # every call would warn
     else:
         options["max_retries"] = 0
     return AnyLLM.create(
@@ -147,7 +138,7 @@ async def _note_headers(response: Any) -> None:
 
 
 def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A body of chat completions as one of OpenAI's Responses, which has no seed and other names."""
+    """Translate a body of chat completions for OpenAI's Responses, which has other names and no seed."""
     other = dict(body)
     other["input_data"] = [
         {"role": message["role"], "content": _input_parts(message["content"])}
@@ -169,17 +160,18 @@ def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
 def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if isinstance(content, str):
         return content
-    return [
-        {"type": "input_text", "text": part["text"]}
-        if part["type"] == "text"
-        else {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
-        | {name: value for name, value in part["image_url"].items() if name == "detail"}
-        for part in content
-    ]
+    parts = []
+    for part in content:
+        if part["type"] == "text":
+            parts.append({"type": "input_text", "text": part["text"]})
+        else:
+            image = part["image_url"]
+            detail = image.get("detail", "auto")
+            parts.append({"type": "input_image", "image_url": image["url"], "detail": detail})
+    return parts
 
 
 def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer of OpenAI's Responses as a chat completion."""
     items = answer.get("output") or ()
     kinds = {item.get("type") for item in items}
     messages = [item for item in items if item.get("type") == "message"]
@@ -215,7 +207,8 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure behind an exception of the library.
 
-    What the provider answered decides, as for every other endpoint, then the kind of connection error.
+    The answer of the provider decides, as for every other endpoint. Without one, the kind of connection error
+    decides.
     """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
@@ -238,7 +231,7 @@ def classify_library_error(problem: BaseException) -> CallFailed:
     if (parameter := _parameter_that_is_unknown(problem)) is not None:
         return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
     failed = classify(original)
-    # cut off, or of another form
+    # The answer was cut off or has another form.
     if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):
         return CallFailed("transient", f"the answer cannot be used: {problem}", maybe_paid=True, raw="")
     return failed
@@ -252,10 +245,10 @@ def _causes(problem: BaseException | None) -> Iterator[BaseException]:
 
 
 def _parameter_that_is_unknown(problem: BaseException) -> str | None:
-    """Return the optional parameter that the library says it cannot send at all, if there is one.
+    """Return the optional parameter that the library cannot send at all, or None.
 
-    Its other objections are to a value, and what was asked for is not left out because of them. It knows an
-    output limit for every provider, so that is never left out: without one the cost has no bound.
+    If it rejects only a value, the parameter is not left out, since the user asked for it. The library has an
+    output limit for every provider, so that is never left out either: without it the cost has no bound.
     """
     found = _NO_SUCH_PARAMETER.search(str(problem))
     name = getattr(problem, "parameter_name", None) or (found and found[1])
@@ -266,7 +259,7 @@ _NO_SUCH_PARAMETER: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
 def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None:
-    """Return status, body and headers of the answer that a provider's client raised an exception for."""
+    """Return status, body and headers of the answer behind an exception of a provider's client, or None."""
     response = getattr(problem, "response", None)
     if isinstance(response, dict):  # botocore
         about = response.get("ResponseMetadata", {})
@@ -274,9 +267,10 @@ def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None
         body = json.dumps({"error": {"code": error.get("Code"), "message": error.get("Message")}})
         return about.get("HTTPStatusCode", 500), body, _lower(about.get("HTTPHeaders", {}))
     if isinstance(details := getattr(problem, "details", None), dict):  # google-genai
-        return problem.code, json.dumps(details), _lower(getattr(response, "headers", None) or {})
-    if (status := getattr(response, "status_code", None)) is not None:  # openai, anthropic
-        return status, response.text, _lower(response.headers)
+        headers = getattr(response, "headers", None) or {}
+        return getattr(problem, "code", 500), json.dumps(details), _lower(headers)
+    if response is not None and hasattr(response, "status_code"):  # openai, anthropic
+        return response.status_code, response.text, _lower(response.headers)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Files and batches at an endpoint. Every step may be repeated."""
+"""Upload files and run batches at an endpoint. Every step may be repeated."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
+import aiohttp
 import tenacity
 
-from arb.judges.endpoints.openai_compatible import (
+from arb.judges.endpoints.connection import (
     CONNECT_TIMEOUT_S,
     MAX_REPLY_BYTES,
+    classify,
+    may_redirect,
     open_session,
     read_text,
-    redirects,
     too_long_message,
     without_key,
 )
 from arb.judges.endpoints.providers import EndpointAccess, endpoint_url
-from arb.judges.engine.errors import CallFailed, classify, classify_status, read_json
-
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse
+from arb.judges.engine.errors import CallFailed, classify_status, read_json
 
 MARK: Final = "judges_mark"
-"""The entry of a batch's metadata by which it is found again."""
+"""The entry of a batch's metadata that identifies it."""
 
 TIMEOUT_S: Final = 600.0
 READ_BYTES: Final = 1 << 16
@@ -36,10 +35,10 @@ MAX_ATTEMPTS: Final = 5
 FIRST_WAIT_S: Final = 8.0
 MAX_WAIT_S: Final = 60.0
 MAX_RETRY_AFTER_S: Final = 900.0
-"""Longer waits that an endpoint asks for are not waited for."""
+"""If an endpoint asks for a longer wait, the step fails."""
 
 MAX_BATCHES_SEARCHED: Final = 1_000
-"""How many of the latest batches are searched for a mark."""
+"""The number of latest batches that are searched for a mark."""
 
 ENDED: Final = ("completed", "failed", "expired", "cancelled")
 
@@ -48,7 +47,7 @@ Got = TypeVar("Got")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The status of a batch at the endpoint. ``files``: of its results and its errors, as far as made."""
+    """The status of a batch at the endpoint. ``files`` are the ids of its existing result and error files."""
 
     id: str
     status: str
@@ -64,16 +63,15 @@ class BatchState:
 
 
 class BatchClient:
-    """For one endpoint and one event loop. Transient failures are retried; others raise CallFailed."""
+    """A client for one endpoint and one event loop. It retries transient failures and raises CallFailed."""
 
-    def __init__(self, access: EndpointAccess, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep):
+    def __init__(self, access: EndpointAccess, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep):
         self._access = access
         self._session = open_session(access)
         self._sleep = sleep
 
     async def upload(self, path: Path) -> str:
-        """The id of the file at the endpoint. A file that was uploaded twice costs nothing."""
-        import aiohttp
+        """Upload a file and return its id at the endpoint. Uploading a file twice costs nothing."""
 
         async def once() -> str:
             with path.open("rb") as file:
@@ -85,7 +83,10 @@ class BatchClient:
         return await self._with_retry(once)
 
     async def create_batch(self, file_id: str, mark: str) -> BatchState:
-        """The batch of an uploaded file. One with this mark is taken when it is there: none is made twice."""
+        """Create the batch of an uploaded file and return its state.
+
+        A repeated attempt first looks for a batch with this mark, so that no batch is created twice.
+        """
         request = {
             "input_file_id": file_id,
             "endpoint": "/v1/chat/completions",
@@ -104,14 +105,14 @@ class BatchClient:
         return await self._with_retry(once)
 
     async def find(self, mark: str) -> BatchState | None:
-        """The batch with a mark, among the latest ones; None when there is none."""
+        """Return the batch with a mark among the latest ones, or None."""
         return await self._with_retry(lambda: self._find(mark))
 
     async def retrieve(self, batch_id: str) -> BatchState:
         return _state_of(await self._with_retry(lambda: self._json("GET", f"batches/{batch_id}")))
 
     async def lines(self, file_id: str) -> AsyncIterator[str]:
-        """The lines of a file, as they come. Raises CallFailed, maybe after some of them."""
+        """Yield the lines of a file as they arrive. Raises CallFailed, possibly after some lines."""
         try:
             async with self._request("GET", f"files/{file_id}/content") as answer:
                 rest = b""
@@ -131,14 +132,12 @@ class BatchClient:
         await self._session.close()
 
     @contextlib.asynccontextmanager
-    async def _request(self, method: str, path: str, **request: Any) -> AsyncIterator[ClientResponse]:
-        """An answer with a good status, open for the block."""
-        import aiohttp
-
+    async def _request(self, method: str, path: str, **request: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open an answer with a successful status for the block."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=TIMEOUT_S)
         address = endpoint_url(self._access.base_url, path)
-        request |= redirects(self._access)
-        async with self._session.request(method, address, timeout=timeout, **request) as answer:
+        request |= {"timeout": timeout, "allow_redirects": may_redirect(self._access)}
+        async with self._session.request(method, address, **request) as answer:
             if not 200 <= answer.status < 300:
                 text = await read_text(answer)
                 raise classify_status(answer.status, text, answer.headers)
@@ -185,10 +184,12 @@ def _may_pass(failure: BaseException) -> bool:
 
 
 def _wait_s(state: tenacity.RetryCallState) -> float:
-    """Return the wait that the endpoint asks for; else it doubles, and is drawn from its second half."""
-    failure = state.outcome.exception()
+    """Return the wait that the endpoint asks for, or else a random share of a wait that doubles."""
+    failure = state.outcome.exception() if state.outcome is not None else None
+    if isinstance(failure, CallFailed) and failure.retry_after_s:
+        return failure.retry_after_s
     longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** (state.attempt_number - 1))
-    return failure.retry_after_s or longest * random.uniform(0.5, 1.0)
+    return longest * random.uniform(0.5, 1.0)
 
 
 def _state_of(batch: Mapping[str, Any]) -> BatchState:

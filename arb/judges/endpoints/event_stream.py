@@ -1,4 +1,4 @@
-"""Answers that come as a stream of server-sent events, put together again as one completion."""
+"""Put answers that come as streams of server-sent events together as one completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from arb.judges.engine.errors import CallFailed, read_json
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
-"""Other characters that end a line for Python may stand within the JSON of an event."""
+"""Unlike `str.splitlines`, only real line ends: the JSON of an event may contain other separators."""
 
 _TEXTS: Final = ("content", "reasoning_content", "refusal")
 
@@ -21,13 +21,13 @@ def is_event_stream(content_type: str, text: str) -> bool:
 
 
 def completion_of_stream(text: str) -> str:
-    """Return a stream of chunks as the JSON of the completion that they make up.
+    """Return the chunks of a stream as the JSON of one completion.
 
     Raises:
-        CallFailed: The stream breaks off, or contains something other than JSON. It may have been paid for.
+        CallFailed: The stream breaks off or contains something other than JSON. It may have been paid for.
     """
     answer: dict[str, Any] = {}
-    choices: dict[int, dict[str, Any]] = {}
+    choices: dict[int, _StreamedChoice] = {}
     is_done = False
     for data in _events(text):
         if is_done := data == "[DONE]":
@@ -50,7 +50,7 @@ def completion_of_stream(text: str) -> str:
 
 
 def _events(text: str) -> Iterator[str]:
-    """Yield the data of each event; comments and other fields are left out."""
+    """Yield the data of each event, without comments and other fields."""
     for line in _LINE_END.split(text):
         if line.startswith("data:"):
             yield line.removeprefix("data:").strip()
@@ -58,7 +58,7 @@ def _events(text: str) -> Iterator[str]:
 
 @dataclass
 class _StreamedChoice:
-    """The parts of one choice so far."""
+    """The parts of one choice received so far."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)
     tool_calls: list[Any] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Who answers calls: names for well-known endpoints, the address and the key of each."""
+"""The providers of models: names of well-known endpoints, with the address and the key of each."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from arb.core.files import install_command
 from arb.core.plugins import leave_out, load_plugins
-from arb.judges.types import ModelSettings
+from arb.judges.types import ModelSettings, OptionsError
 
 _SELF_SERVED: Final = ("transformers", "ray-data-llm")
-"""Providers up to commit 7d56a80 that started a server for the run."""
+"""Providers that started a server for the run, up to commit 7d56a80."""
 
 OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
@@ -30,14 +30,14 @@ class Provider:
         base_url: The address. Without one the user must give it, or set one of the ``address_variables``.
         key_variable: The variable that holds the key.
         needs_key: Whether a call without a key is refused.
-        output_limit: Which of its two names the longest reply is asked by at first.
-        header_variables: Headers, each with the variable that it is sent from if that is set.
-        address_variables: Variables whose value ``address_form`` makes an address of.
-        address_form: The address with ``{}`` for that value.
-        library: The name that any-llm has for it; None if it speaks OpenAI's chat completions.
-        needs: The module that any-llm needs in addition.
-        prompt_cache: How a request says what to keep in the provider's prompt cache; None if it keeps prompts
-            by itself, or has no such cache.
+        output_limit: The name of the output limit to try first.
+        header_variables: Headers, each with the variable that has its value. Unset variables are ignored.
+        address_variables: Variables from which ``address_form`` makes the address.
+        address_form: The address, with ``{}`` for the value of the variable.
+        library: The provider's name in any-llm; None if it accepts OpenAI's chat completions.
+        needs: A module that any-llm needs for it.
+        prompt_cache: The field of a request that marks the part to keep in the provider's prompt cache; None
+            if the provider decides by itself or has no such cache.
         never_takes: Parameters of a run that its protocol does not have.
     """
 
@@ -80,10 +80,10 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def address_of(model: ModelSettings) -> str | None:
-    """Where a model is reached, as replies and runs are named by it: scheme, host, port and path.
+    """Return the address of a model for cache keys and run folders: scheme, host, port and path.
 
-    Two spellings of one place give the same text. A name, a password and a query are left out: they may be
-    secrets. None if the provider needs an address that is absent.
+    Two spellings of one address give the same text. User name, password and query are left out, since they
+    may be secrets. Return None if neither the user nor the provider gives an address.
     """
     provider = PROVIDERS.get(model.provider)
     address = model.base_url or (provider.base_url if provider is not None else None)
@@ -100,9 +100,9 @@ def endpoint_url(base_url: str, path: str) -> str:
 
 
 def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the parameters that a run asks for and a request to the model is sent without, sorted.
+    """Return the sorted parameters that a run sets but that requests to the model omit.
 
-    ``unsupported`` are those that the endpoint refused; those that the provider never takes are added.
+    ``unsupported`` are those that the endpoint rejected; those that the provider never accepts are added.
     """
     provider = PROVIDERS.get(model.provider)
     absent = {*unsupported, *(provider.never_takes if provider else ())}
@@ -119,7 +119,7 @@ def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> t
 
 
 def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
-    """The settings with the address that the environment names for the provider, where none was given."""
+    """Return the settings with the provider's address from the environment, unless they have an address."""
     provider = PROVIDERS.get(model.provider)
     if provider is None or model.base_url is not None:
         return model
@@ -134,7 +134,7 @@ def normalize_address(address: str) -> str:
     parts = urlsplit(address.strip())
     try:
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # no port that can be: the call will say so
+    except ValueError:  # an impossible port: the call will fail with a message
         return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     host = f"[{host}]" if ":" in host else host
     place = host if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{port}"
@@ -143,10 +143,10 @@ def normalize_address(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EndpointAccess:
-    """How an endpoint is reached. ``key`` is None if none is wanted.
+    """The address, key and headers of an endpoint.
 
-    The key and the values of ``own_headers``, which the user gave, are never shown. ``library``: any-llm's
-    name for the provider, if any-llm makes the calls.
+    The key, and the values of ``own_headers`` given by the user, are never shown. ``library`` is the
+    provider's name in any-llm if any-llm makes the calls.
     """
 
     base_url: str
@@ -160,10 +160,10 @@ class EndpointAccess:
 def resolve_access(
     models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
 ) -> dict[str, EndpointAccess]:
-    """How the endpoint of each role is reached.
+    """Return the endpoint access of each role.
 
-    A variable that ``key_variable`` names must be set; a provider's own only where it needs a key. Raises
-    OptionsError that lists all that is missing.
+    A variable given with ``key_variable`` must be set; the provider's own variable only if it needs a key.
+    Raises OptionsError with a list of everything that is missing.
     """
     environment = os.environ if environment is None else environment
     found: dict[str, EndpointAccess] = {}
@@ -175,8 +175,6 @@ def resolve_access(
         except ValueError as problem:
             problems[str(problem)] = None
     if problems:
-        from arb.judges.types import OptionsError
-
         raise OptionsError("\n".join(problems))
     return found
 
@@ -209,7 +207,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
     headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables.items())
     own_headers = model.header
     if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
-        own_headers = (("api-key", key), *own_headers)  # dated API versions take the key in this header only
+        own_headers = (("api-key", key), *own_headers)  # dated API versions require this header
     return EndpointAccess(
         base_url,
         key or None,
@@ -221,7 +219,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
 
 
 def _check_wishes(model: ModelSettings) -> None:
-    """Raise ValueError for what the provider would ignore without a word, and for an absent library."""
+    """Raise ValueError for options that the provider would silently ignore, and for an absent library."""
     provider = PROVIDERS.get(model.provider)
     if provider is None:
         return
@@ -246,5 +244,5 @@ def _check_wishes(model: ModelSettings) -> None:
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it is part of
+    except ModuleNotFoundError:  # its parent package is missing
         return False

@@ -1,9 +1,9 @@
-"""Replies that machines share: Parquet files, partitioned by the first byte of the key.
+"""Replies that machines share, as Parquet files partitioned by the first byte of the key.
 
     answers/3f/SHA-256.parquet      key (32 bytes) and line (`cache.answer_line`), named by a hash of its keys
 
-The place is anything that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. There are no locks: a file is
-written whole under its name and never changed. A key may be in two files of a partition.
+The place is any URL that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. It needs no locks, since a file is
+written at once under its name and never changed. A key may be in two files of a partition.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec import AbstractFileSystem
+from fsspec.core import url_to_fs
 
 from arb.core.files import PART_PREFIX, atomic_write
-from arb.judges.engine.storage import storing
-
-if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
-
-ANSWERS: Final = "answers"
-"""The folder in a reply cache that holds shared answers, if no other place is named."""
+from arb.judges.engine.storage import ANSWERS, storing
 
 FILES_IN_MEMORY: Final = 16
-"""How many files of a partition are kept in memory, of those that were read last."""
+"""The number of files, of those read last, that are kept in memory."""
 
 
 class AnswerStore:
     """The answers at a URL or in a folder, which need not exist yet. Methods raise StorageError.
 
-    A store remembers which keys a partition has once it was asked for one of them (`line`).
+    The store lists the keys of a partition once, when `line` first needs one of them.
     """
 
     def __init__(self, url: str):
@@ -45,19 +44,17 @@ class AnswerStore:
 
     @cached_property
     def _opened(self) -> tuple[AbstractFileSystem, str]:
-        from fsspec.core import url_to_fs
-
-        # Others write meanwhile, and a remembered listing would hide their files.
+        # Other machines write at the same time; a cached listing would hide their files.
         more: dict[str, Any] = {} if self.is_local else {"use_listings_cache": False}
         fs, root = url_to_fs(self.url, **more)
         return fs, root.rstrip("/")
 
     def open(self) -> None:
-        """Raise ImportError, with what to install, if nothing here can open the URL."""
-        self._opened  # noqa: B018
+        """Open the URL. Raises ImportError with the package to install if one is missing."""
+        self._opened  # noqa: B018  the property opens it
 
     def files(self, folder: str) -> list[str]:
-        """Return the paths of all files below a folder, in order."""
+        """Return the sorted paths of all files below a folder."""
         fs, root = self._opened
         with storing(self.url):
             fs.invalidate_cache()
@@ -68,20 +65,19 @@ class AnswerStore:
             return self._opened[0].cat_file(path)
 
     def remove(self, folder: str) -> None:
-        """Remove a folder with everything in it, if it exists."""
         fs, root = self._opened
         with storing(self.url):
             if fs.exists(f"{root}/{folder}"):
                 fs.rm(f"{root}/{folder}", recursive=True)
 
     def keys(self, partition: int) -> set[bytes]:
-        """Return the keys of a partition. Only the column of keys is read."""
+        """Return the keys of a partition, reading only the column of keys."""
         return {key for path in self._files(partition) for key in self._keys(path)}
 
     def add(self, lines: Iterable[tuple[bytes, bytes]]) -> int:
-        """Add lines by key, except those that are here already; return how many were added.
+        """Add the lines whose keys are new, and return their number.
 
-        The same answers make the same file, whoever writes it.
+        The same answers make the same file, on every machine.
         """
         known: dict[int, set[bytes]] = {}
         new: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -97,7 +93,7 @@ class AnswerStore:
         return sum(map(len, new.values()))
 
     def line(self, key: bytes) -> bytes | None:
-        """Return the line of one answer, or None. Answers that are added later are not seen."""
+        """Return the line of an answer, or None. Answers added later to the partition are not found."""
         partition = key[0]
         if partition not in self._paths:
             self._paths[partition] = {
@@ -110,22 +106,15 @@ class AnswerStore:
         return [path for path in self.files(_folder(partition)) if path.endswith(".parquet")]
 
     def _keys(self, path: str) -> list[bytes]:
-        import pyarrow.parquet as pq
-
         with storing(self.url), self._opened[0].open(path, "rb", block_size=65_536) as file:
             return pq.ParquetFile(file, pre_buffer=False).read(columns=["key"])["key"].to_pylist()
 
     def _read_table(self, path: str) -> dict[bytes, bytes]:
-        import pyarrow.parquet as pq
-
         with storing(self.url), self._opened[0].open(path, "rb") as file:
             table = pq.ParquetFile(file, pre_buffer=False).read()
         return dict(zip(table["key"].to_pylist(), table["line"].to_pylist(), strict=True))
 
     def _write_table(self, name: str, answers: dict[bytes, bytes]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         key, line = pa.array(answers, pa.binary(32)), pa.array(answers.values(), pa.large_binary())
         table, sink = pa.table({"key": key, "line": line}), pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd", use_dictionary=False)
@@ -135,7 +124,7 @@ class AnswerStore:
                 path = Path(f"{root}/{name}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 atomic_write(path, content)
-            else:  # an object appears when it is whole
+            else:  # an object store shows only complete objects
                 fs.pipe_file(f"{root}/{name}", content)
 
 

@@ -1,41 +1,42 @@
-"""Keep a run below ``--max-usd``: money is set aside before a call and counted after it.
+"""Keep a run below ``--max-usd``: set money aside before a call, and count its cost after it.
 
-Each call under way has the most set aside that it can cost: a token for every byte of its prompt, what its
-pictures take at most, and the longest reply. No tokenizer in use gives more than a token per byte, so the
-limit is never exceeded. Two things keep most of the limit usable although English takes a quarter of that.
-As the limit comes near, calls wait for each other, and in the end one is made at a time. A call that still
-does not fit is counted more closely (`word_ceiling`), and may be sent with a shorter output limit that its
-model's replies have kept far below so far.
+For each call in flight the budget sets aside its highest possible cost: one token per byte of the prompt, the
+most tokens of its pictures, and the longest reply. No tokenizer in use makes more than one token per byte, so
+the limit is never exceeded.
+
+English needs only a quarter of that, and two rules keep most of the limit usable. Near the limit, calls wait
+for each other until only one is made at a time. A call that still does not fit is counted more closely
+(`word_ceiling`), and may be sent with a shorter output limit if its model's replies have been far shorter.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from arb.judges.engine.errors import OUTPUT_LIMITS, NoMoreCallsError
 from arb.judges.engine.prices import PriceTable
 from arb.judges.engine.tokens import token_ceiling, word_ceiling
-from arb.judges.types import Message, ModelSettings, OptionsError, Usage
+from arb.judges.types import Message, ModelSettings, OptionsError, Request, Usage
 
 NEARLY_USED_UP: Final = 0.9
-"""From this share of the limit on, a call that cannot be paid ends the run. Before, another may cost less."""
+"""From this share of the limit on, a call that does not fit ends the run. Before, a cheaper call may fit."""
 
 MAX_REFUSED: Final = 64
-"""So many calls in a row that cannot be paid end the run, whatever is left."""
+"""This many calls in a row that do not fit end the run, even far from the limit."""
 
 KNOWN_REPLIES: Final = 3
 SHORTENED_TO: Final = 2
 LEAST_WITH_EFFORT: Final = 2_048
-"""From so many replies of a model on, an output limit may be shortened, though never below this many times
-the longest of them. With a reasoning effort, Anthropic takes no limit below the last."""
+"""After this many replies of a model its output limit may be shortened, but not below this multiple of the
+longest reply. With a reasoning effort, Anthropic rejects limits below the last number."""
 
 
 class BudgetReached(NoMoreCallsError):
-    """Raised when the next call might exceed the limit; the message says how to continue.
+    """Raised if the next call might exceed the limit; the message says how to continue.
 
-    ``is_final``: hardly any other call can be paid either.
+    ``is_final`` tells that hardly any other call would fit either.
     """
 
     how = "budget"
@@ -49,7 +50,7 @@ class BudgetReached(NoMoreCallsError):
 class Reservation:
     """Money set aside for one attempt at a call.
 
-    ``usd`` is the most that it can cost, ``output`` the most tokens that it may make. ``max_tokens`` is the
+    ``usd`` is the highest cost of the attempt, ``output`` the most tokens of its reply. ``max_tokens`` is the
     output limit to send if it is shorter than the one asked for.
     """
 
@@ -60,16 +61,16 @@ class Reservation:
 
 
 class Budget:
-    """Keeps a run below ``max_usd``. Without it nothing is set aside, and replies cost what the prices say.
+    """The budget of a run in one event loop. Without a limit nothing is set aside.
 
-    It serves one event loop. Under a limit every model needs a price (`build_budget` checks that); a
-    reservation without one raises ValueError.
+    With a limit every model needs a price (`build_budget` checks that); a reservation without one raises
+    ValueError.
 
     Args:
         max_usd: The limit, or None.
-        prices: What tokens cost.
-        ceiling: Returns more tokens than a prompt has.
-        spent_usd: What the run has spent before.
+        prices: The prices of tokens.
+        ceiling: A function that returns at least as many tokens as a prompt has.
+        spent_usd: The amount that the run has spent before.
     """
 
     def __init__(
@@ -80,8 +81,9 @@ class Budget:
         spent_usd: float = 0.0,
     ):
         self.max_usd = max_usd
+        self._limit_usd = math.inf if max_usd is None else max_usd
         self.spent_usd = spent_usd
-        self.presumed_usd = 0.0  # the part of it that was, or may have been, paid with nothing to show
+        self.presumed_usd = 0.0  # the part of it that was, or may have been, paid without a reply
         self._prices = prices or PriceTable({})
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
@@ -92,42 +94,34 @@ class Budget:
         self._longest: dict[tuple, int] = {}
         self._refused = 0
 
-    async def reserve(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        unsupported_params: Collection[str] = (),
-    ) -> Reservation:
-        """Set money aside for one attempt; wait while calls under way may leave enough.
+    async def reserve(self, request: Request) -> Reservation:
+        """Set money aside for one attempt, after waiting for calls in flight that may leave enough.
 
-        The first call of a model is made alone: some endpoints do not keep the output limit. Every
-        reservation is settled exactly once. Raises BudgetReached.
-
-        Args:
-            model: The model to ask.
-            messages: The prompt.
-            max_output_tokens: The longest reply. The reservation may have a shorter limit to send.
-            unsupported_params: What is not sent; without an output limit the whole window is set aside.
+        The reservation may have a shorter output limit to send. If none can be sent, the cost of the whole
+        context window is set aside. The first call of a model is made on its own, since some endpoints exceed
+        the limit. Settle every reservation exactly once. Raises BudgetReached.
         """
+        model = request.model
         if self.max_usd is None:
             return Reservation(0.0, model)
-        prompt, is_close = self._ceiling(model, messages), False
-        output, max_tokens = self._most_output(model, max_output_tokens, unsupported_params), None
+        prompt, is_close = self._ceiling(model, request.messages), False
+        output = most_output(self._prices, request)
+        max_tokens: int | None = None
         while True:
             usd = self._most_usd(model, prompt, output)
-            if self.spent_usd + usd > self.max_usd and not is_close:
-                prompt, is_close = min(prompt, word_ceiling(model, messages)), True
+            if self.spent_usd + usd > self._limit_usd and not is_close:
+                prompt, is_close = min(prompt, word_ceiling(model, request.messages)), True
                 usd = self._most_usd(model, prompt, output)
-            if self.spent_usd + usd > self.max_usd:
-                full_usd = usd
-                max_tokens = self._shorter_limit(model, prompt, max_output_tokens)
+            if self.spent_usd + usd > self._limit_usd:
+                max_tokens = self._shorter_limit(model, prompt, request.max_output_tokens)
                 if max_tokens is None:
-                    raise self._refusal(full_usd)
+                    raise self._refusal(usd)
                 output = max_output(model, max_tokens)
                 usd = self._most_usd(model, prompt, output)
-            is_unknown = model.place not in self._replies and self._is_under_way(model)
-            if not is_unknown and self.spent_usd + self._reserved_usd + usd <= self.max_usd:
+            is_tried = any(each.model.place == model.place for each in self._open)
+            is_unknown = is_tried and model.place not in self._replies
+            reserved_usd = sum(each.usd for each in self._open)
+            if not is_unknown and self.spent_usd + reserved_usd + usd <= self._limit_usd:
                 break
             self._change.clear()
             await self._change.wait()
@@ -136,22 +130,15 @@ class Budget:
         self._open.add(reservation)
         return reservation
 
-    def _most_output(
-        self, model: ModelSettings, max_output_tokens: int, unsupported_params: Collection[str]
-    ) -> float:
-        """Return the most tokens that a reply can have; infinity if nothing is known to bound it."""
-        output = max_output(model, max_output_tokens, unsupported_params)
-        return (self._prices.context_window(model) or math.inf) if output is None else output
-
     def _most_usd(self, model: ModelSettings, prompt: int, output: float) -> float:
-        """Return the most that an attempt can cost, as far as the length of the model's replies is known."""
+        """Return the highest cost of an attempt, if replies exceed the limit as much as so far."""
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
         return price.most(prompt, output * self._overrun.get(model.place, 1.0))
 
     def _shorter_limit(self, model: ModelSettings, prompt: int, max_output_tokens: int) -> int | None:
-        """Return the longest output limit that can still be paid, or None if replies may well exceed it."""
+        """Return the longest output limit that still fits, or None if replies may well exceed it."""
         place, is_set = model.place, any(name in model.extra for name in OUTPUT_LIMITS)
         if is_set or self._replies.get(place, 0) < KNOWN_REPLIES:
             return None
@@ -165,19 +152,18 @@ class Budget:
         return low
 
     def _fits(self, model: ModelSettings, prompt: int, max_tokens: int) -> bool:
-        return self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens)) <= self.max_usd
-
-    def _is_under_way(self, model: ModelSettings) -> bool:
-        return any(each.model.place == model.place for each in self._open)
+        return (
+            self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens)) <= self._limit_usd
+        )
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
-        """Give a reservation back, less what the attempt cost.
+        """Replace a reservation by the cost of its attempt.
 
         Args:
-            reservation: What `reserve` returned.
-            usage: What the endpoint counted; None if no reply came.
-            maybe_paid: The endpoint may have made a reply nevertheless (a timeout, a cut connection, an
-                answer that cannot be read). Then the most that it can cost counts.
+            reservation: The result of `reserve`.
+            usage: The token counts of the endpoint, or None if no reply came.
+            maybe_paid: Whether the endpoint may have made a reply nevertheless (after a timeout, a lost
+                connection, or an unreadable answer). Then the highest cost counts.
         """
         if self.max_usd is None:
             return
@@ -193,16 +179,16 @@ class Budget:
         self._change.set()
 
     def cost_of(self, model: ModelSettings, usage: Usage) -> float | None:
-        """Return what a reply cost in dollars, or None if the price or the tokens are unknown."""
+        """Return the cost of a reply in dollars, or None if the price or the tokens are unknown."""
         return self._prices.cost(model, usage)
 
     def cut_short(self, reservation: Reservation, usage: Usage) -> BudgetReached:
-        """Return what ends the run after a reply that reached a shortened limit and so was paid in vain."""
+        """Return the error that ends the run after a reply was cut off at a shortened limit."""
         self.presumed_usd += self.cost_of(reservation.model, usage) or 0.0
-        return BudgetReached(limit_message(self.max_usd, self.spent_usd, reservation.usd))
+        return BudgetReached(limit_message(self._limit_usd, self.spent_usd, reservation.usd))
 
     def _learn_length(self, reservation: Reservation, usage: Usage) -> None:
-        """Note how long a model's replies are, and by how much they exceed the longest that was allowed.
+        """Record the length of a model's replies, and by how much they exceed the output limit.
 
         Some endpoints do not count hidden reasoning into the limit.
         """
@@ -215,17 +201,13 @@ class Budget:
 
     def _refusal(self, usd: float) -> BudgetReached:
         self._refused += 1
-        is_used_up = self.spent_usd >= NEARLY_USED_UP * self.max_usd or math.isinf(usd)
-        message = limit_message(self.max_usd, self.spent_usd, usd)
+        is_used_up = self.spent_usd >= NEARLY_USED_UP * self._limit_usd or math.isinf(usd)
+        message = limit_message(self._limit_usd, self.spent_usd, usd)
         return BudgetReached(message, is_final=is_used_up or self._refused >= MAX_REFUSED)
-
-    @property
-    def _reserved_usd(self) -> float:
-        return sum(each.usd for each in self._open)
 
 
 def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:
-    """Return the message of a run that stopped before a call of this cost."""
+    """Return the message of a run that stopped before a call that may cost ``most_usd``."""
     if math.isinf(most_usd):
         return (
             f"stopped at --max-usd {max_usd:g}: ${spent_usd:.4f} is spent, and the next call may cost any "
@@ -239,27 +221,30 @@ def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:
     )
 
 
-def max_output(
-    model: ModelSettings, max_output_tokens: int, unsupported_params: Collection[str] = ()
-) -> int | None:
-    """Return the most tokens of a reply, or None if no output limit is sent.
+def _own_limits(model: ModelSettings) -> list[int]:
+    """Return the output limits that the user adds to the request."""
+    return [model.extra[name] for name in OUTPUT_LIMITS if isinstance(model.extra.get(name), int)]
 
-    A limit that the user adds to the request may raise it.
-    """
-    limits = [model.extra[name] for name in OUTPUT_LIMITS if isinstance(model.extra.get(name), int)]
-    if not limits and unsupported_params and all(name in unsupported_params for name in OUTPUT_LIMITS):
-        return None
+
+def max_output(model: ModelSettings, max_output_tokens: int) -> int:
+    """Return the most tokens of a reply under an output limit, which the user's own limit may exceed."""
     choices = model.extra.get("n")
-    return max([max_output_tokens, *limits]) * (choices if isinstance(choices, int) and choices > 1 else 1)
+    number = choices if isinstance(choices, int) and choices > 1 else 1
+    return max([max_output_tokens, *_own_limits(model)]) * number
+
+
+def most_output(prices: PriceTable, request: Request) -> float:
+    """Return the most tokens of the reply to a request; infinity if nothing bounds it."""
+    model = request.model
+    if not _own_limits(model) and request.unsupported_params >= set(OUTPUT_LIMITS):
+        return prices.context_window(model) or math.inf
+    return max_output(model, request.max_output_tokens)
 
 
 def build_budget(
-    max_usd: float | None,
-    prices: PriceTable,
-    models: Mapping[str, ModelSettings],
-    spent_usd: float = 0.0,
+    max_usd: float | None, prices: PriceTable, models: Mapping[str, ModelSettings], spent_usd: float = 0.0
 ) -> Budget:
-    """Return the budget of a run whose folder has cost ``spent_usd`` so far.
+    """Return the budget of a run that has spent ``spent_usd`` so far.
 
     Raises OptionsError if there is a limit and the price of a model is unknown.
     """

@@ -1,10 +1,12 @@
-"""Replies on disk, addressed by what was asked: no call is paid twice, by any judge, run or process.
+"""Cache replies on disk by a hash of their call, so that no judge, run or process pays for a call twice.
 
-The folder holds segments, files of one JSON object per line that only grow (`LineFile`). Each is written by
-one process at a time and read by all. Failures are lines too, but never answers. Pictures are in no line: the
-key, a hash of everything that the answer depends on, has theirs. Calls in progress are claimed, so that no
-two processes make one at once.
+The folder has segments: files of one JSON object per line that only grow (`LineFile`). One process at a time
+writes a segment, and all processes read it. Failed attempts are lines too, but they are never answers. Lines
+contain no pictures; the key, a hash of everything that the answer depends on, covers them. Processes claim
+calls in progress, so that no two of them make the same call.
 """
+
+from __future__ import annotations
 
 import fcntl
 import hashlib
@@ -13,37 +15,39 @@ import os
 import secrets
 import socket
 import time
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from arb.judges.endpoints.providers import address_of
-from arb.judges.engine.answers import ANSWERS, AnswerStore
-from arb.judges.engine.storage import LineFile, complete_lines, storing
+from arb.judges.engine.storage import ANSWERS, LineFile, complete_lines, storing
 from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
 
+if TYPE_CHECKING:
+    from arb.judges.engine.answers import AnswerStore
+
 ANSWER: Final = b'{"answer":"'
-"""How the line of an answer begins; its key follows. ``{"attempt":"`` begins that of a failure."""
+"""The beginning of an answer's line, before its key. The line of a failure begins with ``{"attempt":"``."""
 
 KEY_VERSION: Final = 2
-"""Of what a key is made of. Keys of version 1 had no address, so the place that answered is not known: such
-replies stay in the folder, where runs that have their keys find them, but answer no new call."""
+"""The version of the parts of a key. Keys of version 1 had no address. Their replies stay in the folder for
+the runs that have these keys, but they answer no new call, since their endpoint is unknown."""
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits", "others")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
-"""The fields of a reply in a line, with the defaults that are left out."""
+"""The fields of a reply in a line, with the default values that a line omits."""
 
 
 def is_segment(name: str) -> bool:
-    """Return whether a file of this name holds answers."""
     return name.startswith("segment-") and name.endswith(".jsonl")
 
 
 def _open_segment(folder: Path) -> LineFile:
-    """Continue a segment of this machine that no process writes, or begin another, under a lock.
+    """Open a segment of this machine that no process writes, or a new one, and lock it.
 
-    Where the disk knows no locks, every process begins a segment of its own.
+    On a disk without locks, every process begins a segment of its own.
     """
     machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
     for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
@@ -58,23 +62,23 @@ def _open_segment(folder: Path) -> LineFile:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # another process took it for one that was left
+    except BlockingIOError:  # another process took it for an abandoned one
         raise
-    except OSError:  # a disk without locks: nobody else can take the lock either
+    except OSError:  # a disk without locks: no other process can take the lock either
         pass
     return LineFile(path, descriptor)
 
 
 def _place(key: str) -> int:
-    """One of 2^62 bytes: two calls meet in one so seldom that waiting for each other then does no harm."""
+    """Return the byte of the claims file for a key. Two calls very rarely share one of its 2^62 bytes."""
     return int(key[:16], 16) >> 2
 
 
 def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
-    """The name of a call's answer: SHA-256 of provider, address, model, parameters, messages and sample.
+    """Return the key of a call: the SHA-256 of provider, address, model, parameters, messages and sample.
 
-    Pictures go in by hash, detail and media type. The name of a model says little of what answers under it
-    (its weights, its quantization), so that another address is another model. The key's name is left out.
+    Pictures are represented by hash, detail and media type. A model's name says little about its weights and
+    quantization, so another address counts as another model. The variable of the API key has no influence.
     """
     parameters = {
         "key_version": KEY_VERSION,
@@ -88,7 +92,7 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
         "extra": dict(model.extra),
         "sample": sample,
     }
-    if model.reasoning_effort is not None:  # left out where it is not asked for, as keys always were
+    if model.reasoning_effort is not None:  # absent from keys unless set, so that older keys stay valid
         parameters["reasoning_effort"] = model.reasoning_effort
     digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode())
     for message in messages:
@@ -97,8 +101,10 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
             if isinstance(part, Image):
                 digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
             else:
-                text = part.encode("utf-8", "surrogatepass")  # some pages have half a pair
-                digest.update(f"\ntext {len(text)}\n".encode())  # its length, so that no text looks like two
+                text = part.encode("utf-8", "surrogatepass")  # some pages have lone surrogates
+                digest.update(
+                    f"\ntext {len(text)}\n".encode()
+                )  # with its length, so that two texts never look like one
                 digest.update(text)
     return digest.hexdigest()
 
@@ -110,22 +116,25 @@ def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
 
 
 class CallCache:
-    """The replies in a folder, which is created if needed.
+    """The replies in a folder, which is created if needed. For one thread at a time.
 
-    Every method raises StorageError when the folder cannot be written or read.
+    Every method raises StorageError if the folder cannot be read or written. The cache keeps the positions of
+    answers in memory, about 300 bytes per answer, but not their texts.
 
-    In memory are places in files, not texts: about 300 bytes an answer. For one thread at a time. What is not
-    in the folder is looked for among the answers of a cluster, at ``answers`` or in the folder's own.
-
-    With ``not_before`` (seconds since 1970) replies that were stored before, or at an unknown time, are
-    ignored.
+    Args:
+        folder: The folder of the segments.
+        answers: The URL of answers that a cluster shares, which are searched too. By default these are in the
+            folder itself.
+        not_before: Ignore replies stored before this time (seconds since 1970) or at an unknown time.
     """
 
     def __init__(self, folder: Path, answers: str | None = None, not_before: float | None = None):
         self.folder, self._not_before = folder, not_before
-        has_answers = answers is not None or (folder / ANSWERS).is_dir()
-        # None where no cluster ever ran: what reads its answers takes 12 MB of memory
-        self._answers = AnswerStore(answers or str(folder / ANSWERS)) if has_answers else None
+        self._answers: AnswerStore | None = None
+        if answers is not None or (folder / ANSWERS).is_dir():
+            from arb.judges.engine.answers import AnswerStore  # noqa: PLC0415  pyarrow, only for clusters
+
+            self._answers = AnswerStore(answers or str(folder / ANSWERS))
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._places: dict[bytes, tuple[str, int, int]] = {}
@@ -137,7 +146,7 @@ class CallCache:
         return len(self._places)
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply to a call, marked as from the cache, or None if there is none that can be read."""
+        """Return the reply to a call, marked as from the cache, or None if it is missing or unreadable."""
         name = bytes.fromhex(key)
         if name in self._places:
             return self._read(key)
@@ -145,11 +154,11 @@ class CallCache:
         return None if line is None else reply_in(line, key, self._not_before)
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply. When this returns it outlives the process; after `sync` also the machine."""
+        """Store a reply. It survives a crash of the process at once, and one of the system after `sync`."""
         self._places[bytes.fromhex(key)] = self._append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
-        """Note that a call failed, and how. It is no answer: `get` does not give it."""
+        """Record a failed attempt, which `get` never returns."""
         attempt = {"attempt": key, "kind": kind, "message": message[:2_000], "at": time.time()}
         self._append(_line_of(attempt))
 
@@ -160,11 +169,11 @@ class CallCache:
                 segment.sync()
 
     def claim(self, key: str) -> bool:
-        """Take a call for this process: False while another process has it in progress.
+        """Claim a call for this process; return False while another process has claimed it.
 
-        A caller that gets False waits, and then finds the answer with `get` after `refresh`, or takes the
-        call when the other process has given it up or died. Claims keep processes apart, not the tasks of
-        one; those share a call in progress in the executor.
+        After False the caller waits and tries again. When the other process has ended the call, or died, the
+        caller gets the claim, and `get` after `refresh` finds a new answer. Claims separate processes, not
+        the tasks of one process; those share calls in progress in the executor.
         """
         with storing(self.folder):
             claims = self._claims
@@ -172,27 +181,25 @@ class CallCache:
             fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
         except (BlockingIOError, PermissionError):
             return False
-        except OSError:  # a disk without locks: better paid twice than not at all
+        except OSError:  # a disk without locks: rather pay twice than not at all
             pass
         return True
 
     def release(self, key: str) -> None:
-        """Give a claimed call up, answered or not."""
-        try:
+        """Release the claim on a call, answered or not."""
+        with suppress(OSError):  # a disk without locks
             fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, _place(key))
-        except OSError:  # a disk without locks
-            return
 
     @cached_property
     def _claims(self) -> int:
         """The file whose bytes are locked, one per call in progress.
 
-        The system gives a lock back when its process ends or is killed.
+        The system releases a lock when its process ends or is killed.
         """
         return os.open(self.folder / "claims", os.O_RDWR | os.O_CREAT, 0o666)
 
     def refresh(self) -> None:
-        """Read what other processes have added since."""
+        """Read the lines that other processes have added."""
         with storing(self.folder):
             with os.scandir(self.folder) as entries:
                 grown = [
@@ -207,7 +214,7 @@ class CallCache:
                         self._places[key] = (name, start, len(line))
 
     def close(self) -> None:
-        """Put everything on the disk, and leave the segment to other processes."""
+        """Write everything to the disk, and leave the segment to other processes."""
         try:
             self.sync()
         finally:
@@ -230,7 +237,7 @@ class CallCache:
             return file.read(length)
 
     def _read(self, key: str) -> Reply | None:
-        """Return a reply that has a place; None for a damaged or too old line, whose call is made again."""
+        """Return the reply at a known position, or forget it and return None if it is damaged or too old."""
         try:
             reply = reply_in(self._line(bytes.fromhex(key)), key, self._not_before)
         except OSError:
@@ -240,24 +247,23 @@ class CallCache:
         return reply
 
     def _append(self, line: bytes) -> tuple[str, int, int]:
-        """Write a line at the end of this process's segment and return its place."""
+        """Write a line at the end of this process's segment and return its position."""
         with storing(self.folder):
             if self._segment is None:
                 self._segment = _open_segment(self.folder)
-                self.refresh()  # a continued segment has lines of others
+                self.refresh()  # a continued segment has lines of other processes
             name, start = self._segment.path.name, self._segment.append(line)
         self._read_up_to[name] = start + len(line)
         return name, start, len(line)
 
 
 def answer_line(key: str, reply: Reply) -> bytes:
-    """Return the line of an answer."""
     reply = reply if reply.key == key else replace(reply, key=key)
     return _line_of({"answer": key, "at": round(time.time(), 3), "reply": _record_of(reply)})
 
 
 def key_in(line: bytes) -> bytes | None:
-    """The key of an answer's line, 32 bytes; None for every other line."""
+    """Return the key (32 bytes) in the line of an answer, or None if it is another line."""
     if not line.startswith(ANSWER):
         return None
     try:
@@ -267,7 +273,7 @@ def key_in(line: bytes) -> bytes | None:
 
 
 def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | None:
-    """Return the reply in an answer's line; None for a damaged line, that of another key, or one too old."""
+    """Return the reply in a line, or None if the line is damaged, has another key, or is too old."""
     try:
         record = json.loads(line)
         if not_before is not None and record.get("at", 0.0) < not_before:
@@ -278,7 +284,7 @@ def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | 
 
 
 def _stored_at(line: bytes) -> float:
-    """When a reply was stored, in seconds since 1970; 0 for a line that does not say so."""
+    """Return the time when a reply was stored, in seconds since 1970, or 0 if the line has no time."""
     try:
         return float(json.loads(line).get("at", 0.0))
     except (ValueError, TypeError, AttributeError):
@@ -290,8 +296,9 @@ def _line_of(record: dict[str, Any]) -> bytes:
 
 
 def _record_of(reply: Reply) -> dict[str, Any]:
-    """A reply for JSON: what is not the default."""
-    record = {name: v for name, usual in _DEFAULTS.items() if (v := getattr(reply, name)) != usual}
+    """Return the fields of a reply for JSON, without those that have their default value."""
+    values = {name: getattr(reply, name) for name in _DEFAULTS}
+    record = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     if reply.logprobs is not None:
         record["logprobs"] = [[each.token, each.logprob, each.rivals] for each in reply.logprobs]
     return record

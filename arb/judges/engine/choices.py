@@ -1,4 +1,4 @@
-"""Several samples of one question in one request (``n``), whose input is paid once."""
+"""Ask for several samples of one question in one request (``n``), so that its input is paid once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from arb.judges.types import ModelSettings, Reply, Usage
 
 
 def may_have_choices(model: ModelSettings, unsupported_params: Collection[str] = ()) -> bool:
-    """Return whether ``n`` may be sent: samples can differ, and neither user nor endpoint rule it out."""
+    """Return whether ``n`` may be sent: samples can differ, and neither user nor endpoint rules it out."""
     return model.temperature != 0 and "n" not in model.extra and "n" not in unsupported_params
 
 
 def with_choices(model: ModelSettings, number: int) -> ModelSettings:
-    """Return the model asked for so many answers in one request."""
+    """Return the settings that ask for this number of answers in one request."""
     return model if number == 1 else replace(model, extra={**model.extra, "n": number})
 
 
@@ -24,8 +24,8 @@ def shared_choices(
 ) -> list[Reply]:
     """Return each of the answers in a reply with its part of tokens and dollars.
 
-    The sums are what was billed. The first answer has the input, and what failed tries cost. The endpoint
-    counts the output of all answers together; it is shared by the length of their texts.
+    The parts add up to the bill. The first answer has the input and the cost of failed attempts. The endpoint
+    counts the output of all answers together, so it is divided by the length of their texts.
     """
     usage = reply.usage
     usd = cost_of(usage)
@@ -34,23 +34,26 @@ def shared_choices(
     every = (reply, *reply.others)
     sizes = [len(each.text or "") + 1 for each in every]
     output, reasoning = _split(usage.output_tokens, sizes), _split(usage.reasoning_tokens, sizes)
-    input_usd = cost_of(usage._replace(output_tokens=0))
-    output_usd = 0.0 if usd is None or input_usd is None else usd - input_usd
-    per_token = output_usd / usage.output_tokens if usage.output_tokens else 0.0
+    input_usd = cost_of(usage._replace(output_tokens=0)) or 0.0
+    per_token = (usd - input_usd) / usage.output_tokens if usd is not None and usage.output_tokens else 0.0
     of_others = Usage(input_tokens=None if usage.input_tokens is None else 0)
     shared = []
     for place, each in enumerate(every):
-        tokens = usage if place == 0 else of_others
+        is_first = place == 0
+        tokens = usage if is_first else of_others
         tokens = tokens._replace(output_tokens=output[place], reasoning_tokens=reasoning[place])
-        cost_usd = None if usd is None else per_token * (output[place] or 0)
+        cost_usd = None
+        if usd is not None:
+            cost_usd = per_token * (output[place] or 0)
+            if is_first:
+                cost_usd += input_usd
+                cost_usd += failed_usd
         shared.append(replace(each, **tokens._asdict(), cost_usd=cost_usd))
-    if usd is not None:
-        shared[0] = replace(shared[0], cost_usd=shared[0].cost_usd + input_usd + failed_usd)
     return shared
 
 
 def _split(total: int | None, sizes: Sequence[int]) -> list[int | None]:
-    """Return whole parts of a number in proportion to sizes; their sum is the number."""
+    """Split a number into whole parts in proportion to sizes."""
     if total is None:
         return [None] * len(sizes)
     ends = [total * end // sum(sizes) for end in accumulate(sizes)]

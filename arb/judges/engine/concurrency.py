@@ -1,17 +1,17 @@
-"""Adapt the number of calls under way, and the pace at which they follow, to what the endpoint takes.
+"""Adapt the number of concurrent calls, and the gap between them, to the endpoint's capacity.
 
-The limit works as TCP's congestion control does. It starts with a few calls and doubles them with every round
-of replies (slow start). A refusal halves it, once for all calls that were under way at that time. Further
-refusals without a reply in between bring it down to one call, and then widen the gap between calls. Replies
-undo both in steps. A ``Retry-After`` holds every call. Requests and tokens per minute are token buckets: the
-user's, and those that the endpoint names in its headers.
+The limit works like TCP's congestion control. It starts with a few calls and doubles with every round of
+replies (slow start). A refusal halves it, once for all calls in flight at that time. Further refusals without
+a reply in between reduce it to one call, and then widen the gap between calls. Replies undo both in steps. A
+``Retry-After`` holds every call. Requests and tokens per minute are token buckets: those of the user, and
+those that the endpoint names in its headers.
 
-An overload (503, 529) is not a rate limit: calls are refused at random, so slowing down does not help a
-single call. The endpoint's ``Retry-After`` sets the pace. Without one the gap between calls is a small share
-of the time that has passed since the last reply.
+An overload (503, 529) is not a rate limit: the server refuses calls at random, so slowing down does not help
+a single call. The endpoint's ``Retry-After`` sets the gap between calls. Without it the gap is a small share
+of the time since the last reply.
 
-A refusal is never final while other calls are answered. If nothing but refusals came for
-``rate_limit_timeout_s``, no further call is made.
+A refusal is never final while other calls are answered. If only refusals came for ``rate_limit_timeout_s``,
+no further call is made.
 """
 
 import asyncio
@@ -25,45 +25,45 @@ from arb.judges.engine.errors import CallFailed, NoEndpointError, NoMoreCallsErr
 from arb.judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
-"""Calls at the start: half a round is lost on the way to 64, which 1,106 calls hardly notice."""
+"""The number of calls at the start. The ramp to 64 costs half a round, which 1,106 calls hardly notice."""
 
 ROUNDS_TO_RECOVER: Final = 16
-"""After a cut the limit grows by the most that is allowed divided by this, every round."""
+"""After a cut, every round raises the limit by the highest limit divided by this."""
 
 FEW_CALLS: Final = 4
-"""The limit is cut below this only by refusals in a row, without a reply in between: others may be chance, or
-replies that are late. Below it, it doubles with every round of replies."""
+"""Only refusals in a row, without a reply in between, cut the limit below this; others may be chance or late
+replies. Below it, the limit doubles with every round of replies."""
 
 RATE_LIMIT_TIMEOUT_S: Final = 900.0
-"""So long nothing but refusals may come; longer than limits a minute need, shorter than those a day."""
+"""How long only refusals may come: longer than a limit per minute lasts, shorter than one per day."""
 
 FIRST_GAP_S: Final = 0.05
 MAX_GAP_S: Final = 60.0
 GAP_DECAY: Final = 0.8
-"""The gap between calls doubles when a single call is refused twice in a row, and again each time; replies
-shrink it by this. One refusal may be chance."""
+"""The gap between calls doubles with each refusal of a single call after the first, which may be chance.
+Each reply multiplies the gap by the last of these."""
 
 OVERLOAD_GAP_SHARE: Final = 1 / 16
 """While a server without a ``Retry-After`` is overloaded, the gap between calls is this share of the time
-since its last reply: a moment if some calls are answered, and up to a minute if none is."""
+since its last reply: very short if some calls are answered, and up to a minute if none is."""
 
 UNREACHABLE_S: Final = 3.0
 UNREACHABLE_GAP_S: Final = 1.0
-"""Before the first answer, a run tries to connect for so long, with so long between calls: the address is
-wrong, or the server does not run."""
+"""How long a run tries to connect before its first answer, and the gap between these calls. After that, the
+address is wrong or the server does not run."""
 
 CONFIRMED_AFTER_S: Final = 60.0
-"""A wait that is longer than the run has patience for is believed once so long nothing was answered: one of
-several servers may say it alone."""
+"""If the endpoint asks for a wait beyond the run's timeout, the run ends after this time without an answer.
+Before, the wait may concern only one of several servers."""
 
 MAX_QUOTA_WAIT_S: Final = 60.0
-"""Headers may be wrong: so long after the last call another one is made, whatever they say."""
+"""The longest wait for a quota of the endpoint's headers, since these may be wrong."""
 
 _NOTHING_S: Final = 1e-9
-"""Shorter waits are rounding."""
+"""Shorter waits are rounding errors."""
 
 _NAP_S: Final = 1.0
-"""Who waits looks so often whether the limit was closed."""
+"""A waiting call checks at this interval whether the limit was closed."""
 
 
 class RateLimitTimeout(NoMoreCallsError):
@@ -73,7 +73,7 @@ class RateLimitTimeout(NoMoreCallsError):
 
 
 class TokenBucket:
-    """``level`` of at most ``most``, filled evenly; more may be taken than is there, and is owed then."""
+    """A bucket that fills evenly up to ``most``. Taking more than its level makes the level negative."""
 
     def __init__(
         self, per_second: float, most: float, clock: Callable[[], float], level: float | None = None
@@ -84,13 +84,13 @@ class TokenBucket:
         self._at = clock()
 
     def wait_s(self, amount: float) -> float:
-        """Seconds until this much may be taken, or all that there can be."""
+        """Return the seconds until this amount, or all that fits into the bucket, may be taken."""
         self._fill()
         missing = min(amount, self._most) - self._level
         return missing / self._per_second if missing > _NOTHING_S else 0.0
 
     def take(self, amount: float) -> None:
-        """Take it; a negative amount gives back."""
+        """Take an amount; a negative amount is given back."""
         self._fill()
         self._level = min(self._most, self._level - amount)
 
@@ -100,12 +100,12 @@ class TokenBucket:
         self._at = now
 
 
-Buckets = tuple[tuple[TokenBucket | None, float], ...]
-
-
 @dataclass
 class _Pool:
-    """The calls to one model of one endpoint, and what is left of its quotas as its last answer had it."""
+    """The calls to one model of one endpoint, and the quotas left according to its last answer.
+
+    The user's own limits are a pool for all calls, of which only the buckets are used.
+    """
 
     requests: TokenBucket | None = None
     tokens: TokenBucket | None = None
@@ -113,34 +113,30 @@ class _Pool:
     sent_tokens: int = 0
     sent_at: float = float("-inf")
     learned_from: int = 0
-    """The number of the call whose answer was learned from; those of earlier calls are out of date."""
+    """The number of the call whose answer set the quotas; answers to earlier calls are out of date."""
 
-    def buckets(self, tokens: int) -> Buckets:
-        """Return the endpoint's token buckets, each with what a call takes out of it."""
-        return ((self.requests, 1), (self.tokens, tokens))
+    def buckets(self, tokens: int) -> list[tuple[TokenBucket, float]]:
+        """Return the token buckets, each with the amount that a call takes."""
+        pairs = ((self.requests, 1), (self.tokens, tokens))
+        return [(bucket, amount) for bucket, amount in pairs if bucket is not None]
 
 
 class Slot:
-    """A call under way. Report its end with at most one of its methods."""
+    """A call in flight. Report its end with at most one of its methods."""
 
     def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
         self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
         self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
 
     def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
-        """The endpoint answered.
-
-        Args:
-            tokens: What the call took, if it is known.
-            limits: What the answer said of the endpoint's limits.
-        """
+        """Note that the endpoint answered, with the tokens of the call and the limits in the answer."""
         self._limit._grow()
         if tokens is not None:
             self._limit._correct_tokens(tokens - self._tokens)
         self._learn(limits)
 
     def failed(self, failure: CallFailed) -> None:
-        """The attempt failed. Only a sign of too many calls changes the limit."""
+        """Note that the attempt failed. Only a sign of too many calls changes the limit."""
         limit, wait_s = self._limit, failure.retry_after_s
         is_refused = failure.kind == "rate_limit"
         if is_refused and not failure.is_overload:
@@ -169,11 +165,12 @@ class Slot:
 
 
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
-    """What is left of a quota that was counted as a call came in, ``age_s`` ago; calls that were sent since
-    are taken off. None where nothing says when there will be more.
+    """Return the bucket of a quota, or None if nothing says when it will be refilled.
 
-    A quota fills evenly up to its limit until it is reset: (limit - remaining) / reset a second, as OpenAI
-    describes its headers. Without a reset it is taken for one a minute, without a limit for what is left.
+    The endpoint counted the quota ``age_s`` ago, when it received a call; requests or tokens sent since then
+    are subtracted. As OpenAI describes its headers, a quota fills evenly until its reset, at (limit -
+    remaining) / reset per second. Without a reset, the limit is taken as one per minute. Without a limit, the
+    remaining amount is taken as the limit.
     """
     if quota.limit is None and not quota.reset_s:
         return None
@@ -185,9 +182,9 @@ def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], flo
 
 
 class AdaptiveLimit:
-    """One for all calls of a run. For one event loop; first come, first served.
+    """The limit of all calls of a run in one event loop, which are admitted in the order of their requests.
 
-    ``clock`` and ``sleep`` are in seconds and may be a test's own.
+    ``clock`` and ``sleep`` count seconds; tests may pass their own.
     """
 
     def __init__(
@@ -205,8 +202,7 @@ class AdaptiveLimit:
         self._allowed = float(min(INITIAL_CONCURRENCY, max_in_flight))
         self._timeout_s = RATE_LIMIT_TIMEOUT_S if rate_limit_timeout_s is None else rate_limit_timeout_s
         self._clock, self._sleep = clock, sleep
-        self._requests = self._of_a_minute(requests_per_minute)
-        self._tokens = self._of_a_minute(tokens_per_minute)
+        self._own = _Pool(self._of_a_minute(requests_per_minute), self._of_a_minute(tokens_per_minute))
         self._pools: dict[Hashable, _Pool] = {}
         self._is_starting = True
         self._cuts = 0
@@ -225,15 +221,14 @@ class AdaptiveLimit:
         return int(self._allowed)
 
     def counts_tokens(self, pool: Hashable = None) -> bool:
-        """Whether a call has to say how many tokens it will take."""
-        return self._tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
+        """Return whether a call has to state its number of tokens."""
+        return self._own.tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
-        """Wait for a place, hold it for the block. ``tokens``: what the call will take, about.
+        """Wait for a place and hold it for the block. Raises the reason that `close` was called with.
 
-        ``pool`` names the model and the endpoint, whose quotas are their own. Raises what `close` was called
-        with.
+        ``tokens`` is an estimate for the call. ``pool`` is a model at an endpoint, which has its own quotas.
         """
         called = self._pools.get(pool) or self._pools.setdefault(pool, _Pool())
         async with self._turn:
@@ -257,14 +252,15 @@ class AdaptiveLimit:
         self._changed.set()
 
     def stop(self, reason: Exception) -> NoReturn:
-        """Raise an exception, for this call and all that wait for a place."""
+        """Raise an exception for this call and for all that wait for a place."""
         self.close(reason)
         raise reason
 
     def check_unreachable(self, message: str) -> None:
-        """Raise NoEndpointError if there has been no connection for `UNREACHABLE_S` from the start on.
+        """Raise NoEndpointError if no connection was possible for `UNREACHABLE_S` since the start.
 
-        Until then calls are made one at a time. Once anything was answered, the endpoint may be restarting.
+        Until then calls are made one at a time. After a first answer the endpoint may be restarting, so
+        nothing is raised.
         """
         if self.has_answered:
             return
@@ -281,10 +277,9 @@ class AdaptiveLimit:
             )
 
     def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """After a refusal, raise RateLimitTimeout if waiting is of no use.
+        """After a refusal, raise RateLimitTimeout if waiting longer is of no use.
 
-        That is so if nothing but refusals came for too long, or if the wait that the endpoint asks for is
-        longer than that.
+        This is the case if only refusals came for too long, or if the endpoint asks for too long a wait.
         """
         if self._refused_since is None:
             return
@@ -302,19 +297,19 @@ class AdaptiveLimit:
             )
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
-        """A rate per minute, spread evenly: a second's worth can be taken at once."""
+        """Return the bucket of a rate per minute; the amount of one second can be taken at once."""
         return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
 
     def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
-        """Seconds until the next call may begin; None: until another ends."""
+        """Return the seconds until the next call may begin, or None to wait for the end of another call."""
         if self._closed is not None:
             raise self._closed
         if self.in_flight >= self.allowed:
             return None
         now = self._clock()
         waits = [self._paused_until - now, self._next_at - now]
-        waits += [bucket.wait_s(amount) for bucket, amount in self._buckets(tokens) if bucket]
-        if quotas := [bucket.wait_s(amount) for bucket, amount in pool.buckets(tokens) if bucket]:
+        waits += [bucket.wait_s(amount) for bucket, amount in self._own.buckets(tokens)]
+        if quotas := [bucket.wait_s(amount) for bucket, amount in pool.buckets(tokens)]:
             waits.append(min(max(quotas), pool.sent_at + MAX_QUOTA_WAIT_S - now))
         wait_s = max(waits)
         return wait_s if wait_s > _NOTHING_S else 0.0
@@ -326,20 +321,15 @@ class AdaptiveLimit:
         pool.sent_requests += 1
         pool.sent_tokens += tokens
         pool.sent_at = now
-        for bucket, amount in (*self._buckets(tokens), *pool.buckets(tokens)):
-            if bucket:
-                bucket.take(amount)
-
-    def _buckets(self, tokens: int) -> Buckets:
-        """Return the user's token buckets, each with what a call takes out of it."""
-        return ((self._requests, 1), (self._tokens, tokens))
+        for bucket, amount in (*self._own.buckets(tokens), *pool.buckets(tokens)):
+            bucket.take(amount)
 
     def _correct_tokens(self, more: int) -> None:
-        if self._tokens:
-            self._tokens.take(more)
+        if self._own.tokens is not None:
+            self._own.tokens.take(more)
 
     def _grow(self) -> None:
-        """Every reply of a round of ``allowed`` replies adds its part of the round's step."""
+        """Raise the limit after a reply; a round of ``allowed`` replies adds one step."""
         self._refused_since = None
         self.has_answered = True
         if self._gap_s:
@@ -352,7 +342,7 @@ class AdaptiveLimit:
         self._changed.set()
 
     def _cut(self, cuts_before: int, *, is_refused: bool) -> None:
-        if cuts_before == self._cuts:  # one burst of refusals is one sign, not many
+        if cuts_before == self._cuts:  # a burst of refusals counts once
             self._cuts += 1
             self._is_starting = False
             is_again = is_refused and self._refused_since is not None  # without a reply in between
@@ -363,13 +353,14 @@ class AdaptiveLimit:
             self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
 
     def _space_out(self) -> None:
-        """Widen the gap between calls with the time that has passed since the last reply."""
+        """Widen the gap between calls with the time since the first refusal after the last reply."""
         now = self._clock()
-        self._gap_s = min(MAX_GAP_S, (now - self._refused_since) * OVERLOAD_GAP_SHARE)
+        refused_s = 0.0 if self._refused_since is None else now - self._refused_since
+        self._gap_s = min(MAX_GAP_S, refused_s * OVERLOAD_GAP_SHARE)
         self._next_at = now + self._gap_s
 
     def _pause(self, retry_after_s: float | None) -> None:
-        """Hold all calls after a refusal, unless the run has no time for that: others may be answered."""
+        """Hold all calls after a refusal, unless the wait exceeds the timeout: others may be answered."""
         now = self._clock()
         if self._refused_since is None:
             self._refused_since = now

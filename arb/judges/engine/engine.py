@@ -1,8 +1,8 @@
-"""Calls answered: from the cache, from an equal call in progress, or by a request with retries.
+"""Answer calls from the cache, from an equal call in progress, or by a request with retries.
 
-A call passes the cache, the calls in progress in this process and in other processes (claims), and then, for
-every try, limit and budget. Nothing is awaited between a reply and its place in the cache, so that a run that
-is stopped at any moment loses no reply that it has paid and received.
+A call is first looked up in the cache, then among the calls in progress in this process and in others
+(claims). After that, every attempt passes the limit and the budget. Nothing is awaited between receiving a
+reply and caching it, so a run that is stopped at any moment keeps every reply that it has paid and received.
 """
 
 from __future__ import annotations
@@ -13,57 +13,52 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from arb.judges.endpoints.openai_compatible import TIMEOUT_S, OpenAIEndpoint
+from arb.judges.endpoints.any_llm import AnyLLMEndpoint
+from arb.judges.endpoints.connection import TIMEOUT_S, classify
+from arb.judges.endpoints.openai_compatible import OpenAIEndpoint
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
 from arb.judges.engine.budget import Budget
 from arb.judges.engine.cache import CallCache, key_of
 from arb.judges.engine.choices import may_have_choices, shared_choices, with_choices
 from arb.judges.engine.concurrency import AdaptiveLimit
-from arb.judges.engine.errors import AccountError, CallFailed, classify
+from arb.judges.engine.errors import AccountError, CallFailed
 from arb.judges.engine.retry import RetryState
 from arb.judges.engine.storage import StorageError
 from arb.judges.engine.tokens import token_ceiling
-from arb.judges.types import Call, Message, ModelSettings, Reply, Usage
+from arb.judges.types import Call, Message, ModelSettings, Reply, Request
 
 CLAIM_POLL_S: Final = 0.25
-"""How often it is checked whether another process has finished a call."""
+"""The time between checks whether another process has finished a call."""
 
 BYTES_PER_TOKEN: Final = 4
-"""About what a prompt takes, for the tokens-a-minute limit; replies correct it."""
+"""An estimate for the limit of tokens per minute; replies correct it."""
 
 
 class Endpoint(Protocol):
-    """What makes single attempts: `OpenAIEndpoint`, or `AnyLLMEndpoint` for other wire protocols.
+    """A maker of single attempts: `OpenAIEndpoint`, or `AnyLLMEndpoint` for other wire protocols.
 
-    One that has ``takes_choices`` may be asked for several answers at once (``n`` in ``extra``).
+    If it has ``takes_choices``, a request may ask for several answers (``n`` in ``extra``).
     """
 
-    async def attempt(
-        self,
-        model: ModelSettings,
-        messages: tuple[Message, ...],
-        max_output_tokens: int,
-        *,
-        unsupported_params: Set[str] = frozenset(),
-    ) -> Reply:
-        """Make one request, without ``unsupported_params``. Raises CallFailed."""
+    async def attempt(self, request: Request) -> Reply:
+        """Make one request. Raises CallFailed, and nothing else."""
 
     async def close(self) -> None: ...
 
 
 class OnEvent(Protocol):
-    """Receives events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
+    """A receiver of events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
 
-    def __call__(self, kind: str, **facts: object) -> None: ...
+    def __call__(self, kind: str, **facts: Any) -> None: ...
 
 
 class CallExecutor:
-    """Answers the calls of all trajectories of a run. For one event loop.
+    """The executor of the calls of all trajectories of a run, for one event loop.
 
-    ``endpoints`` and ``models`` are by role; without models there is no cache. ``sleep`` and ``draw``, which
-    gives numbers from 0 to 1, may be a test's own.
+    ``endpoints`` and ``models`` are by role; a run without models needs no cache. Tests may pass their own
+    ``sleep``, and ``draw``, which returns numbers from 0 to 1.
     """
 
     def __init__(
@@ -80,32 +75,33 @@ class CallExecutor:
     ):
         self._endpoints = endpoints
         self._models = models
-        self._cache = cache
+        self._opened_cache = cache
         self._limit = limit
         self._budget = budget
         self._on_event = on_event
         self._sleep = sleep
         self._draw = draw
         self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
-        # Samples that came with another one, by key, until the call for them takes them.
+        # Samples that came together with another one, by key, until their own call is made.
         self._prefetched: dict[str, Reply] = {}
-        # What a model at one address rejected; roles with the same model learn from each other.
+        # Parameters that a model at one address rejected; roles with the same model learn from each other.
         self._unsupported: defaultdict[tuple[str, str | None, str], set[str]] = defaultdict(set)
 
     @property
     def unsupported_params(self) -> dict[str, list[str]]:
-        """By role, the parameters that its endpoint rejected and that were left out since."""
+        """The parameters that endpoints rejected and that later requests left out, by role."""
         by_role = {role: sorted(self._unsupported[model.place]) for role, model in self._models.items()}
         return {role: names for role, names in by_role.items() if names}
 
     async def ask(self, call: Call) -> Reply:
-        """Return the reply to a call, with the key of its answer; its state says when there is none.
+        """Return the reply to a call, with its key; a failed call has another state than ``ok``.
 
-        Equal calls in progress are made once; all but the first get the reply as from the cache.
+        Equal calls in progress are made once; all but the first get the reply as if from the cache.
 
         Raises:
             StorageError: The cache cannot be written. No further call is made from then on.
-            BudgetReached, RateLimitTimeout, asyncio.CancelledError, or what `stop_waiting` was called with.
+            NoMoreCallsError: The run makes no further call.
+            Exception: The reason that `stop_waiting` was called with.
         """
         try:
             return await self._ask(call)
@@ -114,13 +110,20 @@ class CallExecutor:
             raise
 
     def stop_waiting(self, reason: Exception) -> None:
-        """Begin no further call; calls that still wait for a limit and are not paid end with this reason."""
+        """Begin no further call, and raise this reason in calls that still wait for the limit."""
         self._limit.close(reason)
 
     def sync(self) -> None:
         """Return when every reply so far is on the disk."""
-        if self._cache is not None:
-            self._cache.sync()
+        if self._opened_cache is not None:
+            self._opened_cache.sync()
+
+    @property
+    def _cache(self) -> CallCache:
+        """The reply cache, which every call needs."""
+        if self._opened_cache is None:
+            raise RuntimeError("a call in a run without a reply cache")
+        return self._opened_cache
 
     async def _ask(self, call: Call) -> Reply:
         model = self._models.get(call.role)
@@ -135,7 +138,7 @@ class CallExecutor:
             if (under_way := self._under_way.get(key)) is None:
                 break
             shared = await asyncio.shield(under_way)
-            # None if it was given up, because of Ctrl-C or for lack of money.
+            # The reply is None if the call was given up, after Ctrl-C or for lack of money.
             if shared is not None and key not in self._prefetched:
                 return self._as_cached(call, shared)
         keys = [key, *self._samples_to_ask(call, model)]
@@ -143,10 +146,11 @@ class CallExecutor:
         self._under_way |= ends
         try:
             replies = await self._claimed(call, keys)
-            for reply in replies:
-                ends[reply.key].set_result(reply)
-            self._prefetched |= {reply.key: reply for reply in replies[1:]}
-            return replies[0]
+            for each, reply in replies.items():
+                ends[each].set_result(reply)
+            reply = replies.pop(key)
+            self._prefetched |= replies
+            return reply
         finally:
             for each, end in ends.items():
                 del self._under_way[each]
@@ -158,39 +162,38 @@ class CallExecutor:
         return replace(reply, is_from_cache=True)
 
     def _samples_to_ask(self, call: Call, model: ModelSettings) -> list[str]:
-        """Return the keys of other samples without a reply that can be asked for in the same request."""
+        """Return the keys of further samples without a reply that fit into the same request."""
         if not call.together or not self._takes_choices(call.role):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)
         return [key for key in keys if key not in self._under_way and self._cache.get(key) is None]
 
     def _takes_choices(self, role: str) -> bool:
-        """Return whether several samples may be asked for in one request."""
+        """Return whether one request may ask for several samples."""
         model = self._models[role]
         is_known = getattr(self._endpoints[role], "takes_choices", False)
         return is_known and may_have_choices(model, self._unsupported[model.place])
 
-    async def _claimed(self, call: Call, keys: list[str]) -> list[Reply]:
-        """Return the replies to a call, and to further samples, once no other process has it in progress."""
+    async def _claimed(self, call: Call, keys: list[str]) -> dict[str, Reply]:
+        """Return the replies to a call and to further samples by key, once no other process asks for them."""
         while not self._cache.claim(keys[0]):
             await self._sleep(CLAIM_POLL_S)
         claimed = [keys[0], *(key for key in keys[1:] if self._cache.claim(key))]
         try:
             self._cache.refresh()  # another process may have ended it a moment ago
             if (cached := self._cache.get(keys[0])) is not None:
-                return [self._as_cached(call, replace(cached, key=keys[0]))]
+                return {keys[0]: self._as_cached(call, replace(cached, key=keys[0]))}
             missing = [keys[0], *(key for key in claimed[1:] if self._cache.get(key) is None)]
             return await self._request(call, missing)
         finally:
             for key in claimed:
                 self._cache.release(key)
 
-    async def _request(self, call: Call, keys: Sequence[str]) -> list[Reply]:
+    async def _request(self, call: Call, keys: Sequence[str]) -> dict[str, Reply]:
         """Return the replies to a call, and to its samples with the further keys, and cache them.
 
-        At least one is returned. If no reply came, it has another state than ``ok`` and the first key. Its
-        cost includes what failed tries are known to have cost. Raises NoMoreCallsError, and what the limit
-        was closed with.
+        The first key always has a reply. If the call failed, its state is not ``ok``. Its cost includes the
+        known cost of failed attempts. Raises NoMoreCallsError and the reason that the limit was closed with.
         """
         model = self._models[call.role]
         never_taken = frozenset(omitted_params(model))
@@ -205,12 +208,13 @@ class CallExecutor:
             except CallFailed as failure:
                 cost_usd = self._budget.cost_of(model, failure.usage) or 0.0
                 failed_usd += cost_usd
-                self._budget.presumed_usd += cost_usd  # until a reply bears it
-                self._note(keys[0], failure)
+                self._budget.presumed_usd += cost_usd  # until it is part of a reply's cost
+                detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
+                self._cache.note_attempt(keys[0], failure.kind, detail)
                 self._stop_if_permanent(failure)
                 if failure.kind == "too_long" and call.shorter is not None and not used_shorter:
                     messages, used_shorter = call.shorter, True
-                elif failure.kind == "unsupported_parameter" and failure.parameter not in unsupported:
+                elif failure.parameter is not None and failure.parameter not in unsupported:
                     self._leave_out(model, failure.parameter)
                 elif (wait_s := retries.wait_s(failure)) is not None:
                     self._on_event("retried", failure=failure.kind, message=failure.message, wait_s=wait_s)
@@ -220,35 +224,36 @@ class CallExecutor:
                     reply = failure.as_reply(keys[0], failed_usd or None, used_shorter=used_shorter)
                     facts = {"state": reply.state, "message": reply.error}
                     self._on_event("failed", purpose=call.purpose, role=call.role, **facts)
-                    return [reply]
+                    return {keys[0]: reply}
         self._budget.presumed_usd -= failed_usd
-        if wanted > 1 and not reply.others:  # ``n`` was not refused, but ignored
+        if wanted > 1 and not reply.others:  # the endpoint ignored ``n`` instead of rejecting it
             self._leave_out(model, "n")
         choices = shared_choices(reply, lambda usage: self._budget.cost_of(model, usage), failed_usd)
-        sent = {"used_shorter": used_shorter, "dropped": omitted_params(model, unsupported)}
-        replies = [
-            replace(each, key=key, **sent, rate_limits=None, others=())
-            for key, each in zip(keys, choices, strict=False)
-        ]
+        dropped = omitted_params(model, unsupported)
+        replies = {}
+        for key, each in zip(keys, choices, strict=False):
+            replies[key] = replace(
+                each, key=key, used_shorter=used_shorter, dropped=dropped, rate_limits=None, others=()
+            )
         self._store(call, replies)
         return replies
 
-    def _store(self, call: Call, replies: Sequence[Reply]) -> None:
+    def _store(self, call: Call, replies: Mapping[str, Reply]) -> None:
         try:
-            for each in replies:
-                self._cache.put(each.key, each)
+            for key, each in replies.items():
+                self._cache.put(key, each)
         except StorageError:
-            self._budget.presumed_usd += sum(each.cost_usd or 0.0 for each in replies)
+            self._budget.presumed_usd += sum(each.cost_usd or 0.0 for each in replies.values())
             raise
-        for each in replies:
+        for each in replies.values():
             self._on_event("answered", purpose=call.purpose, role=call.role, reply=each)
 
     async def _attempt(
         self, call: Call, key: str, messages: tuple[Message, ...], unsupported: Set[str], wanted: int
     ) -> Reply:
-        """Make one try at so many answers.
+        """Make one attempt at ``wanted`` answers.
 
-        Money is set aside only once there is room for the call, so that none waits unused.
+        Money is set aside only once the limit admits the call, so that none lies idle while the call waits.
         """
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)
@@ -257,25 +262,24 @@ class CallExecutor:
         if limit.counts_tokens(model.place):
             tokens = token_ceiling(model, messages) // BYTES_PER_TOKEN + wanted * max_tokens
         async with limit.slot(tokens, model.place) as slot:
-            reservation = await budget.reserve(model, messages, max_tokens, unsupported)
+            request = Request(model, messages, max_tokens, unsupported)
+            reservation = await budget.reserve(request)
             limited_to = reservation.max_tokens or max_tokens
             try:
-                reply = await self._endpoints[call.role].attempt(
-                    model, messages, limited_to, unsupported_params=unsupported
-                )
+                request = replace(request, max_output_tokens=limited_to)
+                reply = await self._endpoints[call.role].attempt(request)
             except Exception as problem:
                 failure = classify(problem)
-                usage = failure.usage
-                is_counted = None not in (usage.input_tokens, usage.output_tokens)
-                budget.settle(reservation, usage if is_counted else None, maybe_paid=failure.maybe_paid)
+                usage = None if failure.usage.total_tokens is None else failure.usage
+                budget.settle(reservation, usage, maybe_paid=failure.maybe_paid)
                 slot.failed(failure)
                 raise failure from problem
-            except BaseException:  # stopped in flight: it may be paid, and is lost
+            except BaseException:  # stopped in flight: it may have been paid
                 budget.settle(reservation, None, maybe_paid=True)
                 self._cache.note_attempt(key, "cancelled", "stopped while in progress")
                 raise
             budget.settle(reservation, reply.usage)
-            slot.succeeded(_total_tokens(reply.usage), reply.rate_limits)
+            slot.succeeded(reply.usage.total_tokens, reply.rate_limits)
             is_cut = any(each.finish_reason == "length" for each in (reply, *reply.others))
             if limited_to < max_tokens and is_cut:
                 raise budget.cut_short(reservation, reply.usage)
@@ -291,7 +295,7 @@ class CallExecutor:
                 each.cancel()
 
     def _stop_if_permanent(self, failure: CallFailed) -> None:
-        """Raise, for all calls, if no further call can be answered."""
+        """End the run if no further call can be answered."""
         if failure.kind == "account":
             self._limit.stop(AccountError(failure.message))
         if failure.is_unreachable:
@@ -301,19 +305,9 @@ class CallExecutor:
         if failure.kind == "rate_limit":
             self._limit.check_timeout(failure.message, failure.retry_after_s)
 
-    def _leave_out(self, model: ModelSettings, parameter: str | None) -> None:
+    def _leave_out(self, model: ModelSettings, parameter: str) -> None:
         self._unsupported[model.place].add(parameter)
         self._on_event("dropped", model=model.model, parameter=parameter)
-
-    def _note(self, key: str, failure: CallFailed) -> None:
-        detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
-        self._cache.note_attempt(key, failure.kind, detail)
-
-
-def _total_tokens(usage: Usage) -> int | None:
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return usage.input_tokens + usage.output_tokens
 
 
 @asynccontextmanager
@@ -331,15 +325,8 @@ async def open_endpoints(
     try:
         for place in access.values():
             if place not in opened:
-                opened[place] = _open_endpoint(place, timeout_s)
+                kind = OpenAIEndpoint if place.library is None else AnyLLMEndpoint
+                opened[place] = kind(place, timeout_s)
         yield {role: opened[place] for role, place in access.items()}
     finally:
         await asyncio.gather(*(each.close() for each in opened.values()))
-
-
-def _open_endpoint(access: EndpointAccess, timeout_s: float) -> Endpoint:
-    if access.library is not None:
-        from arb.judges.endpoints.any_llm import AnyLLMEndpoint
-
-        return AnyLLMEndpoint(access, timeout_s)
-    return OpenAIEndpoint(access, timeout_s)

@@ -1,30 +1,29 @@
-"""Classify what endpoints say when they give no reply, and read their rate limits.
+"""Classify the error answers of endpoints.
 
-Structured fields decide first (a status, a code, Google's error details). The wording decides only if those
-say nothing; ``error_signs.toml`` has both. Nothing here has a state; dates are compared with the clock.
+Structured fields decide first: the status, a code, Google's error details. The wording decides only if they
+do not; ``error_signs.toml`` lists both.
 """
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
-import time
 import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
-from arb.judges.types import Quota, RateLimits, Reply, Usage
+import msgspec
+
+from arb.judges.engine.rate_limits import read_rate_limits, retry_after
+from arb.judges.types import RateLimits, Reply, Usage
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text says, halves of characters (lone surrogates, where a reply was cut) made U+FFFD.
+    """Return the value of a JSON text. Raises ValueError for invalid JSON.
 
-    So whatever comes out of it can be written as UTF-8. Raises ValueError for what is no JSON.
+    Lone surrogates, as in replies that were cut off, become U+FFFD, so that the value fits into UTF-8.
     """
     try:
         read = json.loads(text)
@@ -37,9 +36,7 @@ def read_json(text: str) -> Any:
 
 
 def with_whole_characters(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body that UTF-8 can hold: U+FFFD stands for halves of characters, which some pages have."""
-    import msgspec
-
+    """Return a body that can be written as UTF-8, with U+FFFD in place of lone surrogates."""
     try:
         msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -50,7 +47,7 @@ def with_whole_characters(body: dict[str, Any]) -> dict[str, Any]:
 Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "account", "final"]
 
 OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
-"""The two names of the output limit; endpoints know one or both."""
+"""The two names of the output limit; endpoints accept one or both."""
 
 OPTIONAL_PARAMS: Final = (
     "temperature",
@@ -60,8 +57,8 @@ OPTIONAL_PARAMS: Final = (
     "top_logprobs",
     "prompt_cache_key",
 )
-"""Parameters that a call can do without. Fields that the user adds and the reasoning effort are not among
-them, since the user asked for them."""
+"""Parameters that may be left out of a call if the endpoint rejects them. The reasoning effort and fields
+added by the user are not among them, since the user asked for them."""
 
 _NO_USAGE: Final = Usage()
 MAX_MESSAGE_CHARS: Final = 600
@@ -72,7 +69,7 @@ _OVERLOAD_STATUSES: Final = (503, 529)
 _MAYBE_PAID_STATUSES: Final = (502, 504, 524)
 
 _ACCOUNT_CHARS: Final = 300
-"""How much of a message may say that the account is empty: some messages quote the prompt after that."""
+"""The part of a message that is searched for account problems; some messages quote the prompt after it."""
 
 _SIGNS: Final = tomllib.loads(Path(__file__).with_name("error_signs.toml").read_text(encoding="utf-8"))
 _WORDS: Final = {
@@ -81,9 +78,9 @@ _WORDS: Final = {
 
 
 class NoMoreCallsError(Exception):
-    """Raised when a run makes no further call; the message tells the user why.
+    """Raised when a run makes no further call; the message gives the reason.
 
-    ``how`` is how the run ends (`arb.judges.run.progress.RunEnd`).
+    ``how`` is the kind of end (`arb.judges.run.progress.RunEnd`).
     """
 
     how: ClassVar[Literal["budget", "limited", "account", "failing"]]
@@ -109,19 +106,20 @@ class NoEndpointError(NoMoreCallsError):
 
 @dataclass(eq=False)
 class CallFailed(Exception):
-    """A call without a usable reply.
+    """Raised for a call without a usable reply.
 
     Attributes:
-        kind: ``rate_limit``: the endpoint wants fewer calls, after ``retry_after_s`` if it says so.
-            ``transient``: another try may succeed. ``too_long``: the prompt does not fit.
-            ``unsupported_parameter``: it may succeed without ``parameter``. ``refused``: the endpoint rejects
-            the prompt. ``account``: no call of this account is answered. ``final``: it will fail again.
-        message: What happened, in one line of bounded length.
-        maybe_paid: The endpoint may have made a reply and charged for it. What it counted is in ``usage``,
-            and what it answered in ``raw``.
-        is_slow: No reply came in time.
-        is_overload: The server has too many calls (503, 529), whether or not it asks to wait.
-        is_unreachable: No connection was made.
+        kind: ``rate_limit``: the endpoint wants fewer calls, perhaps after ``retry_after_s``.
+            ``transient``: another attempt may succeed. ``too_long``: the prompt does not fit.
+            ``unsupported_parameter``: the call may succeed without ``parameter``. ``refused``: the endpoint
+            rejects the prompt. ``account``: the endpoint answers no call of this account. ``final``: every
+            attempt would fail.
+        message: The problem in one line of bounded length.
+        maybe_paid: Whether the endpoint may have made a reply and charged for it. Then ``usage`` has its
+            token counts and ``raw`` its answer, as far as known.
+        is_slow: Whether no reply came in time.
+        is_overload: Whether the server has too many calls (503, 529).
+        is_unreachable: Whether no connection was made.
     """
 
     kind: Kind
@@ -142,7 +140,7 @@ class CallFailed(Exception):
         super().__init__(self.message)
 
     def as_reply(self, key: str, cost_usd: float | None, *, used_shorter: bool = False) -> Reply:
-        """Return what stands for the reply once the call is given up; its text is what came, if anything."""
+        """Return the reply that records this failure; its text is the unusable answer, if there is one."""
         return Reply(
             text=self.raw,
             state=self.kind if self.kind in ("too_long", "refused") else "error",
@@ -153,43 +151,18 @@ class CallFailed(Exception):
         )
 
 
-def classify(problem: BaseException) -> CallFailed:
-    """Return the failure behind an exception of the connection, or any other."""
-    import aiohttp
-
-    if isinstance(problem, CallFailed):
-        return problem
-    never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
-    was_sent = not isinstance(problem, never_sent)
-    if isinstance(problem, TimeoutError):
-        return CallFailed(
-            "transient", "no reply in time", maybe_paid=was_sent, is_slow=True, is_unreachable=not was_sent
-        )
-    if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
-        reason = str(problem) or type(problem).__name__
-        return CallFailed(
-            "transient", f"no connection: {reason}", maybe_paid=was_sent, is_unreachable=not was_sent
-        )
-    return CallFailed("final", f"{type(problem).__name__}: {problem}")
-
-
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
-    """Return the failure behind an error answer.
+    """Return the failure behind an error answer. The names of headers are in lower case.
 
     A 503 or 529 is an overload if it asks to wait, in a header or in words. Otherwise the server is broken,
-    perhaps by this very prompt, and the number of tries is bounded.
-
-    Args:
-        status: The HTTP status.
-        body: The body as text.
-        headers: The headers, with names in lower case.
+    perhaps by this very prompt, and the number of attempts is bounded.
     """
     headers = headers or {}
     error = _read_error(body)
     message, full = error.message, f"{status}: {error.message}"
     if status == 429 and re.search(r"request too large", message, re.IGNORECASE):
-        return CallFailed("too_long", full)  # for the account's tokens per minute
-    asked_s = _retry_after(headers, error, body)
+        return CallFailed("too_long", full)  # exceeds the account's tokens per minute
+    asked_s = retry_after(headers, error.delay, body)
     is_overload = status in _OVERLOAD_STATUSES
     if _concerns_account(status, error, asked_s):
         return CallFailed("account", full)
@@ -213,10 +186,10 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
 
 
 def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> bool:
-    """Return whether an error means that no call of this account is answered.
+    """Return whether an error means that the endpoint answers no call of this account.
 
-    The wording decides only if the answer neither has a code of rate limits nor says how long to wait:
-    Google calls a limit per minute "your current quota" too.
+    The wording decides only if the answer neither has a rate-limit code nor says how long to wait, since
+    Google also calls a limit per minute "your current quota".
     """
     if status >= 500:
         return False
@@ -228,7 +201,6 @@ def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> 
 
 
 def _classify_rejected_request(status: int, full: str, error: _ErrorBody) -> CallFailed:
-    """Return what is wrong with a request that the endpoint would not carry out."""
     if error.has_code("refused") or (status in (400, 403) and error.has_words("refused")):
         return CallFailed("refused", full)
     if error.has_code("unsupported_parameter") or (
@@ -252,7 +224,7 @@ def _optional_param_in(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _ErrorBody:
-    """The fields of an error body, whatever its form; the message is the body itself if it has none.
+    """The fields of an error body in any form; without a message, the message is the body itself.
 
     ``codes`` are its code, type, status and reasons in lower case. ``delay`` is Google's ``retryDelay``.
     """
@@ -264,11 +236,11 @@ class _ErrorBody:
     is_daily_quota: bool = False
 
     def has_code(self, sign: str) -> bool:
-        """Return whether a code is among those of a sign."""
+        """Return whether the error has one of the codes of a sign."""
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its beginning, has words of a sign."""
+        """Return whether the message, or its first ``within`` characters, match the words of a sign."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 
@@ -284,13 +256,14 @@ def _read_error(body: str) -> _ErrorBody:
         return _ErrorBody(str(error))
     message = error.get("message") or error.get("detail") or body
     metadata, inner = error.get("metadata"), _ErrorBody("")
-    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: what its provider answered
+    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: the answer of its provider
         message = f"{message}: {metadata['raw']}"
         inner = _read_error(str(metadata["raw"]))
     details = error.get("details")
     details = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
     named = [error.get(name) for name in ("code", "type", "status")]
-    codes = [str(each).lower() for each in (*named, *(each.get("reason") for each in details)) if each]
+    reasons = [each.get("reason") for each in details]
+    codes = [str(each).lower() for each in (*named, *reasons) if each]
     delays = (each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str))
     parameter = error.get("param")
     return _ErrorBody(
@@ -300,100 +273,3 @@ def _read_error(body: str) -> _ErrorBody:
         next(delays, inner.delay),
         inner.is_daily_quota or "PerDay" in json.dumps([each.get("violations") for each in details]),
     )
-
-
-def _retry_after(headers: Mapping[str, str], error: _ErrorBody, body: str = "") -> float | None:
-    """Return the seconds that an answer asks to wait, or None if it does not say.
-
-    A header (a number or a date) goes before Google's ``retryDelay``, and that before the words.
-    """
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if (number := _number(headers.get(name, ""))) is not None:
-            return number * unit
-    if "retry-after" in headers:
-        return _seconds_until(headers["retry-after"], headers.get("date"))
-    if error.delay is not None:
-        return _duration(error.delay)
-    asked = _ASKED_WAIT.search(body)
-    return None if asked is None else _duration(asked[1])
-
-
-_ASKED_WAIT: Final = re.compile(
-    r"(?:try again|retry)(?: your request)? (?:in|after) ((?:[\d.]+ *(?:ms|s|m|h|d)[a-z]* *)+)", re.IGNORECASE
-)
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?) *(ms|s|m|h|d)[a-z]* *", re.IGNORECASE)
-_UNIT_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def _duration(text: str) -> float | None:
-    """Seconds in a text such as ``1m30.5s``, ``120ms`` or ``26 seconds``; None for any other."""
-    parts = _DURATION_PART.findall(text)
-    if not parts or _DURATION_PART.sub("", text).strip(" ."):
-        return None
-    seconds = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts)
-    return seconds if seconds < float("inf") else None
-
-
-def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
-    """Return the seconds until a date, from the server's own clock if ``sent_at`` says it."""
-    date, now = _date(text), _date(sent_at or "")
-    if date is None:
-        return None
-    return max(0.0, date - (time.time() if now is None else now))
-
-
-def _date(text: str) -> float | None:
-    """Return a date of a header's form, or ISO's, in seconds since 1970; None for any other text."""
-    for read in (email.utils.parsedate_to_datetime, datetime.fromisoformat):
-        with suppress(ValueError, OverflowError):
-            return read(text).timestamp()
-    return None
-
-
-_REQUEST_QUOTAS: Final = (
-    "x-ratelimit-{}-requests",
-    "anthropic-ratelimit-requests-{}",
-    "x-ratelimit-{}",
-    "ratelimit-{}",
-)
-_TOKEN_QUOTAS: Final = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}")
-"""Forms of headers, for what is ``remaining``, the ``limit``, and its ``reset``."""
-
-_EPOCH_FROM: Final = 1e9
-"""A reset from here on is a point in time, in seconds or milliseconds since 1970, as routers give it."""
-
-
-def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Return what an answer's headers say of requests and tokens that are left, or None for nothing."""
-    requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
-    return None if requests is None and tokens is None else RateLimits(requests, tokens)
-
-
-def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
-    """Return the quota of the first form whose header is there, or None if it is no number."""
-    for form in forms:
-        if (text := headers.get(form.format("remaining"))) is not None:
-            limit = _number(headers.get(form.format("limit"), "")) or None
-            reset_s = _reset(headers.get(form.format("reset"), ""), headers.get("date"))
-            remaining = _number(text)
-            return None if remaining is None else Quota(remaining, limit, reset_s)
-    return None
-
-
-def _reset(text: str, sent_at: str | None) -> float | None:
-    """Seconds until a limit is whole again; given as seconds, as a duration, or as a point in time."""
-    seconds = _number(text)
-    if seconds is None:
-        return _duration(text) if "-" not in text and ":" not in text else _seconds_until(text, sent_at)
-    if seconds >= _EPOCH_FROM:
-        return max(0.0, (seconds if seconds < 1000 * _EPOCH_FROM else seconds / 1000) - time.time())
-    return seconds
-
-
-def _number(text: str) -> float | None:
-    """A number from 0; None for anything else."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None

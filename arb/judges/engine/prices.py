@@ -1,8 +1,11 @@
-"""What tokens cost: overrides, over a table of the user's own, over the package genai-prices, over a dated
-table shipped with this code (`prices.csv`; see `prices.md`).
+"""Find the prices of tokens.
 
-A model in none of them has no price: unknown, never nothing.
+There are four sources, in this order: overrides, a table of the user, a dated table shipped with this code
+(`prices.csv`; see `prices.md`), and the package genai-prices, which knows none of the shipped models. The
+price of a model in none of them is unknown, which is not the same as free.
 """
+
+from __future__ import annotations
 
 import csv
 import io
@@ -12,6 +15,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -19,10 +23,10 @@ from urllib.parse import urlsplit
 from arb.judges.types import ModelSettings, OptionsError, Usage
 
 if TYPE_CHECKING:
-    from genai_prices.types import ModelInfo, ModelPrice, Provider
+    from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
 ANY_PROVIDER: Final = "*"
-"""The provider of a price that holds wherever the model is asked."""
+"""The provider of a price that applies to a model at every provider."""
 
 _REQUIRED: Final = ("provider", "model", "input", "output", "checked", "source")
 _OPTIONAL: Final = ("cached_input", "cache_write", "batch_share", "long_from", "long_input", "long_output")
@@ -34,11 +38,11 @@ _SELLERS: Final = tomllib.loads(Path(__file__).with_name("sellers.toml").read_te
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens of a model.
+    """Dollars per million tokens of a model.
 
-    ``cached_input`` is for input that the provider read from its own cache, ``cache_write`` for what it wrote
-    into it; None: as ``input``. Prompts of more than ``long_from`` tokens cost ``long`` in all, and a batch
-    ``batch``, None where no other price is known.
+    ``cached_input`` is the price of input that the provider read from its own cache, ``cache_write`` that of
+    input that it wrote into it; None means the price of ``input``. A prompt of more than ``long_from`` tokens
+    is charged at ``long`` in all. A batch is charged at ``batch`` if that price is known.
     """
 
     input: float
@@ -46,8 +50,8 @@ class Price:
     cached_input: float | None = None
     cache_write: float | None = None
     long_from: int | None = None
-    long: "Price | None" = None
-    batch: "Price | None" = None
+    long: Price | None = None
+    batch: Price | None = None
     checked: date | None = None
     source: str = ""
 
@@ -60,7 +64,7 @@ class Price:
         written_tokens: float = 0,
         is_batch: bool = False,
     ) -> float:
-        """Dollars for a call. Cached and written tokens are among those of the input (see `Usage`)."""
+        """Return the dollars for a call. The input includes cached and written tokens (see `Usage`)."""
         price = self._that_holds(input_tokens, is_batch)
         cached = min(cached_tokens, input_tokens)
         written = min(written_tokens, input_tokens - cached)
@@ -72,51 +76,48 @@ class Price:
         ) / 1_000_000
 
     def most(self, input_tokens: float, output_tokens: float, *, is_batch: bool = False) -> float:
-        """The most that a call of so many tokens costs, whatever the provider reads from its cache or writes
-        into it.
-        """
+        """Return the highest cost of a call, for any use of the provider's own cache."""
         price = self._that_holds(input_tokens, is_batch)
         per_input = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
-        made = output_tokens * price.output if price.output else 0.0  # the tokens may be infinitely many
+        made = output_tokens * price.output if price.output else 0.0  # there may be infinitely many tokens
         return (input_tokens * per_input + made) / 1_000_000
 
-    def _that_holds(self, input_tokens: float, is_batch: bool) -> "Price":
+    def _that_holds(self, input_tokens: float, is_batch: bool) -> Price:
         price = self.batch if is_batch and self.batch is not None else self
         while price.long is not None and price.long_from is not None and input_tokens > price.long_from:
             price = price.long
         return price
 
-    def scaled(self, share: float) -> "Price":
-        """Return a share of the price."""
+    def scaled(self, share: float) -> Price:
         names = ("input", "output", "cached_input", "cache_write")
-        figures = {name: share * figure for name in names if (figure := getattr(self, name))}
-        return replace(self, **figures, long=self.long and self.long.scaled(share))
+        figures = {name: getattr(self, name) for name in names}
+        scaled = {name: share * figure for name, figure in figures.items() if figure}
+        return replace(self, **scaled, long=self.long and self.long.scaled(share))
 
 
 class PriceTable:
-    """Prices by provider and model, whatever their case.
+    """Prices by provider and model, regardless of case.
 
-    Where it has none, and there is a table ``beneath``: the price in the package genai-prices, else that
-    table's. An address of nobody known (``any``) is priced, where the name is that of a model which only its
-    maker sells, by the maker's list: so a gateway's bill is known before it is paid, and a run and its plan
-    tell the same price.
+    With ``uses_library``, models that are missing here have the price of the package genai-prices. At an
+    address of unknown provider (``any``), a model that only its maker sells then has the maker's list price,
+    so that the bill of a gateway is known in advance.
     """
 
-    def __init__(
-        self, prices: Mapping[tuple[str, str], Price], beneath: Mapping[tuple[str, str], Price] | None = None
-    ):
-        self._prices = _lowered(prices)
-        self._beneath = None if beneath is None else _lowered(beneath)
+    def __init__(self, prices: Mapping[tuple[str, str], Price], uses_library: bool = False):
+        self._prices = {
+            (provider.lower(), model.lower()): price for (provider, model), price in prices.items()
+        }
+        self._uses_library = uses_library
         self._found: dict[tuple[str, str | None, str], Price | None] = {}
 
     def of(self, model: ModelSettings) -> Price | None:
-        """The price of a model where it is asked; None when it is unknown."""
+        """Return the price of a model at its provider, or None if it is unknown."""
         if model.place not in self._found:
             self._found[model.place] = self._price_of_model(model)
         return self._found[model.place]
 
     def cost(self, model: ModelSettings, usage: Usage, *, is_batch: bool = False) -> float | None:
-        """Dollars for a reply; None when the price or the tokens are unknown."""
+        """Return the dollars for a reply, or None if the price or the tokens are unknown."""
         price = self.of(model)
         if price is None or usage.input_tokens is None or usage.output_tokens is None:
             return None
@@ -129,7 +130,7 @@ class PriceTable:
         )
 
     def context_window(self, model: ModelSettings) -> int | None:
-        """Return the most tokens that a model can take, and so make, if genai-prices knows it."""
+        """Return the size of a model's context window if genai-prices knows it, or None."""
         name, provider = model.model.lower(), _provider_of(model)
         if provider == "any":
             maker, name = _maker_of(name)
@@ -140,33 +141,31 @@ class PriceTable:
     def _price_of_model(self, model: ModelSettings) -> Price | None:
         name, provider = model.model.lower(), _provider_of(model)
         found = self._prices.get((ANY_PROVIDER, name)) or self._prices.get((provider, name))
-        if found is not None or self._beneath is None or provider == SELF_HOSTED:
+        if found is not None or not self._uses_library or provider == SELF_HOSTED:
             return found
         if provider != "any":
-            return _library_price(provider, name) or self._beneath.get((provider, name))
+            return _library_price(provider, name)
         maker, name = _maker_of(name)
-        if maker is None:
-            return None
-        found = _library_price(maker, name) or self._beneath.get((maker, name))
+        found = None if maker is None else _library_price(maker, name)
         return found and replace(found, source=f"{found.source}, {maker}'s list: {LIST_PRICE}")
 
 
 LIST_PRICE: Final = "the endpoint's own price is not known; --price gives it"
 
 SELF_HOSTED: Final = "vllm"
-"""The provider that sends no bill."""
+"""The provider that charges nothing."""
 
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """Return who alone sells a model, if that is so, and the model's name without its vendor's."""
+    """Return the only seller of a model or None, and the model's name without the vendor's."""
     own = name.rpartition("/")[2]
     makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
     return next(makers, None), own
 
 
-def _library_entry(provider: str, model: str) -> "tuple[Provider, ModelInfo] | None":
-    """Return what the package genai-prices knows of a model; it fetches nothing by itself."""
-    from genai_prices.data_snapshot import get_snapshot
+def _library_entry(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
+    """Return the entry of a model in the package genai-prices, which downloads nothing by itself."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  heavy, only for priced models
 
     try:
         return get_snapshot().find_provider_model(model, None, provider, None)
@@ -175,10 +174,10 @@ def _library_entry(provider: str, model: str) -> "tuple[Provider, ModelInfo] | N
 
 
 def _library_price(provider: str, model: str) -> Price | None:
-    """Return the price in genai-prices; prices that change by the date or the hour are those of now."""
+    """Return the present price in genai-prices, or None; some prices depend on the date or the hour."""
     if (known := _library_entry(provider, model)) is None:
         return None
-    from genai_prices import __version__
+    from genai_prices import __version__  # noqa: PLC0415  heavy, only for priced models
 
     found, entry = known
     now = datetime.now(UTC)
@@ -193,55 +192,64 @@ def _library_price(provider: str, model: str) -> Price | None:
     )
 
 
-def _of_library(rates: "ModelPrice") -> Price | None:
-    """A price of the package, its tiers one beyond the other; None where input or output has none."""
-    from genai_prices.types import TieredPrices
-
-    keys = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
-    values = [getattr(rates, key) for key in keys]
-    if values[0] is None or values[1] is None:
+def _of_library(rates: ModelPrice) -> Price | None:
+    """Return a price of the package with its tiers, or None if input or output has no price."""
+    input_rate, output_rate = rates.input_mtok, rates.output_mtok
+    cached, written = rates.cache_read_mtok, rates.cache_write_mtok
+    if input_rate is None or output_rate is None:
         return None
-    starts = {tier.start for value in values if isinstance(value, TieredPrices) for tier in value.tiers}
 
-    def rate(value: Any, start: int) -> float | None:
-        if isinstance(value, TieredPrices):
-            value = next((t.price for t in reversed(value.tiers) if start >= t.start), value.base)
-        return None if value is None else float(value)
+    def price_from(start: int, beyond_from: int | None, beyond: Price | None) -> Price:
+        return Price(
+            _rate(input_rate, start),
+            _rate(output_rate, start),
+            None if cached is None else _rate(cached, start),
+            None if written is None else _rate(written, start),
+            long_from=beyond_from,
+            long=beyond,
+        )
 
+    starts = set()
+    for each in (input_rate, output_rate, cached, written):
+        if each is not None and not isinstance(each, Decimal):
+            starts |= {tier.start for tier in each.tiers}
     beyond, beyond_from = None, None
     for start in sorted(starts, reverse=True):
-        beyond = Price(*(rate(value, start) for value in values), long_from=beyond_from, long=beyond)
+        beyond = price_from(start, beyond_from, beyond)
         beyond_from = start
-    return Price(*(rate(value, -1) for value in values), long_from=beyond_from, long=beyond)
+    return price_from(-1, beyond_from, beyond)
+
+
+def _rate(rate: Decimal | TieredPrices, start: int) -> float:
+    """Return the price that applies from so many tokens on."""
+    if isinstance(rate, Decimal):
+        return float(rate)
+    return float(next((tier.price for tier in reversed(rate.tiers) if start >= tier.start), rate.base))
 
 
 def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict[str, Any]:
-    """The prices of a run's models for run.json, by role; None where one is unknown."""
-
-    def facts(model: ModelSettings) -> dict[str, Any] | None:
+    """Return the prices of a run's models for run.json by role; an unknown price is None."""
+    facts: dict[str, Any] = {}
+    for role, model in sorted(models.items()):
         price = prices.of(model)
         names = ("input", "output", "cached_input", "source")
-        return price and {"model": model.model} | {name: getattr(price, name) for name in names}
-
-    return {role: facts(model) for role, model in sorted(models.items())}
+        facts[role] = price and {"model": model.model} | {name: getattr(price, name) for name in names}
+    return facts
 
 
 def read_prices(table: Path | None = None, overrides: Sequence[str] = ()) -> PriceTable:
-    """``MODEL=IN,OUT[,CACHED]``, over the rows of ``table``, over genai-prices, over the shipped table.
+    """Return the prices with overrides (``MODEL=IN,OUT[,CACHED]``) and the user's table.
 
     Raises OptionsError that names every bad row and every bad override.
     """
     problems: list[str] = []
-    shipped = _read_table(_SHIPPED, problems)
-    prices = {} if table is None else _read_table(table, problems)
+    prices = _read_table(_SHIPPED, problems)
+    if table is not None:
+        prices |= _read_table(table, problems)
     prices |= _read_overrides(overrides, problems)
     if problems:
         raise OptionsError("; ".join(problems))
-    return PriceTable(prices, beneath=shipped)
-
-
-def _lowered(prices: Mapping[tuple[str, str], Price]) -> dict[tuple[str, str], Price]:
-    return {(provider.lower(), model.lower()): price for (provider, model), price in prices.items()}
+    return PriceTable(prices, uses_library=True)
 
 
 def _provider_of(model: ModelSettings) -> str:
@@ -254,14 +262,16 @@ def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple
     read: dict[tuple[str, str], Price] = {}
     for text in overrides:
         model, _, figures = text.rpartition("=")
-        dollars = [_dollars(figure) for figure in figures.split(",")]
-        if not model or len(dollars) not in (2, 3) or None in dollars:
+        read_figures = [_dollars(figure) for figure in figures.split(",")]
+        dollars = [figure for figure in read_figures if figure is not None]
+        if not model or len(dollars) not in (2, 3) or len(dollars) < len(read_figures):
             problems.append(
                 f"--price {text}: write MODEL=IN,OUT or MODEL=IN,OUT,CACHED, in dollars for a million "
                 "tokens, such as gpt-4o=2.50,10"
             )
             continue
-        read[ANY_PROVIDER, model.strip()] = Price(*dollars, source="--price")
+        cached = dollars[2] if len(dollars) == 3 else None
+        read[ANY_PROVIDER, model.strip()] = Price(dollars[0], dollars[1], cached, source="--price")
     return read
 
 
@@ -309,8 +319,8 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
     share, beyond = number("batch_share", most=1.0), None
     if long_from is not None:
         long_input, long_output = long_input or per_input, long_output or per_output
-        times = long_input / per_input if per_input else 1.0  # what is cached gets dearer with the input
-        beyond = Price(long_input, long_output, *(each and each * times for each in (cached, written)))
+        times = long_input / per_input if per_input else 1.0  # cached tokens rise with the price of input
+        beyond = Price(long_input, long_output, cached and cached * times, written and written * times)
     price = Price(
         per_input,
         per_output,

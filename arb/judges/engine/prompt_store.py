@@ -1,12 +1,12 @@
-"""The prompts that were sent, in a file that only grows: every text once, compressed, named by its SHA-256.
+"""Store the prompts that a run sent in a file that only grows, with every text once and compressed.
 
     {"text": SHA-256, "zlib": the text's UTF-8, compressed, in base64}
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
-A prompt is named by the SHA-256 of its ``messages``, byte for byte; its texts come before it. Of a picture
-there is what it was (SHA-256 of the bytes that were sent, media type, size, detail); its bytes stay where the
-recorded runs have them. As in the reply cache a line is there once its end is, so that a process killed at
-any moment leaves a whole file.
+The name of a prompt is the SHA-256 of its ``messages``, byte for byte; its texts come before it. A picture is
+represented by the SHA-256 of the bytes that were sent, its media type, size and detail; its bytes are in the
+recorded runs. A line counts once its end is written, so a process that is killed at any moment leaves a valid
+file.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from arb.judges.engine.storage import LineFile, complete_lines
 from arb.judges.types import Image, Message
 
 Picture = dict[str, Any]
-"""What is said of a picture: ``sha256``, ``media_type``, ``width``, ``height``, ``detail``."""
+"""The description of a picture: ``sha256``, ``media_type``, ``width``, ``height``, ``detail``."""
 
 Prompt = list[tuple[str, str | list[str | Picture]]]
-"""Messages as role and content: a text, or texts and pictures; fit for JSON."""
+"""Messages as role and content (a text, or texts and pictures), ready for JSON."""
 
 _LEVEL: Final = 1
-"""Of zlib: its writer shares the machine with the calls."""
+"""The fastest compression of zlib, since the writer shares the machine with the calls."""
 
 _NAMED_LINE: Final = re.compile(rb'\{"(?:text|prompt)":"([0-9a-f]{64})"')
 
 
 class PromptStoreError(ValueError):
-    """A prompt that is not in the file, or not as it was written; the message says which."""
+    """Raised for a prompt that is missing from the file or damaged; the message names it."""
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
@@ -57,7 +57,7 @@ def _described(picture: Image) -> Picture:
 
 
 def _map_texts(prompt: Prompt, function: Callable[[str], str]) -> Prompt:
-    """Return a prompt with the function's result in place of each text; pictures stay."""
+    """Return a prompt with a function applied to each text; pictures stay unchanged."""
     mapped: Prompt = []
     for role, content in prompt:
         if isinstance(content, str):
@@ -73,7 +73,7 @@ def _encoded(messages: Any) -> bytes:
 
 
 def _places(path: Path) -> dict[str, tuple[int, int]]:
-    """Return where each named line begins, and its length."""
+    """Return the offset and the length of each line by name."""
     places = {}
     for start, line in complete_lines(path):
         if (found := _NAMED_LINE.match(line)) is not None:
@@ -82,7 +82,7 @@ def _places(path: Path) -> dict[str, tuple[int, int]]:
 
 
 class PromptWriter:
-    """Adds prompts to the file, which is made when it is not there. For one process at a time."""
+    """A writer that appends prompts to the file, which it creates if needed. For one process at a time."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -90,7 +90,7 @@ class PromptWriter:
         self._known: set[str] = set()
 
     def add(self, prompts: Iterable[Prompt]) -> list[str]:
-        """Return the names of prompts; new ones, and their new texts, are on the disk afterwards."""
+        """Write new prompts and their new texts to the disk, and return the names of all prompts."""
         if not (waiting := list(prompts)):
             return []
         if self._file is None:
@@ -105,12 +105,11 @@ class PromptWriter:
         return names
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 
     def _add(self, prompt: Prompt, lines: dict[str, bytes]) -> str:
-        """Return the name of a prompt; lines that the file lacks are put into ``lines``, by name."""
+        """Return the name of a prompt, and add the lines that the file lacks to ``lines`` by name."""
         content = _encoded(_map_texts(prompt, lambda text: self._add_text(text, lines)))
         name = hashlib.sha256(content).hexdigest()
         if name not in self._known:
@@ -118,7 +117,7 @@ class PromptWriter:
         return name
 
     def _add_text(self, text: str, lines: dict[str, bytes]) -> str:
-        content = text.encode("utf-8", "surrogatepass")  # some pages have half a pair
+        content = text.encode("utf-8", "surrogatepass")  # some pages have lone surrogates
         name = hashlib.sha256(content).hexdigest()
         if name not in lines and name not in self._known:
             packed = base64.b64encode(zlib.compress(content, _LEVEL))
@@ -127,21 +126,23 @@ class PromptWriter:
 
 
 class PromptReader:
-    """Reads prompts by name, one at a time; in memory are their places. Raises OSError without the file."""
+    """A reader of single prompts, which keeps only their positions in memory.
+
+    Raises OSError if the file cannot be read.
+    """
 
     def __init__(self, path: Path):
         self._places = _places(path)
         self._file = path.open("rb")
 
     def get(self, name: str) -> Prompt:
-        """Return a prompt, each of its texts checked by its name. Raises PromptStoreError."""
-        messages = self._read(name).get("messages")
+        """Return a prompt after checking each of its texts against its hash. Raises PromptStoreError."""
+        messages: Any = self._read(name).get("messages")
         if hashlib.sha256(_encoded(messages)).hexdigest() != name:
             raise PromptStoreError(f"the prompt {name} is damaged")
         return _map_texts(messages, self._text)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _text(self, name: str) -> str:

@@ -1,6 +1,6 @@
-"""Which models reason before they answer, and how long their replies may be.
+"""Recognise models that reason before they answer, and give them a larger output limit.
 
-Reasoning counts into the output limit: with the paper's 1,024 tokens a reply ends within its thoughts.
+Reasoning counts towards the output limit: the paper's 1,024 tokens would cut such a reply off.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from arb.judges.types import ModelSettings
 
 OUTPUT_TOKENS: Final = 8_192
 _OUTPUT_TOKENS_BY_EFFORT: Final = {"medium": 16_384, "high": 32_000, "xhigh": 32_000, "max": 32_000}
-"""32,000 is the most that Claude Opus 4 takes; the others take more."""
+"""Claude Opus 4 accepts at most 32,000; the others accept more."""
 
 _REASONING_MODELS: Final = re.compile(
     r"o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|deepseek-r(1|easoner)|qwq|qvq|gemini-(2\.5-(?!flash-lite)|[3-9])"
@@ -22,17 +22,19 @@ _REASONING_MODELS: Final = re.compile(
 
 
 def is_reasoning(model: str) -> bool:
-    """Return whether a model reasons unless it is told not to, judging by its name."""
+    """Return whether a model reasons by default, judging by its name."""
     return _REASONING_MODELS.match(model.rpartition("/")[2]) is not None
 
 
 def reasons(model: ModelSettings) -> bool:
-    """Return whether a model reasons in tokens that are paid but not shown, asked as these settings say."""
+    """Return whether a model with these settings uses hidden reasoning tokens, which are billed."""
     if model.reasoning_effort is None:
         return is_reasoning(model.model)
     return model.reasoning_effort != "none"
 
 
 def output_room(model: ModelSettings) -> int:
-    """Return the output limit that leaves a reasoning model room to think, or 0 for a model that does not."""
-    return _OUTPUT_TOKENS_BY_EFFORT.get(model.reasoning_effort or "", OUTPUT_TOKENS) if reasons(model) else 0
+    """Return the output limit that a reasoning model needs, or 0 for a model that does not reason."""
+    if not reasons(model):
+        return 0
+    return _OUTPUT_TOKENS_BY_EFFORT.get(model.reasoning_effort or "", OUTPUT_TOKENS)

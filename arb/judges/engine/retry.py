@@ -1,7 +1,7 @@
-"""How often one call is tried, and how long it waits in between.
+"""Decide how often a call is attempted, and how long it waits in between.
 
-A library such as tenacity does not serve here: the endpoint may set the wait, which then holds all calls, and
-each kind of failure has its own number of tries.
+A library such as tenacity does not fit: the endpoint may set a wait, which then holds all calls, and each
+kind of failure has its own number of attempts.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ TRANSIENT_ATTEMPTS: Final = 8
 """Attempts for failures of servers and connections."""
 
 UNUSABLE_ATTEMPTS: Final = 3
-"""Attempts for answers that are paid and cannot be used, and for calls that ran out of time."""
+"""Attempts for paid but unusable answers, and for calls that timed out."""
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 60.0
-"""The wait doubles with every try of a kind, up to this."""
+"""The wait doubles with every failure of a kind, up to this."""
 
 MAX_RATE_LIMIT_WAIT_S: Final = 8.0
 MAX_OVERLOAD_WAIT_S: Final = 2.0
-"""The longest wait of a single call after a rate limit and after an overload: the limit slows down all calls
-together. An overloaded server refuses calls at random, so that one of many calls meets dozens of refusals."""
+"""The longest waits of a single call after a rate limit and after an overload, since the limit already slows
+down all calls. An overloaded server refuses calls at random, so one of many calls gets dozens of refusals."""
 
 
 class RetryState:
-    """The failed tries of one call so far. ``draw`` gives numbers from 0 to 1.
+    """The failed attempts of one call so far. ``draw`` returns numbers from 0 to 1.
 
-    Refusals for too many calls cost nothing and pass, so their number has no bound; the time that the run is
-    without a reply has one (`AdaptiveLimit.check_timeout`).
+    Rate limits cost nothing and pass, so their number is not bounded. The time that the run goes without a
+    reply is bounded instead (`AdaptiveLimit.check_timeout`).
     """
 
     def __init__(self, draw: Callable[[], float]):
@@ -40,11 +40,11 @@ class RetryState:
         self._failures: Counter[str] = Counter()
 
     def wait_s(self, failure: CallFailed) -> float | None:
-        """Return how long to wait before the next try, or None if there should be none.
+        """Return the seconds to wait before the next attempt, or None to give the call up.
 
-        Waits are drawn between the half and the whole of their length, so that calls that failed together do
-        not come back together. If the endpoint says how long to wait, all calls do (`AdaptiveLimit`), and
-        this one no longer than they.
+        Waits are random, from half to all of their length, so that calls that failed together do not return
+        together. If the endpoint sets a wait, `AdaptiveLimit` holds all calls, and this one need not wait
+        longer.
         """
         longest = MAX_WAIT_S
         if failure.kind == "rate_limit":

@@ -1,6 +1,6 @@
-"""Writes to the run's own files, which are the reply cache and the run folder.
+"""Read and write the files of the reply cache and of run folders.
 
-A failed write says nothing about a trajectory, so it is an error of its own that ends the run.
+A failed write does not concern a single trajectory, so it has an error of its own that ends the run.
 """
 
 import mmap
@@ -8,10 +8,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+
+ANSWERS: Final = "answers"
+"""The folder of a reply cache with the answers that machines share, unless another place is named."""
 
 
 class StorageError(OSError):
-    """A file of the run cannot be written; the message names the place and says what to do."""
+    """Raised if a file of the run cannot be written; the message names the place and says what to do."""
 
 
 @contextmanager
@@ -31,8 +35,8 @@ def storing(place: Path | str) -> Iterator[None]:
 class LineFile:
     """A file of lines that only grows, written by one process at a time. Methods raise OSError.
 
-    A line counts once its end is written, so that a process killed at any moment leaves a whole file. Opening
-    the file cuts off a line that a killed process left without its end.
+    A line counts once its end is written, so a process that is killed at any moment leaves a valid file.
+    Opening the file cuts off an incomplete last line.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None):
@@ -41,7 +45,7 @@ class LineFile:
         self._end = _truncate_partial_line(self._descriptor)
 
     def append(self, lines: bytes) -> int:
-        """Write lines at the end, all of them or nothing, and return where they begin."""
+        """Write lines at the end, all of them or none, and return their offset."""
         start = end = self._end
         rest = memoryview(lines)
         try:
@@ -56,7 +60,6 @@ class LineFile:
         return start
 
     def read(self, start: int, length: int) -> bytes:
-        """Return so many bytes from a place on."""
         return os.pread(self._descriptor, length, start)
 
     def sync(self) -> None:
@@ -64,12 +67,12 @@ class LineFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file, which also gives back a lock on it."""
+        """Close the file, which also releases a lock on it."""
         os.close(self._descriptor)
 
 
 def _truncate_partial_line(descriptor: int) -> int:
-    """Cut off the line that a killed process left without its end; return the new end of the file."""
+    """Cut off an incomplete last line and return the new end of the file."""
     size = os.fstat(descriptor).st_size
     if size == 0:
         return 0
@@ -81,7 +84,7 @@ def _truncate_partial_line(descriptor: int) -> int:
 
 
 def complete_lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines from an offset on that have their end, each with where it begins. Raises OSError."""
+    """Yield the complete lines from an offset on, each with its own offset. Raises OSError."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:

@@ -1,15 +1,18 @@
-"""Counting a call's tokens before it is made: with the model's tokenizer, else by rule.
+"""Count the tokens of a call before it is made, with the model's tokenizer or else by rules.
 
-What a picture costs depends on the family of models; sizes are in pixels. Sources, read in November 2026:
-OpenAI, "Images and vision" (tiles for GPT-4o and others, patches of 32 pixels for the small and the newer
-models; where users of its forum measured another factor, that one is expected and the larger is the most);
-Anthropic, "Vision" (patches of 28 pixels, and how large pictures are scaled); the image processors of
-Qwen2-VL, Qwen2.5-VL (28), Qwen3-VL (32) and Llama 4 (tiles of 336) in transformers.
+The tokens of a picture depend on the family of models; sizes are in pixels. The rules come from these
+sources, read in November 2026:
+
+- OpenAI, "Images and vision": tiles for GPT-4o and others, patches of 32 pixels for small and newer models.
+  If users of OpenAI's forum measured another factor, that one is expected and the larger one is the maximum.
+- Anthropic, "Vision": patches of 28 pixels, and the scaling of large pictures.
+- The image processors of Qwen2-VL and Qwen2.5-VL (28 pixels), Qwen3-VL (32) and Llama 4 (tiles of 336) in
+  transformers.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import ceil, floor, sqrt
@@ -19,12 +22,12 @@ from typing import Final
 from arb.judges.types import Image, Message, ModelSettings, OptionsError
 
 Count = Callable[[int, int, str], int]
-"""Tokens of a picture by width, height and detail flag."""
+"""A function from width, height and detail of a picture to its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """``expected`` is what a picture should cost, ``at_most`` more than it ever does; ``name`` for people."""
+    """The rule of a family of models: the expected tokens of a picture, and an upper bound."""
 
     name: str
     expected: Count
@@ -32,9 +35,9 @@ class ImageRule:
 
 
 def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> int:
-    """``base``, and ``tile`` for each 512-pixel square; with low detail ``base`` alone.
+    """Return ``base`` plus ``tile`` per 512-pixel square, or only ``base`` for low detail.
 
-    The picture is first fitted into 2,048 by 2,048, then its short side is brought down to 768.
+    The picture is first scaled to fit into 2,048 by 2,048, and then to a short side of at most 768.
     """
     if detail == "low":
         return base
@@ -44,10 +47,10 @@ def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> i
 
 
 def patch_tokens(factor: float, most: int, width: int, height: int, detail: str) -> int:
-    """``factor`` for each 32-pixel square, whatever the detail.
+    """Return ``factor`` per 32-pixel square, for any detail.
 
-    A picture of more than ``most`` squares is scaled down until it has no more, and then until its tighter
-    side has whole squares.
+    A picture of more than ``most`` squares is scaled down to that number, and then until its tighter side has
+    whole squares.
     """
     patches = ceil(width / 32) * ceil(height / 32)
     if patches > most:
@@ -59,7 +62,7 @@ def patch_tokens(factor: float, most: int, width: int, height: int, detail: str)
 
 
 def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
-    """One for each 28-pixel square, once the picture is scaled down to ``long_side`` and ``most`` squares."""
+    """Return 1 per 28-pixel square, after scaling the picture to ``long_side`` and ``most`` squares."""
     scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
     while (tokens := _squares(width * scale, height * scale, 28)) > most:
         scale *= 0.999
@@ -67,9 +70,9 @@ def claude_tokens(long_side: int, most: int, width: int, height: int, detail: st
 
 
 def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detail: str) -> int:
-    """One for each square of ``side``, and two marks.
+    """Return 1 per square of ``side`` pixels, and 2 for markers.
 
-    Sides are rounded to whole squares; the area is scaled to lie between ``least`` and ``most`` pixels.
+    Sides are rounded to whole squares, and the area is scaled to lie between ``least`` and ``most`` pixels.
     """
     down, across = max(1, round(height / side)), max(1, round(width / side))
     if down * across * side * side > most:
@@ -82,7 +85,7 @@ def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detai
 
 
 def llama4_tokens(width: int, height: int, detail: str) -> int:
-    """144 and a mark for each 336-pixel tile, at most 16, and for the whole picture once more."""
+    """Return 145 per 336-pixel tile, of which there are at most 16, and for the whole picture once more."""
     tiles = min(16, ceil(width / 336) * ceil(height / 336))
     return 145 * (tiles + (tiles > 1)) + 2
 
@@ -92,16 +95,16 @@ def _squares(width: float, height: float, side: int) -> int:
 
 
 def _guess(width: int, height: int, detail: str) -> int:
-    """As Claude and Qwen count: most models lie near it for screenshots."""
+    """Return the tokens as Claude and Qwen count them; most models are close to it for screenshots."""
     return _squares(width, height, 28)
 
 
 def _guess_at_most(width: int, height: int, detail: str) -> int:
-    """One for each 14-pixel square, as encoders cut them; at least Llama 3.2's four tiles."""
+    """Return 1 per 14-pixel square, the patch of encoders, and at least the four tiles of Llama 3.2."""
     return max(6_404, _squares(width, height, 14))
 
 
-_COUNTS: Final = {
+_COUNTS: Final[Mapping[str, Callable[..., int]]] = {
     "tiles": tile_tokens,
     "patches": patch_tokens,
     "claude": claude_tokens,
@@ -116,7 +119,7 @@ _UNKNOWN: Final = ImageRule("unknown model: a guess, one for each 28 px square",
 
 @cache
 def _image_rules() -> list[tuple[str, ImageRule]]:
-    """Return patterns of models' names with their rules; the first that matches decides."""
+    """Return patterns of model names with their rules; the first match decides."""
     rules = []
     table = Path(__file__).with_name("image_rules.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(table)["rules"]:
@@ -128,18 +131,19 @@ def _image_rules() -> list[tuple[str, ImageRule]]:
 
 
 def image_rule(model: str) -> ImageRule:
-    """Return the rule of a model, by its name with or without its vendor's; a guess for the others."""
+    """Return the rule of a model by its name, with or without the vendor's, or a guess."""
     name = model.lower().rpartition("/")[2].replace(".", "-")
     return next((rule for pattern, rule in _image_rules() if re.match(pattern, name)), _UNKNOWN)
 
 
 PER_MESSAGE: Final = 4
 PER_CALL: Final = 3
-"""Role and marks around a message, and before the reply, as OpenAI counts them; chat templates lie near."""
+"""Tokens for the role and markers of a message, and before the reply, as OpenAI counts them. Chat templates
+are close to that."""
 
 PER_MESSAGE_AT_MOST: Final = 16
 PER_CALL_AT_MOST: Final = 96
-"""With room for a template's own system message."""
+"""Upper bounds, which leave room for a chat template's own system message."""
 
 _PIECE: Final = re.compile(
     r"[A-Za-z]{1,8}|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[\x80-\U0010ffff]|\n"
@@ -148,14 +152,14 @@ _PIECE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextCounter:
-    """Counts the tokens of a text."""
+    """A named function that counts the tokens of a text."""
 
     name: str
     count: Callable[[str], int]
 
 
 def estimate(text: str) -> int:
-    """Tokens by a rule: one for up to eight letters, three digits or two marks in a row, and a line end."""
+    """Estimate the tokens: 1 per up to eight letters, three digits or two symbols in a row, or line end."""
     return sum(1 for _ in _PIECE.finditer(text))
 
 
@@ -163,10 +167,10 @@ ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was foun
 
 
 class TokenCounters:
-    """The counter of each model, looked for once. Only tiktoken, where it is installed, may fetch something.
+    """The token counters of models, each searched for once. Only tiktoken, if installed, may download.
 
-    ``tokenizer`` is used for every model: a folder, a ``tokenizer.json``, or the name of a repository in the
-    Hugging Face cache.
+    A given ``tokenizer`` is used for every model: a folder, a ``tokenizer.json``, or the name of a repository
+    in the Hugging Face cache.
     """
 
     def __init__(self, tokenizer: str | None = None):
@@ -174,7 +178,7 @@ class TokenCounters:
         self._found: dict[tuple[str, str], TextCounter] = {}
 
     def of(self, model: ModelSettings) -> TextCounter:
-        """The counter of a model; the estimate where there is no better one."""
+        """Return the counter of a model, or the estimate if there is no better one."""
         if self._requested is not None:
             return self._requested
         key = (model.provider, model.model)
@@ -183,7 +187,7 @@ class TokenCounters:
         return self._found[key]
 
     def expected(self, model: ModelSettings, messages: Sequence[Message]) -> int:
-        """The input tokens that a call should have, pictures included."""
+        """Return the expected input tokens of a call, including pictures."""
         count, rule = self.of(model).count, image_rule(model.model)
         texts, images = _parts(messages)
         pictures = sum(rule.expected(image.width, image.height, image.detail) for image in images)
@@ -191,7 +195,7 @@ class TokenCounters:
 
 
 def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return more input tokens than a call can have: in every tokenizer in use a token has a byte or more."""
+    """Return an upper bound of a call's input tokens: a token has at least one byte in every tokenizer."""
     texts, images = _parts(messages)
     rule = image_rule(model.model)
     pictures = sum(rule.at_most(image.width, image.height, image.detail) for image in images)
@@ -199,11 +203,11 @@ def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
 
 
 def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return a closer ceiling than `token_ceiling`, which takes longer to count.
+    """Return a closer upper bound than `token_ceiling`, which takes longer to count.
 
-    Every tokenizer in use has tokens of several letters for words: a word counts a token for every two of its
-    letters, and the space before it nothing. Everything else (digits, marks, indentation, other scripts,
-    base64, words of two letters or without a vowel) counts a token per byte, as there.
+    Every tokenizer in use has tokens of several letters for words. So a word counts one token per two
+    letters, and the space before it counts nothing. Everything else (digits, symbols, indentation, other
+    scripts, base64, words of two letters or without a vowel) counts one token per byte.
     """
     texts, _ = _parts(messages)
     words = (found.span() for text in texts for found in _WORD.finditer(text))
@@ -214,11 +218,11 @@ _WORD: Final = re.compile(
     r"(?:(?<=\S) )?(?<![A-Za-z])(?=[A-Za-z]?[a-z]*[aeiouy]|[A-Z]*[AEIOUY])"
     r"(?:[A-Za-z][a-z]{2,19}|[A-Z]{3,20})(?![A-Za-z])"
 )
-"""A word of one case, or with a capital letter, together with a single space before it."""
+"""A word in one case, or capitalised, together with a single space before it."""
 
 
 def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass")) + 1  # some tokenizers put a mark before the text
+    return len(text.encode("utf-8", "surrogatepass")) + 1  # some tokenizers put a marker before the text
 
 
 def _parts(messages: Sequence[Message]) -> tuple[list[str], list[Image]]:
@@ -247,10 +251,10 @@ def _found_counter(model: ModelSettings) -> TextCounter | None:
 
 
 def _from_path(path: Path) -> TextCounter | None:
-    """The tokenizer in a file or a folder; None when there is none that can be read."""
+    """Return the tokenizer in a file or a folder, or None if it is missing or unreadable."""
     file = path / "tokenizer.json" if path.is_dir() else path
     if file.is_file():
-        from tokenizers import Tokenizer
+        from tokenizers import Tokenizer  # noqa: PLC0415  only if there is a tokenizer
 
         try:
             tokenizer = Tokenizer.from_file(str(file))
@@ -259,8 +263,8 @@ def _from_path(path: Path) -> TextCounter | None:
         return TextCounter(
             f"the tokenizer {file}", lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
         )
-    if (path / "tokenizer_config.json").is_file():  # one that transformers has to convert
-        from transformers import AutoTokenizer
+    if (path / "tokenizer_config.json").is_file():  # transformers has to convert it
+        from transformers import AutoTokenizer  # noqa: PLC0415  heavy, and rarely needed
 
         slow = AutoTokenizer.from_pretrained(path, local_files_only=True)
         return TextCounter(
@@ -270,11 +274,11 @@ def _from_path(path: Path) -> TextCounter | None:
 
 
 def _from_hub_cache(name: str) -> TextCounter | None:
-    """The tokenizer of a repository that was fetched before."""
+    """Return the tokenizer of a repository in the Hugging Face cache, or None."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return None
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  heavy, for open models only
+    from huggingface_hub.errors import HFValidationError  # noqa: PLC0415  heavy, for open models only
 
     try:
         cached = try_to_load_from_cache(name, "tokenizer.json")
@@ -285,12 +289,12 @@ def _from_hub_cache(name: str) -> TextCounter | None:
 
 def _from_tiktoken(name: str) -> TextCounter | None:
     try:
-        import tiktoken
+        import tiktoken  # type: ignore[import-not-found]  # noqa: PLC0415  it is rarely installed
 
         encoding = tiktoken.encoding_for_model(name)
     except (ImportError, KeyError):  # not installed, or it does not know the model
         return None
-    except Exception:  # its vocabulary could not be fetched (requests' errors, which are not ours to import)
+    except Exception:  # its vocabulary could not be downloaded: errors of requests
         return None
     return TextCounter(
         f"tiktoken {encoding.name}", lambda text: len(encoding.encode(text, disallowed_special=()))

@@ -1,9 +1,9 @@
-"""The engine of a Ray cluster: judges run in worker processes on its nodes, and calls are made by the driver.
+"""Run judges on a Ray cluster: its workers run the judges, and the driver makes the calls.
 
 A worker holds the sessions of judges: it reads runs, renders prompts and parses replies. The driver makes the
 calls with the reply cache, the limit and the budget of a local run, so ``--max-in-flight`` and ``--max-usd``
-hold for the whole cluster. A worker keeps nothing that cannot be made again: if it dies, another one replays
-the replies that its sessions had. If the driver dies, the same command continues from the reply cache.
+apply to the whole cluster. Everything in a worker can be made again: if it dies, another one replays the
+replies of its sessions. If the driver dies, run the command again to continue from the reply cache.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,37 +20,39 @@ from typing import Any, Final
 
 from arb.core.files import install_command
 from arb.judges.contract import ask_reward_judge, open_session
-from arb.judges.engine.answers import ANSWERS, AnswerStore
+from arb.judges.engine.answers import AnswerStore
 from arb.judges.engine.cache import is_segment, key_in
-from arb.judges.engine.storage import complete_lines, storing
+from arb.judges.engine.storage import ANSWERS, complete_lines, storing
 from arb.judges.run.config import RunConfig, cache_folder
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.judge_options import build_judge
 from arb.judges.run.progress import Progress, RunEnd
 from arb.judges.run.runner import Job, Outcome, run_async, run_judge
-from arb.judges.run.scheduler import PREFETCH, Ask, Exchange, Judgment, all_of, describe_fault
+from arb.judges.run.scheduler import PREFETCH, Ask, Exchange, Judgment, RunSource, all_of, describe_fault
 from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_reward_judge
 
 REPOSITORY: Final = Path(__file__).parents[3]
 
 MAX_WORKERS: Final = PREFETCH
-"""Workers if the cluster has more cores: as many as trajectories are begun at a time."""
+"""The most workers by default: as many as trajectories are begun at a time."""
 
 CORES_OF_A_WORKER: Final = 0.01
-"""What a worker reserves, so that ``--ray-workers`` may exceed the cores of a busy cluster."""
+"""The share of a core that a worker reserves, so that ``--ray-workers`` may exceed the free cores."""
 
 MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
-"""How often, and with which pause, a step is tried again if its worker died, before that is an error."""
+"""How often, and with which pause, a step is repeated if its worker died, before that is an error."""
 
 JOURNAL: Final = "journal"
-"""The folder of answers that commit 7d56a80 had not yet put into partitions."""
+"""The folder of answers that runs up to commit 7d56a80 had not yet put into partitions."""
 
 SHARE_S: Final = 600.0
-"""How often new answers are copied to ``--answers``."""
+"""The interval at which new answers are copied to ``--answers``."""
+
+Session = Generator[Sequence[Call], Sequence[Reply], Judgment]
 
 Step = list[Call] | Judgment
-"""What a session of a judge does next: make calls, or end."""
+"""The next step of a session: calls to make, or the judgment at its end."""
 
 
 def run_on_ray(
@@ -61,9 +63,9 @@ def run_on_ray(
     address: str | None = None,
     workers: int | None = None,
 ) -> Outcome:
-    """Do what `run_judge` does on the cluster at ``address``, or on one started on this machine.
+    """Run a judge as `run_judge` does, on the cluster at ``address`` or on one started on this machine.
 
-    Raises what `run_judge` does, and OptionsError if no cluster can be reached.
+    Raises the errors of `run_judge`, and OptionsError if no cluster can be reached.
     """
     cache = config.cache or cache_folder(None)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
@@ -75,33 +77,33 @@ def _answer_store(url: str) -> AnswerStore:
     try:
         store = AnswerStore(url)
         store.open()
-    except (ImportError, ValueError) as error:  # it says what to install
+    except (ImportError, ValueError) as error:  # the message names the package to install
         raise OptionsError(f"--answers {url}: {error}") from error
     return store
 
 
 @contextmanager
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """Connect to a cluster for the block, unless this process has a connection already.
+    """Connect to a cluster for the block, unless this process already has a connection.
 
-    Without an address a cluster is started here; one that runs on this machine is left alone, though Ray
-    would take it. Raises OptionsError if no cluster can be reached.
+    Without an address a new cluster is started, even if one runs on this machine, which Ray would use. Raises
+    OptionsError if no cluster can be reached.
     """
     try:
-        import ray
+        import ray  # noqa: PLC0415  the extra `ray`
     except ImportError as error:
         raise OptionsError(f"--engine ray needs Ray: {install_command('ray')}") from error
     if ray.is_initialized():
         yield
         return
     more: dict[str, Any] = {"runtime_env": {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}}
-    if address is None:  # its processes inherit our environment
+    if address is None:  # the processes of a local cluster inherit our environment
         path = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
         os.environ["PYTHONPATH"] = path
         more = {"include_dashboard": False, "num_cpus": max(os.cpu_count() or 1, workers or 1, 2)}
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **more)
-    except Exception as error:  # Ray raises a plain Exception if its own start takes too long
+    except Exception as error:  # Ray raises a plain Exception if its start takes too long
         problem = "--engine ray: no cluster can be started on this machine; try again when it is less busy"
         if address:
             problem = f"--ray-address {address}: no cluster can be reached there"
@@ -113,8 +115,8 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job's trajectories with workers on the cluster: an `Engine`."""
-    import ray
+    """Judge a job's trajectories with workers on the cluster, as an `Engine` does."""
+    import ray  # noqa: PLC0415  the extra `ray`
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
     number = min(workers or min(cores, MAX_WORKERS), len(job.ids))
@@ -149,9 +151,9 @@ async def _share_now_and_then(job: Job) -> None:
 
 
 class WorkerPool:
-    """The workers of a run, handles of `JudgeWorker` actors, which Ray restarts if they die.
+    """The workers of a run: handles of `JudgeWorker` actors, which Ray restarts if they die.
 
-    ``setup`` is a reference to the options, the driver's working directory and what shows the runs.
+    ``setup`` is a Ray reference to the options, the driver's working directory and the source of views.
     """
 
     def __init__(self, workers: Sequence[Any], setup: Any):
@@ -160,10 +162,9 @@ class WorkerPool:
         self._sessions = [0] * len(workers)
 
     async def judge(self, judge: object, trajectory_id: str, views: object, ask: Ask, *_: object) -> Judgment:
-        """Do what `judge_trajectory` does, with the judge's session in a worker.
+        """Judge one trajectory as `judge_trajectory` does, with the judge's session in a worker.
 
-        Raises:
-            StopRunError, StorageError: What ``ask`` raised.
+        Raises the StopRunError or StorageError of ``ask``.
         """
         number = self._sessions.index(min(self._sessions))
         worker = self._workers[number]
@@ -187,7 +188,7 @@ class WorkerPool:
             self._sessions[number] -= 1
 
     async def _step(self, worker: Any, trajectory_id: str, stages: list[list[Reply]]) -> Step:
-        from ray.exceptions import RayError, RayTaskError
+        from ray.exceptions import RayError, RayTaskError  # noqa: PLC0415  the extra `ray`
 
         problem = ""
         for _ in range(MAX_ATTEMPTS):
@@ -208,73 +209,79 @@ class JudgeWorker:
     """An actor that drives sessions of a judge with the replies that the driver sends."""
 
     def __init__(self) -> None:
-        self._judge: AnyJudge | None = None
-        self._sessions: dict[str, tuple[int, Generator]] = {}
+        self._opened: tuple[AnyJudge, RunSource] | None = None
+        self._sessions: dict[str, tuple[int, Session]] = {}
 
     def step(self, setup: Sequence[Any], trajectory_id: str, stages: list[list[Reply]]) -> Step:
-        """Continue a session with the replies of its last stage, or replay one that another process had.
+        """Continue a session with the replies of its last stage, or replay a session of a dead process.
 
-        Args:
-            setup: The one reference that `WorkerPool` has.
-            trajectory_id: The trajectory, which has one session.
-            stages: The replies to all calls so far, stage by stage.
+        ``setup`` is the list with one reference of `WorkerPool`, ``stages`` the replies to all calls so far.
         """
-        if self._judge is None:
-            self._open(setup)
-        number, session = self._sessions.pop(trajectory_id, (0, None))
-        if session is None or number != len(stages):
-            number, session = 0, self._session(trajectory_id)
+        if self._opened is None:
+            self._opened = _opened(setup)
+        stage, session = self._sessions.pop(trajectory_id, (None, None))
         try:
-            for replies in [None, *stages][number:]:
-                calls = session.send(replies)
+            if session is not None and stage == len(stages):
+                calls = session.send(stages[-1])
+            else:
+                session = _session(*self._opened, trajectory_id)
+                calls = next(session)
+                for replies in stages:
+                    calls = session.send(replies)
         except StopIteration as end:
             return end.value
         self._sessions[trajectory_id] = (len(stages) + 1, session)
         return list(calls)
 
     def close(self, trajectory_id: str) -> None:
-        """Forget a session that is not continued."""
+        """Forget a session that will not be continued."""
         self._sessions.pop(trajectory_id, None)
 
-    def _open(self, setup: Sequence[Any]) -> None:
-        import ray
 
-        options, folder, self._views = ray.get(setup[0])
-        with suppress(OSError):  # the driver's folder may not exist on this node
-            os.chdir(folder)  # paths are resolved as they were typed
-        self._judge = build_judge(options)
+def _opened(setup: Sequence[Any]) -> tuple[AnyJudge, RunSource]:
+    """Return the judge and the source of views from the driver's setup."""
+    import ray  # noqa: PLC0415  the extra `ray`
 
-    def _session(self, trajectory_id: str) -> Generator[list[Call], list[Reply], Judgment]:
-        """Judge one trajectory, as `judge_trajectory` does, but leave the calls to the caller."""
-        judge, reward = self._judge, None
-        try:
-            if is_reward_judge(judge):
-                reward = self._views.reward(trajectory_id)
-                return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
-            answer = yield from open_session(judge, self._views.view(trajectory_id, judge.wants))
-            return Judgment(trajectory_id, answer)
-        except Exception as fault:
-            return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
+    options, folder, views = ray.get(setup[0])
+    with suppress(OSError):  # the driver's folder may not exist on this node
+        os.chdir(folder)  # relative paths in the options are the driver's
+    return build_judge(options), views
+
+
+def _session(judge: AnyJudge, views: RunSource, trajectory_id: str) -> Session:
+    """Judge one trajectory as `judge_trajectory` does, but leave the calls to the caller."""
+    reward = None
+    try:
+        if is_reward_judge(judge):
+            reward = views.reward(trajectory_id)
+            return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
+        answer = yield from open_session(judge, views.view(trajectory_id, judge.wants))
+        return Judgment(trajectory_id, answer)
+    except Exception as fault:
+        return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
 
 
 def share_answers(cache: Path, store: AnswerStore) -> None:
-    """Copy the answers in a reply cache's folder to a place that other machines read."""
+    """Copy the answers of a reply cache to a store that other machines read."""
     for path in sorted(cache.iterdir()):
         if is_segment(path.name):
             with storing(cache):
-                lines = (line for _, line in complete_lines(path))
-                store.add((key, line) for line in lines if (key := key_in(line)) is not None)
+                store.add(_answers(line for _, line in complete_lines(path)))
 
 
 def import_journals(store: AnswerStore) -> None:
-    """Add the answers of sessions that were killed before their journals were added.
-
-    Runs over a cluster wrote journals up to commit 7d56a80.
-    """
+    """Add the answers in journals, which cluster runs up to commit 7d56a80 left behind when killed."""
     paths = store.files(JOURNAL)
     for path in paths:
         whole, _, _ = store.read(path).rpartition(b"\n")
-        lines = (line + b"\n" for line in whole.split(b"\n"))
-        store.add((key, line) for line in lines if (key := key_in(line)) is not None)
+        store.add(_answers(line + b"\n" for line in whole.split(b"\n")))
     if paths:
         store.remove(JOURNAL)
+
+
+def _answers(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines that are answers with their keys."""
+    for line in lines:
+        key = key_in(line)
+        if key is not None:
+            yield key, line

@@ -17,7 +17,7 @@ from typing import Final
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
-from arb.judges.engine.budget import build_budget, limit_message, max_output
+from arb.judges.engine.budget import build_budget, limit_message, most_output
 from arb.judges.engine.cache import CallCache, key_of
 from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
@@ -28,7 +28,7 @@ from arb.judges.run.folder import ResultWriter, RunFolder
 from arb.judges.run.progress import Progress, RunEnd, on_stop_signals, utc_now
 from arb.judges.run.runner import Job, run_local
 from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
-from arb.judges.types import Call, OptionsError, Reply
+from arb.judges.types import Call, OptionsError, Reply, Request
 
 _MISSING: Final = "its replies are not there yet"
 
@@ -174,22 +174,18 @@ class _BatchRounds:
         messages = call.shorter if is_shorter and call.shorter is not None else call.messages
         max_tokens = call.max_output_tokens or model.max_output_tokens
         unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
+        request = Request(model, messages, max_tokens, unsupported)
+        most = most_output(prices, request)
+        price = prices.of(model)
         most_usd = None
-        if (price := prices.of(model)) is not None:
-            most = max_output(model, max_tokens, unsupported) or prices.context_window(model) or math.inf
+        if price is not None:
             most_usd = price.most(token_ceiling(model, messages), most, is_batch=True)
         if config.max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             if spent_usd + files.most_usd + most_usd > config.max_usd:
                 self.left_out_usd = most_usd
                 return
-        body = request_body(
-            model,
-            messages,
-            max_tokens,
-            unsupported_params=unsupported,
-            output_limit=self.access[role].output_limit,
-        )
+        body = request_body(request, self.access[role].output_limit)
         entry = files.add(role, keys[0], batch_line(keys[0], body), keys[1:])
         entry.dropped = list(omitted_params(model, unsupported))
         if is_shorter:

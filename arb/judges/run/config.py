@@ -28,13 +28,12 @@ from arb.judges.registry import digest_of_files, full_name, key_of
 from arb.judges.run.folder import diff_configurations
 from arb.judges.run.judge_options import build_judge, build_models, image_options, refuse_omitted_params
 from arb.judges.run.selection import select
-from arb.judges.types import AnyJudge, ModelSettings, OptionsError, Wants, is_reward_judge
+from arb.judges.types import AnyJudge, ImageOptions, ModelSettings, OptionsError, Wants, is_reward_judge
 from arb.judges.views import view_hash
 
 if TYPE_CHECKING:
     from arb.core.suite import Suite
     from arb.judges.cli.options import RunOptions
-    from arb.judges.prompting import ImageOptions
 
 _RECORDED: Final = ("prompts", "compat", "cascade", "cascade_band", "cascade_trusts_yes", "samples")
 """Options that verdicts depend on, in the order of run.json."""

@@ -14,10 +14,17 @@ from arb.judges.engine.reasoning import output_room
 from arb.judges.ensembles.cascade import Cascade, parse_band
 from arb.judges.ensembles.threshold import read_threshold, with_threshold
 from arb.judges.ensembles.voting import SampledJudge
-from arb.judges.prompting import ImageOptions
 from arb.judges.registry import default_provider, find_judge
-from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, Judge, ModelSettings, OptionsError, is_reward_judge, models_of
+from arb.judges.types import (
+    AnyJudge,
+    ImageOptions,
+    Judge,
+    ModelSettings,
+    OptionsError,
+    is_reward_judge,
+    models_of,
+    traits_of,
+)
 
 if TYPE_CHECKING:
     from arb.judges.cli.options import RunOptions

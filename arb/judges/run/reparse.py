@@ -19,8 +19,7 @@ from arb.judges.parsing import parse_answer, shorten
 from arb.judges.registry import UnknownJudgeError, find_judge
 from arb.judges.run.records import JudgmentRecord, answer_facts, reply_of
 from arb.judges.run.scheduler import drive_offline
-from arb.judges.traits import traits_of
-from arb.judges.types import JUDGE_ROLE, Call, Judge, JudgeSession, Reply, View, Wants, models_of
+from arb.judges.types import JUDGE_ROLE, Call, Judge, JudgeSession, Reply, View, Wants, models_of, traits_of
 from dataset_script.sources.base import UnusableFileError
 from dataset_script.sources.released_files import ERROR_ENDING, read_judgment
 

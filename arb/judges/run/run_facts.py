@@ -21,8 +21,7 @@ from arb.judges.registry import released_folder
 from arb.judges.run.config import RunConfig
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import Spend, utc_now
-from arb.judges.traits import traits_of
-from arb.judges.types import AnyJudge, models_of, wants_of
+from arb.judges.types import AnyJudge, models_of, traits_of, wants_of
 from dataset_script.sources.published import PublishedSource
 
 ROOT: Final = Path(__file__).parents[3]

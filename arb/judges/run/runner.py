@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from arb.core.cli import stopped_like_ctrl_c
-from arb.judges.endpoints.openai_compatible import TIMEOUT_S
+from arb.judges.endpoints.connection import TIMEOUT_S
 from arb.judges.engine.budget import BudgetReached, build_budget
 from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.engine import CallExecutor, OnEvent, open_endpoints

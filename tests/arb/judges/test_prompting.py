@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as pictures
 
+from arb.judges.images import UnreadableImageError, prepare_image
 from arb.judges.prompting import (
     ALL_TEXTS,
     ONE_TEXT,
     SHORTER,
-    ImageOptions,
-    UnreadableImageError,
     observation_apart,
     steps_text,
     with_bounded_texts,
 )
-from arb.judges.types import View, ViewStep
+from arb.judges.types import ImageOptions, View, ViewStep
 from tests.support.judges import picture, view
 
 
@@ -32,52 +31,52 @@ def opened(content: bytes) -> pictures.Image:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
 def test_a_picture_keeps_its_very_bytes_when_nothing_is_asked(kind):
     content = picture(7, (40, 30), kind)
-    prepared = ImageOptions().prepare(content)
+    prepared = prepare_image(content, ImageOptions())
     assert prepared.content is content
     assert (prepared.media_type, prepared.width, prepared.height) == (f"image/{kind.lower()}", 40, 30)
 
 
 def test_a_picture_that_is_as_asked_already_keeps_its_very_bytes():
     content = picture(7, (40, 30), "JPEG")
-    assert ImageOptions(max_side=40, format="jpeg", detail="low").prepare(content).content is content
+    assert prepare_image(content, ImageOptions(max_side=40, format="jpeg", detail="low")).content is content
 
 
 def test_the_longer_side_is_scaled_to_the_bound_and_proportions_are_kept():
     # 40 x 30 to at most 20: 20 x 15
-    prepared = ImageOptions(max_side=20).prepare(picture(7, (40, 30)))
+    prepared = prepare_image(picture(7, (40, 30)), ImageOptions(max_side=20))
     assert (prepared.width, prepared.height) == opened(prepared.content).size == (20, 15)
     assert prepared.media_type == "image/png"
     # only the longer side is over: 40 x 10 to at most 20 is 20 x 5
-    wide = ImageOptions(max_side=20).prepare(picture(7, (40, 10)))
+    wide = prepare_image(picture(7, (40, 10)), ImageOptions(max_side=20))
     assert (wide.width, wide.height) == (20, 5)
 
 
 @pytest.mark.parametrize("wanted", ["png", "jpeg", "webp"])
 def test_a_picture_is_converted_to_the_format_asked_for(wanted):
     for kind in {"PNG", "JPEG", "WEBP"} - {wanted.upper()}:
-        prepared = ImageOptions(format=wanted).prepare(picture(7, (40, 30), kind))
+        prepared = prepare_image(picture(7, (40, 30), kind), ImageOptions(format=wanted))
         assert prepared.media_type == f"image/{wanted}"
         assert opened(prepared.content).format == wanted.upper()
 
 
 def test_what_endpoints_do_not_take_is_sent_as_png():
-    prepared = ImageOptions().prepare(picture(7, (40, 30), "GIF", "L"))
+    prepared = prepare_image(picture(7, (40, 30), "GIF", "L"), ImageOptions())
     assert (prepared.media_type, opened(prepared.content).format) == ("image/png", "PNG")
 
 
 def test_white_shows_through_what_is_transparent_in_a_jpeg():
-    prepared = ImageOptions(format="jpeg").prepare(picture(0, (8, 8), "PNG", "RGBA"))
+    prepared = prepare_image(picture(0, (8, 8), "PNG", "RGBA"), ImageOptions(format="jpeg"))
     assert opened(prepared.content).getpixel((4, 4)) == (255, 255, 255)
 
 
 def test_transparency_survives_scaling():
-    prepared = ImageOptions(max_side=4).prepare(picture(0, (8, 8), "PNG", "RGBA"))
+    prepared = prepare_image(picture(0, (8, 8), "PNG", "RGBA"), ImageOptions(max_side=4))
     assert opened(prepared.content).getpixel((2, 2)) == (0, 0, 0, 0)
 
 
 def test_the_same_picture_gives_the_same_bytes_so_that_its_call_is_found_again():
     content = picture(7, (40, 30))
-    first, second = (ImageOptions(max_side=20, format="webp").prepare(content) for _ in range(2))
+    first, second = (prepare_image(content, ImageOptions(max_side=20, format="webp")) for _ in range(2))
     assert first.sha256 == second.sha256
 
 
@@ -85,7 +84,7 @@ def test_the_same_picture_gives_the_same_bytes_so_that_its_call_is_found_again()
 @pytest.mark.parametrize("max_side", [None, 4])
 def test_bytes_that_are_no_whole_picture_are_refused(content, max_side):
     with pytest.raises(UnreadableImageError, match="cannot be read"):
-        ImageOptions(max_side=max_side).prepare(content)
+        prepare_image(content, ImageOptions(max_side=max_side))
 
 
 def text_view(*texts: str | None, action: str = "run()", answer: str | None = None) -> View:

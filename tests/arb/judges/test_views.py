@@ -13,15 +13,14 @@ import arb.judges.views
 from arb.core.suite import load_suite
 from arb.judges.ensembles.cascade import Cascade
 from arb.judges.ensembles.voting import SampledJudge
-from arb.judges.prompting import ImageOptions, prompts_hash, steps_text
+from arb.judges.prompting import prompts_hash, steps_text
 from arb.judges.registry import find_judge
-from arb.judges.types import Wants
+from arb.judges.types import ImageOptions, Wants
 from arb.judges.views import VIEW_VERSION, NoViewError, Views, missing_inputs, view_hash
 from dataset_script import sample
 from dataset_script.build.build import build
 from dataset_script.new_suite import build_source
-from dataset_script.sources.base import SourceError
-from dataset_script.sources.published import Observed
+from dataset_script.sources.base import Observed, SourceError
 from tests.support.released_layout import SourceFolder
 from tests.support.text_runs import BROWSING, IDS, IN_A_BROWSER, READING, RUNS
 

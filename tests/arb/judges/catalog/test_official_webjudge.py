@@ -32,6 +32,7 @@ from arb.judges.catalog.official import (
     with_official_prompts,
 )
 from arb.judges.endpoints.openai_compatible import message_to_json
+from arb.judges.images import prepare_image
 from arb.judges.prompting import prompts_hash
 from arb.judges.registry import find_judge
 from arb.judges.types import Call, Reply, View
@@ -107,8 +108,8 @@ def replies(case: str) -> tuple[str, list[str]]:
 def shown_view(case: str) -> View:
     """A run with a screenshot for each rating, a shade each, as WebJudge wants them."""
     run = view(actions=len(CASES[case]) - 2)
-    prepare = OfficialWebJudge.images.prepare
-    steps = (replace(step, screenshot=prepare(picture(step.number * 4))) for step in run.steps)
+    images = OfficialWebJudge.images
+    steps = (replace(each, screenshot=prepare_image(picture(each.number * 4), images)) for each in run.steps)
     return replace(run, steps=tuple(steps))
 
 
@@ -229,10 +230,10 @@ def test_pictures_are_encoded_as_the_authors_do():
         content, encoded = io.BytesIO(), io.BytesIO()
         drawn.convert(mode).save(content, "PNG")
         pictures.open(content).convert("RGB").save(encoded, "JPEG")
-        prepared = OfficialWebJudge.images.prepare(content.getvalue())
+        prepared = prepare_image(content.getvalue(), OfficialWebJudge.images)
         assert (prepared.content, prepared.media_type) == (encoded.getvalue(), "image/jpeg")
         # a JPEG too: their code encodes every file
-        twice = OfficialWebJudge.images.prepare(prepared.content)
+        twice = prepare_image(prepared.content, OfficialWebJudge.images)
         assert twice.content != prepared.content
 
 

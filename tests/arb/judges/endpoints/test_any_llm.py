@@ -12,7 +12,7 @@ from arb.judges.endpoints.providers import resolve_access
 from arb.judges.engine.errors import CallFailed
 from arb.judges.registry import find_judge
 from arb.judges.run.folder import read_judgments
-from arb.judges.types import Message, ModelSettings, OptionsError, RateLimits
+from arb.judges.types import Message, ModelSettings, OptionsError, RateLimits, Request
 from tests.support import provider_server as wire
 from tests.support.call_executor import Kit, call
 from tests.support.judges import image
@@ -61,7 +61,7 @@ def attempt(model: ModelSettings, question=QUESTION, without=("seed",), timeout_
     async def run():
         endpoint = AnyLLMEndpoint(resolve_access({"judge": model}, KEYS)["judge"], timeout_s)
         try:
-            return await endpoint.attempt(model, question, 50, unsupported_params=frozenset(without))
+            return await endpoint.attempt(Request(model, question, 50, frozenset(without)))
         finally:
             await endpoint.close()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from arb.judges.endpoints.openai_compatible import OpenAIEndpoint, encoded, parse_reply, request_body
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
-from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
+from arb.judges.types import Image, Message, ModelSettings, Reply, Request, TokenProbability
 from tests.support.json_values import ANY_JSON
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FAULTS, FaultPlan
@@ -24,8 +24,9 @@ from tests.support.llm_server.server import LLMServer
 ASKED = (Message("user", "Was it done?"),)
 
 
-def body(model=None, **how):
-    return request_body(model or ModelSettings("m"), ASKED, 99, **how)
+def body(model=None, unsupported_params=(), **how):
+    request = Request(model or ModelSettings("m"), ASKED, 99, frozenset(unsupported_params))
+    return request_body(request, **how)
 
 
 def completion(**changed):
@@ -58,8 +59,9 @@ def test_what_to_keep_in_a_prompt_cache_is_said_as_the_provider_wants_it():
     asked = (Message("system", "Judge."), Message("user", "Was it done?"))
     mark = {"cache_control": {"type": "ephemeral"}}
 
-    def sent(provider, what, messages=asked, **how):
-        return request_body(ModelSettings("m", provider, prompt_cache=what), messages, 9, **how)
+    def sent(provider, what, messages=asked, unsupported_params=frozenset()):
+        settings = ModelSettings("m", provider, prompt_cache=what)
+        return request_body(Request(settings, messages, 9, unsupported_params))
 
     marked = sent("openrouter", "system")["messages"]
     assert marked[0]["content"] == [{"type": "text", "text": "Judge.", **mark}]
@@ -83,7 +85,7 @@ def test_how_long_a_model_shall_think_is_said_where_it_was_asked_for():
 def test_pictures_go_as_data_addresses_in_their_place_and_detail_only_where_chosen():
     pictures = [Image(b"ab", "image/png", 1, 1), Image(b"cd", "image/webp", 1, 1, "low")]
     asked = (Message("user", ("first", *pictures, "last")),)
-    parts = request_body(ModelSettings("m"), asked, 9)["messages"][0]["content"]
+    parts = request_body(Request(ModelSettings("m"), asked, 9))["messages"][0]["content"]
     assert [part.get("text") for part in parts] == ["first", None, None, "last"]
     assert parts[1]["image_url"] == {"url": "data:image/png;base64," + base64.b64encode(b"ab").decode()}
     assert parts[2]["image_url"]["detail"] == "low"
@@ -202,7 +204,7 @@ def test_whatever_an_endpoint_puts_anywhere_there_is_a_reply_or_a_failure(place,
 
 @pytest.mark.parametrize("text", ["a tree", "é \U0001f600", "half a pair \ud83d", '"quoted" \\ \n'])
 def test_a_body_is_sent_as_the_json_that_it_is_whatever_stands_in_a_page(text):
-    body = request_body(ModelSettings("m", extra={"top_k": 3}), (Message("user", text),), 16)
+    body = request_body(Request(ModelSettings("m", extra={"top_k": 3}), (Message("user", text),), 16))
     assert json.loads(encoded(body)) == body
 
 
@@ -222,7 +224,7 @@ async def open_endpoint(server, key="a-key", timeout_s=30.0):
 def attempt(server, model=MODEL, asked=CLIENT_ASKED, unsupported_params=frozenset(), **how):
     async def run():
         async with open_endpoint(server, **how) as endpoint:
-            return await endpoint.attempt(model, asked, 50, unsupported_params=unsupported_params)
+            return await endpoint.attempt(Request(model, asked, 50, unsupported_params))
 
     return asyncio.run(run())
 
@@ -317,7 +319,9 @@ def test_connections_are_reused():
         async def run():
             async with open_endpoint(server) as endpoint:
                 for _ in range(5):
-                    await asyncio.gather(*(endpoint.attempt(MODEL, CLIENT_ASKED, 50) for _ in range(8)))
+                    await asyncio.gather(
+                        *(endpoint.attempt(Request(MODEL, CLIENT_ASKED, 50)) for _ in range(8))
+                    )
 
         asyncio.run(run())
     assert (server.connections, server.counts.calls) == (8, 40)
@@ -342,7 +346,7 @@ def sent(access_of_port=access_of, answers=(), asked=CLIENT_ASKED):
         server = await asyncio.get_running_loop().create_server(lambda: Connection(handle), "127.0.0.1", 0)
         endpoint = OpenAIEndpoint(access_of_port(server.sockets[0].getsockname()[1]), 30.0)
         try:
-            assert (await endpoint.attempt(MODEL, asked, 50)).text == "fine"
+            assert (await endpoint.attempt(Request(MODEL, asked, 50))).text == "fine"
         finally:
             await endpoint.close()
             server.close()

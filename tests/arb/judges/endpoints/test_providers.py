@@ -5,7 +5,7 @@ import pytest
 from arb.judges.endpoints import providers
 from arb.judges.endpoints.providers import address_of, resolve_access, with_address
 from arb.judges.run.runner import open_endpoints
-from arb.judges.types import Message, ModelSettings, OptionsError
+from arb.judges.types import Message, ModelSettings, OptionsError, Request
 from tests.support.provider_server import ProviderServer
 
 
@@ -109,7 +109,7 @@ def test_azure_is_asked_at_its_v1_api_with_its_key():
         model = ModelSettings("my-deployment", provider="azure")
         model = with_address(model, {"AZURE_OPENAI_ENDPOINT": server.base_url})
         async with open_endpoints({"judge": model}, {"AZURE_OPENAI_API_KEY": "secret"}) as endpoints:
-            return await endpoints["judge"].attempt(model, (Message("user", "?"),), 9)
+            return await endpoints["judge"].attempt(Request(model, (Message("user", "?"),), 9))
 
     with ProviderServer("fine") as server:
         assert asyncio.run(ask(server)).text == "fine"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arb.judges.engine.budget import MAX_REFUSED, Budget, BudgetReached
 from arb.judges.engine.prices import ANY_PROVIDER, Price, PriceTable
 from arb.judges.engine.tokens import PER_CALL_AT_MOST, PER_MESSAGE_AT_MOST
-from arb.judges.types import Message, ModelSettings, Usage
+from arb.judges.types import Message, ModelSettings, Request, Usage
 from tests.conftest import examples
 from tests.support.clocks import run_in_virtual_time
 
@@ -26,7 +26,7 @@ def budget(max_usd: float, *, prompt: int = 1, spent_usd: float = 0.0) -> Budget
 def test_the_most_a_call_can_cost_is_set_aside_and_what_it_cost_is_counted():
     async def run():
         kept = budget(10.0, prompt=4)
-        reservation = await kept.reserve(MODEL, QUESTION, 3)
+        reservation = await kept.reserve(Request(MODEL, QUESTION, 3))
         assert reservation.usd == 10.0  # 4 x $1 + 3 x $2
         kept.settle(reservation, Usage(3, 1))
         assert kept.spent_usd == 5.0  # 3 x $1 + 1 x $2
@@ -39,8 +39,8 @@ def test_a_call_that_could_pass_the_limit_is_not_begun_and_the_message_says_how_
     async def run():
         kept = budget(10.0, spent_usd=6.0)
         with pytest.raises(BudgetReached, match=r"--max-usd 10: \$6\.0000 is spent.*cost \$5\.0000.*higher"):
-            await kept.reserve(MODEL, QUESTION, 2)  # 1 + 2 x 2 = 5 > 4
-        await kept.reserve(MODEL, QUESTION, 1)  # 1 + 2 = 3 <= 4
+            await kept.reserve(Request(MODEL, QUESTION, 2))  # 1 + 2 x 2 = 5 > 4
+        await kept.reserve(Request(MODEL, QUESTION, 1))  # 1 + 2 = 3 <= 4
 
     asyncio.run(run())
 
@@ -48,8 +48,8 @@ def test_a_call_that_could_pass_the_limit_is_not_begun_and_the_message_says_how_
 def test_a_call_that_waited_in_vain_gets_the_limit_error():
     async def run():
         kept = budget(10.0)
-        first = await kept.reserve(MODEL, QUESTION, 4)
-        second = asyncio.ensure_future(kept.reserve(MODEL, QUESTION, 2))
+        first = await kept.reserve(Request(MODEL, QUESTION, 4))
+        second = asyncio.ensure_future(kept.reserve(Request(MODEL, QUESTION, 2)))
         await asyncio.sleep(0)
         kept.settle(first, Usage(1, 3))  # 7 of the 9: 3 are left, 5 are needed
         with pytest.raises(BudgetReached):
@@ -61,9 +61,9 @@ def test_a_call_that_waited_in_vain_gets_the_limit_error():
 def test_what_could_never_be_paid_is_refused_at_once_though_others_are_under_way():
     async def run():
         kept = budget(10.0)
-        await kept.reserve(MODEL, QUESTION, 1)
+        await kept.reserve(Request(MODEL, QUESTION, 1))
         with pytest.raises(BudgetReached):
-            await kept.reserve(MODEL, QUESTION, 5)  # 11
+            await kept.reserve(Request(MODEL, QUESTION, 5))  # 11
 
     asyncio.run(run())
 
@@ -80,7 +80,7 @@ def test_what_could_never_be_paid_is_refused_at_once_though_others_are_under_way
 def test_what_a_failed_attempt_counts(came, maybe_paid, spend, presumed):
     async def run():
         kept = budget(10.0)
-        kept.settle(await kept.reserve(MODEL, QUESTION, 2), came, maybe_paid=maybe_paid)
+        kept.settle(await kept.reserve(Request(MODEL, QUESTION, 2)), came, maybe_paid=maybe_paid)
         assert (kept.spent_usd, kept.presumed_usd) == (spend, presumed)
 
     asyncio.run(run())
@@ -89,7 +89,7 @@ def test_what_a_failed_attempt_counts(came, maybe_paid, spend, presumed):
 def test_what_the_user_adds_to_the_request_counts_in_the_most_it_can_cost():
     async def run():
         longer = ModelSettings("m", extra={"max_completion_tokens": 5, "n": 2})
-        assert (await budget(100.0).reserve(longer, QUESTION, 3)).usd == 21.0  # 1 + 2 x 5 x 2
+        assert (await budget(100.0).reserve(Request(longer, QUESTION, 3))).usd == 21.0  # 1 + 2 x 5 x 2
 
     asyncio.run(run())
 
@@ -107,18 +107,18 @@ def test_near_the_limit_calls_wait_for_each_other_and_each_counts_for_the_most_i
     async def run():
         kept = Budget(1_000.0, PRICES)
         for _ in range(20):  # however few tokens a byte the endpoint has counted so far
-            kept.settle(await kept.reserve(MODEL, words(200), 1), Usage(10, 1))
+            kept.settle(await kept.reserve(Request(MODEL, words(200), 1)), Usage(10, 1))
         assert kept.spent_usd == 20 * 12.0  # 10 x $1 + 1 x $2; 760 are left
-        first = await kept.reserve(MODEL, words(400), 1)
+        first = await kept.reserve(Request(MODEL, words(400), 1))
         assert first.usd == 402.0
-        second = asyncio.ensure_future(kept.reserve(MODEL, words(400), 1))
+        second = asyncio.ensure_future(kept.reserve(Request(MODEL, words(400), 1)))
         await asyncio.sleep(0)
         assert not second.done()  # twice 402 are more than 760
         kept.settle(first, Usage(100, 1))  # 102: 658 are left
         assert (await second).usd == 402.0
         kept.settle(await second, Usage(400, 1))  # a token a byte, this time: 256 are left
         with pytest.raises(BudgetReached, match=r"cost \$402"):
-            await kept.reserve(MODEL, words(400), 1)
+            await kept.reserve(Request(MODEL, words(400), 1))
         assert kept.spent_usd == 744.0  # 240 + 102 + 402
 
     asyncio.run(run())
@@ -129,15 +129,17 @@ def test_a_call_too_dear_leaves_the_run_to_others_until_hardly_anything_is_left(
         kept = budget(100.0)
         for number in range(1, MAX_REFUSED + 1):
             with pytest.raises(BudgetReached) as refused:
-                await kept.reserve(MODEL, QUESTION, 50)  # 101
+                await kept.reserve(Request(MODEL, QUESTION, 50))  # 101
             assert refused.value.is_final is (number == MAX_REFUSED)
-        kept.settle(await kept.reserve(MODEL, QUESTION, 44), Usage(1, 44))  # 89: less than nine tenths
+        kept.settle(
+            await kept.reserve(Request(MODEL, QUESTION, 44)), Usage(1, 44)
+        )  # 89: less than nine tenths
         with pytest.raises(BudgetReached) as refused:
-            await kept.reserve(MODEL, QUESTION, 6)
+            await kept.reserve(Request(MODEL, QUESTION, 6))
         assert not refused.value.is_final
-        kept.settle(await kept.reserve(MODEL, QUESTION, 0), Usage(1, 0))  # 90
+        kept.settle(await kept.reserve(Request(MODEL, QUESTION, 0)), Usage(1, 0))  # 90
         with pytest.raises(BudgetReached) as refused:
-            await kept.reserve(MODEL, QUESTION, 6)
+            await kept.reserve(Request(MODEL, QUESTION, 6))
         assert refused.value.is_final
 
     asyncio.run(run())
@@ -148,8 +150,8 @@ def test_an_endpoint_that_makes_more_than_the_longest_reply_is_expected_to_do_so
 
     async def run():
         kept = budget(100.0)
-        kept.settle(await kept.reserve(MODEL, QUESTION, 4), Usage(1, 10))  # 2.5 times as many
-        assert (await kept.reserve(MODEL, QUESTION, 4)).usd == 1 + 2 * 2.5 * 4
+        kept.settle(await kept.reserve(Request(MODEL, QUESTION, 4)), Usage(1, 10))  # 2.5 times as many
+        assert (await kept.reserve(Request(MODEL, QUESTION, 4))).usd == 1 + 2 * 2.5 * 4
 
     asyncio.run(run())
 
@@ -203,7 +205,7 @@ def test_no_schedule_passes_the_limit_and_at_most_a_tenth_is_left_while_there_ar
         await asyncio.sleep(begins)
         async with room:
             try:
-                reservation = await kept.reserve(MODEL, words(most), longest)
+                reservation = await kept.reserve(Request(MODEL, words(most), longest))
             except BudgetReached:
                 refused.append(most + 2 * longest)
                 return
@@ -235,7 +237,7 @@ def test_no_schedule_passes_the_limit_and_at_most_a_tenth_is_left_while_there_ar
 def test_without_a_limit_nothing_is_set_aside_and_costs_are_known():
     async def run():
         free = Budget(None, PRICES)
-        free.settle(await free.reserve(MODEL, QUESTION, 10**9), None, maybe_paid=True)
+        free.settle(await free.reserve(Request(MODEL, QUESTION, 10**9)), None, maybe_paid=True)
         assert free.cost_of(MODEL, Usage(3, 1)) == 5.0
         assert free.cost_of(MODEL, Usage(None, 1)) is None
         assert free.cost_of(ModelSettings("nobody-knows"), Usage(3, 1)) is None

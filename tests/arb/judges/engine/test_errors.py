@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import sampled_from, text
 
-from arb.judges.engine.errors import CallFailed, classify, classify_status, read_rate_limits
+from arb.judges.endpoints.connection import classify
+from arb.judges.engine.errors import CallFailed, classify_status
+from arb.judges.engine.rate_limits import read_rate_limits
 
 
 def openai_error(message, *, code=None, param=None, kind="invalid_request_error"):

@@ -9,14 +9,12 @@ from collections import Counter
 import pytest
 
 from arb.judges.catalog.simplified import SimplifiedJudge
-from arb.judges.engine.budget import Budget
-from arb.judges.engine.cache import CallCache
 from arb.judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
-from arb.judges.engine.engine import CallExecutor
-from arb.judges.engine.errors import CallFailed, classify_status, read_rate_limits
+from arb.judges.engine.errors import CallFailed, classify_status
+from arb.judges.engine.rate_limits import read_rate_limits
 from arb.judges.run.scheduler import drive
-from arb.judges.types import ModelSettings, Reply, View, ViewStep
-from tests.support.call_executor import call
+from arb.judges.types import Reply, View, ViewStep
+from tests.support.call_executor import ask_all, call, in_virtual_time
 from tests.support.clocks import run_in_virtual_time
 from tests.support.judges import READABLE_BY_EVERY_JUDGE
 from tests.support.llm_server.errors import error_answer
@@ -32,11 +30,11 @@ class LimitedEndpoint:
     """An endpoint with a rule: every call takes ``LATENCY_S`` and `TOKENS` tokens."""
 
     def __init__(self, rule: RateLimitRule):
-        self.rule, self.clock = rule, asyncio.get_running_loop().time
-        rule.clock = self.clock
-        self.in_flight, self.seen, self.answered_at = 0, [], []
+        self.rule = rule
+        self.in_flight, self.seen = 0, []
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
+        self.rule.clock = asyncio.get_running_loop().time
         self.in_flight += 1
         self.seen.append(self.in_flight)
         try:
@@ -46,7 +44,6 @@ class LimitedEndpoint:
                 refused = error_answer(429, message, code="rate_limit_exceeded")
                 raise classify_status(429, refused.body.decode(), headers)
             await asyncio.sleep(LATENCY_S)
-            self.answered_at.append(self.clock())
             limits = read_rate_limits(headers)
             return Reply(READABLE_BY_EVERY_JUDGE, input_tokens=TOKENS, output_tokens=10, rate_limits=limits)
         finally:
@@ -59,27 +56,6 @@ def view(number: int) -> View:
     return View("Order two teapots.", (), (ViewStep(1, "http://shop", "click('1')", text, ""),))
 
 
-def executor_of(endpoint, cache, events=None, **limits):
-    clock = asyncio.get_running_loop().time
-    models = {"judge": ModelSettings("m", provider="any")}
-    limit = AdaptiveLimit(64, **limits, clock=clock)
-    on_event = (
-        (lambda kind, **facts: events.append(kind)) if events is not None else lambda kind, **facts: None
-    )
-    return CallExecutor({"judge": endpoint}, models, cache, limit, Budget(), on_event), limit
-
-
-def judge_all(folder, rule: RateLimitRule, number: int = TRAJECTORIES):
-    async def run():
-        endpoint, cache = LimitedEndpoint(rule), CallCache(folder)
-        executor, _ = executor_of(endpoint, cache)
-        done = await asyncio.gather(*(drive(JUDGE, view(each), executor.ask) for each in range(number)))
-        cache.close()
-        return Counter(answer.state for answer, _ in done), endpoint
-
-    return run_in_virtual_time(run())
-
-
 @pytest.mark.parametrize("counts_refused", [False, True])
 @pytest.mark.parametrize(
     ("hints", "times_ideal", "most_refused"),
@@ -90,11 +66,16 @@ def test_few_requests_and_tokens_a_minute_lose_no_trajectory(
     tmp_path, limits, hints, times_ideal, most_refused, counts_refused
 ):
     rule = RateLimitRule(**limits, hints=hints, counts_refused=counts_refused)
-    states, endpoint = judge_all(tmp_path, rule)
-    assert states == {"ok": TRAJECTORIES}
+    endpoint = LimitedEndpoint(rule)
+
+    def judge_all(executor):
+        return asyncio.gather(*(drive(JUDGE, view(each), executor.ask) for each in range(TRAJECTORIES)))
+
+    done, took_s = in_virtual_time(tmp_path, endpoint, judge_all)
+    assert Counter(answer.state for answer, _ in done) == {"ok": TRAJECTORIES}
     # 3 calls a minute, or 9,000 / 2,000 = 4; those of the first minute come at once
     a_minute = 3 if "requests" in limits else 4
-    assert endpoint.clock() < times_ideal * 60 * (TRAJECTORIES / a_minute - 1)
+    assert took_s < times_ideal * 60 * (TRAJECTORIES / a_minute - 1)
     assert rule.refused <= most_refused  # 29 of them are the first burst's: 32 calls at once
     assert 1 in endpoint.seen[-7:]
     if hints == "none":
@@ -102,17 +83,16 @@ def test_few_requests_and_tokens_a_minute_lose_no_trajectory(
 
 
 def test_an_endpoint_that_only_ever_refuses_ends_the_run_after_the_time_allowed(tmp_path):
-    async def run():
-        rule = RateLimitRule(tokens=1_000)  # every call is larger than the limit
-        rule._wait_s = lambda now, tokens: 5.0
-        endpoint, cache, events = LimitedEndpoint(rule), CallCache(tmp_path), []
-        executor, _ = executor_of(endpoint, cache, events, rate_limit_timeout_s=300.0)
-        calls = (executor.ask(call(f"Status: {each}")) for each in range(50))
-        ended = await asyncio.gather(*calls, return_exceptions=True)
-        cache.close()
-        return ended, endpoint.clock(), events
-
-    ended, took_s, events = run_in_virtual_time(run())
+    rule = RateLimitRule(tokens=1_000)  # every call is larger than the limit
+    rule._wait_s = lambda now, tokens: 5.0
+    events = []
+    ended, took_s = in_virtual_time(
+        tmp_path,
+        LimitedEndpoint(rule),
+        ask_all(f"Status: {each}" for each in range(50)),
+        lambda kind, **facts: events.append(kind),
+        rate_limit_timeout_s=300.0,
+    )
     # every call ends with it, at once: those that were refused, and those that waited for a place
     assert {type(each) for each in ended} == {RateLimitTimeout}
     assert 300 <= took_s < 300 + 60 + 1
@@ -127,54 +107,40 @@ class Answers:
     def __init__(self, answer):
         self.answer, self.asked = answer, 0
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
         self.asked += 1
         await asyncio.sleep(1.0)
-        found = self.answer(messages[0].content, asyncio.get_running_loop().time())
+        found = self.answer(request.messages[0].content, asyncio.get_running_loop().time())
         if isinstance(found, Exception):
             raise found
         return Reply(found, input_tokens=1, output_tokens=1)
-
-
-def ask_all(folder, answer, number, **limits):
-    async def run():
-        cache = CallCache(folder)
-        executor, limit = executor_of(Answers(answer), cache, **limits)
-        calls = (executor.ask(call(str(each))) for each in range(number))
-        ended = await asyncio.gather(*calls, return_exceptions=True)
-        cache.close()
-        return ended, asyncio.get_running_loop().time(), limit
-
-    return run_in_virtual_time(run())
 
 
 def test_a_call_that_is_refused_for_an_hour_is_answered_while_others_are(tmp_path):
     def answer(text, now):
         return CallFailed("rate_limit", "429") if text == "0" and now < 3600 else "fine"
 
-    async def run():
-        cache = CallCache(tmp_path)
-        executor, _ = executor_of(Answers(answer), cache, rate_limit_timeout_s=300.0)
+    async def ask(executor):
         refused = asyncio.create_task(executor.ask(call("0")))
         for number in range(1, 80):
             assert (await executor.ask(call(str(number)))).state == "ok"
             await asyncio.sleep(60.0)
-        reply = await refused
-        cache.close()
-        return reply.state, asyncio.get_running_loop().time()
+        return await refused
 
-    state, took_s = run_in_virtual_time(run())
-    assert state == "ok" and took_s > 3600
+    reply, took_s = in_virtual_time(tmp_path, Answers(answer), ask, rate_limit_timeout_s=300.0)
+    assert reply.state == "ok" and took_s > 3600
 
 
 def test_a_wait_of_hours_holds_nobody_and_is_believed_after_a_minute_without_a_reply(tmp_path):
     later = CallFailed("rate_limit", "429: daily limit", retry_after_s=7200)
-    ended, took_s, _ = ask_all(tmp_path / "one", lambda text, now: later if text == "0" else "fine", 2)
+    endpoint = Answers(lambda text, now: later if text == "0" else "fine")
+    ended, took_s = in_virtual_time(tmp_path / "one", endpoint, ask_all("01"))
     # the other one is answered first; then 60 s of refusals only, at growing distances
     assert [type(each) for each in ended] == [RateLimitTimeout, Reply]
     assert 60 <= took_s < 130
     assert "asks to wait for 7,200 s" in str(ended[0])
-    ended, took_s, _ = ask_all(tmp_path / "two", lambda text, now: later if now < 20 else "fine", 2)
+    endpoint = Answers(lambda text, now: later if now < 20 else "fine")
+    ended, took_s = in_virtual_time(tmp_path / "two", endpoint, ask_all("01"))
     assert [each.state for each in ended] == ["ok", "ok"]
 
 
@@ -186,7 +152,7 @@ def test_a_wait_of_nothing_is_no_reason_to_hurry(tmp_path):
         asked.append(now)
         return at_once if now < 300 else "fine"
 
-    ended, took_s, _ = ask_all(tmp_path, answer, 1)
+    ended, took_s = in_virtual_time(tmp_path, Answers(answer), ask_all("0"))
     assert ended[0].state == "ok"
     # gaps of 0.05, 0.1, 0.2 ... 51, 60 s: 12 calls until a minute lies between them
     assert len(asked) < 20 and took_s < 300 + 62

@@ -227,7 +227,7 @@ def test_no_reply_in_time_is_a_sign_of_too_many_calls(tmp_path):
 def test_tokens_a_minute_are_counted_from_the_prompt_and_the_longest_reply(tmp_path):
     taken = []
     limit = AdaptiveLimit(8, tokens_per_minute=10**9)
-    limit._tokens.take = taken.append
+    limit._own.tokens.take = taken.append
     endpoint = Endpoint(Reply("fine", input_tokens=30, output_tokens=4))
     kit = Kit(tmp_path, endpoint=endpoint, limit=limit, max_output_tokens=100)
     kit.ask(call("x" * 80))

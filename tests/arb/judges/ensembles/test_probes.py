@@ -12,9 +12,9 @@ import pytest
 from PIL import Image as Pictures
 
 from arb.judges.ensembles.probes import CLAIM, PRAISE, PROBES, Goal, ProbedJudge, report_probe, share_of
-from arb.judges.prompting import ImageOptions
+from arb.judges.images import prepare_image
 from arb.judges.registry import find_judge
-from arb.judges.types import View, ViewStep
+from arb.judges.types import ImageOptions, View, ViewStep
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[4]
@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[4]
 def picture(colour):
     content = io.BytesIO()
     Pictures.new("RGB", (320, 240), colour).save(content, "PNG")
-    return ImageOptions().prepare(content.getvalue())
+    return prepare_image(content.getvalue(), ImageOptions())
 
 
 VIEW = View(

@@ -5,14 +5,10 @@ import random
 
 import pytest
 
-from arb.judges.engine.budget import Budget
-from arb.judges.engine.cache import CallCache
-from arb.judges.engine.concurrency import AdaptiveLimit, RateLimitTimeout
-from arb.judges.engine.engine import CallExecutor
+from arb.judges.engine.concurrency import RateLimitTimeout
 from arb.judges.engine.errors import classify_status
-from arb.judges.types import ModelSettings, Reply
-from tests.support.call_executor import call
-from tests.support.clocks import run_in_virtual_time
+from arb.judges.types import Reply
+from tests.support.call_executor import ask_all, in_virtual_time
 from tests.support.judge_runs import HELD_OUT, run, states
 from tests.support.llm_server.errors import error_answer
 from tests.support.llm_server.server import LLMServer
@@ -29,7 +25,7 @@ class OverloadedEndpoint:
         self.headers = {} if retry_after is None else {"retry-after": retry_after}
         self.asked_at = []
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
         self.asked_at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(0.05)
         if self.drawn.random() < self.share:
@@ -38,27 +34,16 @@ class OverloadedEndpoint:
         return Reply("fine", input_tokens=1, output_tokens=1)
 
 
-def ask_all(folder, endpoint):
-    async def everything():
-        clock, cache = asyncio.get_running_loop().time, CallCache(folder)
-        model = ModelSettings("m", provider="any")
-        limit = AdaptiveLimit(64, clock=clock)
-        executor = CallExecutor(
-            {"judge": endpoint}, {"judge": model}, cache, limit, Budget(), draw=random.Random(2).random
-        )
-        calls = (executor.ask(call(str(number))) for number in range(HELD_OUT))
-        ended = await asyncio.gather(*calls, return_exceptions=True)
-        cache.close()
-        return ended, clock()
-
-    return run_in_virtual_time(everything())
+def ask_held_out(folder, endpoint):
+    calls = ask_all(map(str, range(HELD_OUT)))
+    return in_virtual_time(folder, endpoint, calls, draw=random.Random(2).random)
 
 
 @pytest.mark.parametrize("status", [503, 529])
 @pytest.mark.parametrize("retry_after", [None, "0", "1", "3"])
 def test_every_call_is_answered_at_85_percent_refusals_in_minutes(tmp_path, status, retry_after):
     endpoint = OverloadedEndpoint(status, retry_after, REFUSED_SHARE)
-    ended, took_s = ask_all(tmp_path, endpoint)
+    ended, took_s = ask_held_out(tmp_path, endpoint)
     assert [reply.state for reply in ended] == ["ok"] * HELD_OUT
     # The slowest of 52 calls takes about ln(52) / -ln(0.85) = 24 tries: 72 s at a pause of 3 s, plus replies.
     assert took_s < 200
@@ -67,7 +52,7 @@ def test_every_call_is_answered_at_85_percent_refusals_in_minutes(tmp_path, stat
 
 def test_a_server_that_only_refuses_is_asked_ever_more_seldom_and_then_given_up(tmp_path):
     endpoint = OverloadedEndpoint(503, None, 1.0)
-    ended, took_s = ask_all(tmp_path, endpoint)
+    ended, took_s = ask_held_out(tmp_path, endpoint)
     assert {type(each) for each in ended} == {RateLimitTimeout}
     assert 900 <= took_s < 900 + 60 + 1
     assert len(endpoint.asked_at) < 500  # in 900 s

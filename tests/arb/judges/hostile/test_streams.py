@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 from arb.judges.__main__ import app
 from arb.judges.cli.options import RunOptions, typed
 from arb.judges.endpoints.batch_client import BatchClient
+from arb.judges.endpoints.connection import MAX_REPLY_BYTES
 from arb.judges.endpoints.event_stream import completion_of_stream
-from arb.judges.endpoints.openai_compatible import MAX_REPLY_BYTES, OpenAIEndpoint
+from arb.judges.endpoints.openai_compatible import OpenAIEndpoint
 from arb.judges.endpoints.providers import EndpointAccess, endpoint_url, resolve_access
 from arb.judges.engine.errors import CallFailed
 from arb.judges.run.folder import read_judgments, read_run
 from arb.judges.run.judge_options import build_judge, build_models
-from arb.judges.types import Message, ModelSettings, OptionsError
+from arb.judges.types import Message, ModelSettings, OptionsError, Request
 from tests.support import judge_runs
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
@@ -33,7 +34,7 @@ async def attempts(access, *models):
     """What becomes of one attempt per model, one after the other at one endpoint."""
     endpoint = OpenAIEndpoint(access, timeout_s=120)
     try:
-        return [await endpoint.attempt(model, ASKED, 99) for model in models]
+        return [await endpoint.attempt(Request(model, ASKED, 99)) for model in models]
     finally:
         await endpoint.close()
 

@@ -80,10 +80,10 @@ class PricedEndpoint:
     def __init__(self, seed: int):
         self.drawn, self.usd = random.Random(seed), 0.0
 
-    async def attempt(self, model, messages, max_output_tokens, *, unsupported_params=frozenset()):
+    async def attempt(self, request):
         rate = 1.0 if self.drawn.random() < 0.03 else self.drawn.uniform(0.2, 0.34)
-        tokens = round(len(messages[0].content) * rate)
-        made = self.drawn.randrange(max_output_tokens + 1)
+        tokens = round(len(request.messages[0].content) * rate)
+        made = self.drawn.randrange(request.max_output_tokens + 1)
         end = self.drawn.choice(["reply"] * 12 + ["refused", "lost"])
         if end != "refused":
             self.usd += (tokens * IN + made * OUT) / 1_000_000

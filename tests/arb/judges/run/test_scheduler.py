@@ -14,7 +14,7 @@ from arb.judges.run.scheduler import (
     drive_offline,
     judge_trajectories,
 )
-from arb.judges.types import Answer, Call, Image, Message, Reply, View, ViewStep, Wants, failed
+from arb.judges.types import Answer, Call, Image, Message, Reply, View, ViewStep, Wants
 from arb.judges.views import NoViewError
 
 VIEW = View("a goal", (), ())
@@ -99,7 +99,8 @@ class OneCall:
     def ask(self, view: View):
         asked = (Message("user", view.goal),)
         replies = yield [Call("verdict", asked, sample=n) for n in range(self.calls_each)]
-        return failed(replies) or Answer("ok", success=replies[0].text == "yes")
+        failed = next((Answer(reply.state) for reply in replies if reply.state != "ok"), None)
+        return failed or Answer("ok", success=replies[0].text == "yes")
 
 
 class Goals:

@@ -1,0 +1,115 @@
+"""HTTP connections to endpoints: sessions of aiohttp, bounded answers, and failures of the connection."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from arb.core.lazy import lazy_imports
+from arb.judges.endpoints.providers import EndpointAccess
+from arb.judges.engine.errors import CallFailed
+
+with lazy_imports():  # a plan of a run opens no connection
+    import aiohttp
+    import httpx2
+
+TIMEOUT_S: Final = 300.0
+"""The time limit of a call, however slowly its bytes arrive."""
+
+CONNECT_TIMEOUT_S: Final = 10.0
+
+KEEP_ALIVE_S: Final = 4.0
+"""Shorter than servers keep idle connections (uvicorn: 5 s), so that no closing connection is used."""
+
+MAX_REPLY_BYTES: Final = 32 << 20
+"""The longest answer, decompressed; with log-probabilities a token takes some 600 bytes."""
+
+_SECRET_CHARS: Final = 8
+"""A header's value of at least this length is treated as a secret."""
+
+
+def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
+    """Open a session that sends the key and the headers of an endpoint with every request."""
+    address = urlsplit(access.base_url)
+    headers = {"Accept": "application/json", "Content-Type": "application/json", **dict(access.headers)}
+    own = {name.casefold() for name, _ in access.own_headers}
+    if address.username is None and own.isdisjoint(("authorization", "api-key")):
+        # If the address has a user name, aiohttp sends that in place of the key. Some endpoints without keys
+        # require the header nevertheless.
+        headers["Authorization"] = f"Bearer {access.key or 'none'}"
+    return aiohttp.ClientSession(
+        headers={name: value for name, value in headers.items() if name.casefold() not in own}
+        | dict(access.own_headers),
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_trust(address.scheme)),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        proxy=_proxy(address.scheme, address.hostname or ""),
+    )
+
+
+def _trust(scheme: str) -> ssl.SSLContext | bool:
+    """Return the certificate authorities to trust: the system's, or those of ``SSL_CERT_FILE``."""
+    # httpx2 also finds authorities in places where Python's own ssl does not look.
+    return True if scheme == "http" else httpx2.create_ssl_context()
+
+
+def _proxy(scheme: str, host: str) -> str | None:
+    """Return the proxy for a host, as ``HTTPS_PROXY`` and the like name it."""
+    proxies: dict[str, Any] = getproxies()
+    return None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")
+
+
+def may_redirect(access: EndpointAccess) -> bool:
+    """Return whether requests follow redirects: the user's headers must not be sent to another host."""
+    return not access.own_headers
+
+
+async def read_text(answer: aiohttp.ClientResponse) -> str:
+    """Return the text of an answer. Raises CallFailed if it is longer than MAX_REPLY_BYTES.
+
+    The connection of an answer that is too long is closed.
+    """
+    held = bytearray()
+    async for piece in answer.content.iter_any():
+        held += piece
+        if len(held) > MAX_REPLY_BYTES:
+            answer.close()
+            raise CallFailed("final", too_long_message(answer), maybe_paid=True)
+    try:
+        return held.decode(answer.charset or "utf-8", errors="replace")
+    except LookupError:  # an unknown character set
+        return held.decode(errors="replace")
+
+
+def too_long_message(answer: aiohttp.ClientResponse) -> str:
+    return f"{answer.status}: the answer is longer than {MAX_REPLY_BYTES >> 20} MiB and was not read on"
+
+
+def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
+    """Remove the key and the user's headers from a failure, since endpoints may repeat them in an error."""
+    secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
+    for secret in filter(None, (access.key, *secrets)):
+        failure.message = failure.message.replace(secret, "[key]")
+        failure.args = (failure.message,)
+        failure.raw = failure.raw and failure.raw.replace(secret, "[key]")
+    return failure
+
+
+def classify(problem: BaseException) -> CallFailed:
+    """Return the failure behind an exception of the connection, or behind any other exception."""
+    if isinstance(problem, CallFailed):
+        return problem
+    never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+    was_sent = not isinstance(problem, never_sent)
+    if isinstance(problem, TimeoutError):
+        return CallFailed(
+            "transient", "no reply in time", maybe_paid=was_sent, is_slow=True, is_unreachable=not was_sent
+        )
+    if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
+        reason = str(problem) or type(problem).__name__
+        return CallFailed(
+            "transient", f"no connection: {reason}", maybe_paid=was_sent, is_unreachable=not was_sent
+        )
+    return CallFailed("final", f"{type(problem).__name__}: {problem}")

@@ -1,0 +1,60 @@
+"""Prepare recorded pictures for sending: check, scale and convert them."""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+from PIL import Image as pictures
+from PIL import ImageOps
+
+from arb.judges.types import Image, ImageOptions
+from dataset_script.build.pictures import BrokenImageError, check_picture
+
+LOSSY_QUALITY: Final = 90
+"""The default quality of JPEG and WebP, on Pillow's scale to 100."""
+
+_FORMATS: Final = ("PNG", "JPEG", "WEBP")
+"""The formats that endpoints accept; any other picture is sent as PNG."""
+
+
+class UnreadableImageError(ValueError):
+    """Raised for bytes that are not a whole picture; the message says what is wrong."""
+
+
+def prepare_image(content: bytes, options: ImageOptions) -> Image:
+    """Return a picture in the format and size that the options ask for.
+
+    PNG, JPEG and WebP pictures that need no change keep their bytes, so the cache finds them again. Only the
+    first frame of an animation is sent. Raises UnreadableImageError.
+    """
+    try:
+        with pictures.open(io.BytesIO(content)) as picture:
+            found = picture.format or ""
+            if found in _FORMATS:
+                check_picture(content)  # Pillow also opens a picture that was cut off
+            if options.format is not None:
+                wanted = options.format.upper()
+            else:
+                wanted = found if found in _FORMATS else "PNG"
+            is_too_large = options.max_side is not None and max(picture.size) > options.max_side
+            if wanted == found and not is_too_large and options.quality is None:
+                return Image(content, f"image/{found.lower()}", *picture.size, options.detail)
+            return _converted(picture, wanted, options)
+    except (BrokenImageError, OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
+        raise UnreadableImageError(f"the picture cannot be read ({error})") from error
+
+
+def _converted(picture: pictures.Image, wanted: str, options: ImageOptions) -> Image:
+    upright = ImageOps.exif_transpose(picture)
+    mode = "RGBA" if upright.has_transparency_data else "RGB"
+    drawn = upright if upright.mode == mode else upright.convert(mode)
+    if options.max_side is not None:
+        drawn.thumbnail((options.max_side, options.max_side), pictures.Resampling.LANCZOS)
+    if wanted == "JPEG" and mode == "RGBA":  # JPEG has no transparency: white shows through
+        ground = pictures.new("RGB", drawn.size, "white")
+        ground.paste(drawn, mask=drawn.getchannel("A"))
+        drawn = ground
+    file = io.BytesIO()
+    drawn.save(file, wanted, quality=options.quality or LOSSY_QUALITY)
+    return Image(file.getvalue(), f"image/{wanted.lower()}", *drawn.size, options.detail)
