@@ -67,6 +67,18 @@ class Score(TypedDict):
     ranked_by: NotRequired[str]
 
 
+def metric_of(cell: Mapping[str, Any], metric: str) -> float | None:
+    """Return a metric of a cell by its name, or None if it is undefined or absent."""
+    value: float | None = cell.get(metric)
+    return value
+
+
+def interval_of(cell: Mapping[str, Any], metric: str) -> Ends:
+    """Return the 95 % interval of a metric of a cell, or None if it has none."""
+    ends: Ends = cell.get(f"{metric}_ci")
+    return ends
+
+
 METRIC_VERSION: Final = 1
 
 _REPORT: Final = ("suite", "split", "label_version", "policy", "coverage", "labels", "cost")

@@ -6,12 +6,12 @@ from typing import Annotated, Final
 import fastapi
 from fastapi import Request, UploadFile
 
-from arb.core.predictions import ReadingLimits, read_predictions
+from arb.core.predictions import ReadingLimits, ReadResult, read_predictions
 from arb.core.predictions.parser_pool import PREDICTIONS
 from leaderboard.success_rates.files import FilesEstimate, estimate_files
 from leaderboard.success_rates.runs import SUCCESS_LABELS
 from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
-from space.web.body_limits import FORM_LIMITS
+from space.web.body_limits import FORM_LIMITS, FormLimits
 from submissions.app import SubmissionsApp
 from submissions.intake.upload import safe_file_name
 
@@ -38,13 +38,13 @@ DrawFile = Annotated[
         "(JSON): a stratified draw needs it. Without it the labelled runs count as a uniform draw."
     ),
 ]
-ESTIMATE_LIMITS: Final = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
+ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
 
 
 class FileEstimates:
-    """Estimates from a reader's files, for REST and the page: each file counts as one that is checked.
+    """Estimates from a reader's files, for REST and the page.
 
-    They are read where all files are, and nothing of them is kept.
+    Each file counts as one that is checked. The upload queue reads them, and nothing of them is stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
@@ -58,7 +58,12 @@ class FileEstimates:
         labels: UploadFile,
         draw: UploadFile | None = None,
     ) -> FilesEstimate:
-        """The estimate of a form's files. Raises TooManyChecks, QueueFull."""
+        """Return the estimate from the files of a form.
+
+        Raises:
+            TooManyChecks: The sender has used up the checks of the day.
+            QueueFull: Too many files wait to be read.
+        """
         if self._checks is not None:
             for _ in verdicts:  # the form itself was counted before it was read
                 self._checks.take(request)
@@ -70,13 +75,15 @@ class FileEstimates:
     ) -> FilesEstimate:
         limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
 
-        def read(file: UploadFile, reader: str = PREDICTIONS):
+        def read(file: UploadFile, reader: str) -> ReadResult:
             content = file.file.read()
             return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
 
-        has_draw = draw is not None and draw.filename  # a page's form sends an empty part for no file
+        record = None
+        if draw is not None and draw.filename:  # the form of the page sends an empty part if there is no file
+            record = safe_file_name(draw.filename), draw.file.read()
         return estimate_files(
-            ((safe_file_name(file.filename or ""), read(file)) for file in verdicts),
+            ((safe_file_name(file.filename or ""), read(file, PREDICTIONS)) for file in verdicts),
             (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
-            (safe_file_name(draw.filename), draw.file.read()) if has_draw else None,
+            record,
         )

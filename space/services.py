@@ -16,7 +16,7 @@ from submissions.moderation.reader_actions import ReaderActions
 
 @dataclass(frozen=True)
 class Services:
-    """Every service; without ``checks`` the number of checks is not limited."""
+    """Every service. Without ``checks`` the number of checks is not limited."""
 
     submissions: SubmissionsApp
     trajectories: Explorer
@@ -34,7 +34,6 @@ class Services:
 
     @cached_property
     def access(self) -> Access:
-        """Who annotates, and what an annotator may not see yet."""
         return Access(self.annotations, self.auth)
 
     @cached_property
@@ -43,11 +42,9 @@ class Services:
 
     @cached_property
     def actions(self) -> ReaderActions:
-        """What any account may do: dispute labels, tag errors."""
         service = self.submissions
         return ReaderActions(service.engine, service.suite, service.clock)
 
     @cached_property
     def verdicts(self) -> JudgeVerdicts:
-        """The verdicts of every judge, wherever they are known."""
         return JudgeVerdicts(self.submissions, self.trajectories)

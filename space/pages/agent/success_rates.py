@@ -94,7 +94,7 @@ class RateSources:
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
         row = self._service.records.board().row(row_id)  # what is not shown is not counted
-        column = row and self._verdicts.of(row)
+        column = row and self._verdicts.for_row(row)
         if column is not None:
             basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
             return evaluate_agents(name, basis, column.success, self._service.suite.split("test"))
@@ -232,7 +232,7 @@ class EstimateSources:
             best = [row for row in ranked if row.labels["success"]["best"] and self._verdicts.are_known(row)]
             rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
             return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
-        columns = self._verdicts.on(split).values()
+        columns = self._verdicts.by_judge(split).values()
         return [(column.name, column.judge) for column in columns if column.is_complete]
 
     def values(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class EstimateSources:
         board, columns = self._service.records.board(), {}
         for name, row_id in judges:
             row = board.row(row_id)
-            found = self._verdicts.of(row) if split == "test" else self._verdicts.on(split)[row_id]
+            found = self._verdicts.for_row(row) if split == "test" else self._verdicts.by_judge(split)[row_id]
             columns |= {name: found.success} if found is not None else {}
         if labels is None or not columns:
             return None

@@ -1,4 +1,4 @@
-"""``/``: which judge can be trusted. Its choice is in the address: ``/?label=repetition&sort=-cost``.
+"""``/``: the leaderboard. The reader's choice is in the address: ``/?label=repetition&sort=-cost``.
 
 The page opens with the first rows; a script asks ``/board/rows`` for those that follow.
 """
@@ -39,17 +39,17 @@ DESCRIPTION: Final = (
 )
 ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
-"""The number of the last row that the reader has already."""
+"""The number of the last row that the reader already has."""
 ERRORS_BEHIND: Final = MappingProxyType(
     {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
 )
-"""The errors that a metric counts; every other metric counts both kinds."""
+"""The kind of errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
-"""The address of the errors behind a row's metric; empty where they cannot be seen."""
+"""Returns the address of the errors behind a row's metric, or an empty text if they cannot be seen."""
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
-    """The routes; a page, and a part of it, is made once for each board and choice."""
+    """Return the routes. A page, and a part of it, is rendered once per board and choice."""
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
 
@@ -92,7 +92,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind) -> dict[str, Any]:
-    """What of the page follows from a choice: table, plots, findings, history."""
+    """Return the values of a page that depend on the choice: table, plots, findings, history."""
     rows = chosen_rows(board, choice)
     return {
         **table_values(board, choice, errors_behind),
@@ -106,7 +106,6 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
 def table_values(
     board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind, after: int = 0
 ) -> dict[str, Any]:
-    """What the table is made of."""
     return {
         "errors_behind": errors_behind,
         "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
@@ -125,7 +124,7 @@ def table_values(
 
 
 def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:
-    """Return what the metrics of a board rest on, for the head of the page."""
+    """Return the facts about the board for the head of the page."""
     test = service.suite.split("test")
     dates = [row.date for row in board.rows if row.provenance == "scored"]
     return {

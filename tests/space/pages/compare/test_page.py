@@ -193,7 +193,7 @@ class DevVerdicts(JudgeVerdicts):
         super().__init__(service, Explorer(service.settings, service))
         self._found = {name: np.isin(np.arange(8), runs).astype(np.int8) for name, runs in called.items()}
 
-    def on(self, split):
+    def by_judge(self, split):
         return {name: SimpleNamespace(success=column) for name, column in self._found.items()}
 
 
