@@ -11,7 +11,7 @@ from arb.core.predictions.parser_pool import PREDICTIONS
 from leaderboard.success_rates.files import FilesEstimate, estimate_files
 from leaderboard.success_rates.runs import SUCCESS_LABELS
 from space.operations.limits import CheckLimit, UploadQueue, reads_apart, sender_of
-from space.web.body_limits import FORM_LIMITS, FormLimits
+from space.web.body_limits import FORM_LIMITS
 from submissions.app import SubmissionsApp
 from submissions.intake.upload import safe_file_name
 
@@ -38,7 +38,7 @@ DrawFile = Annotated[
         "(JSON): a stratified draw needs it. Without it the labelled runs count as a uniform draw."
     ),
 ]
-ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
+ESTIMATE_LIMITS: Final = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
 
 
 class FileEstimates:

@@ -17,11 +17,11 @@ from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
-from leaderboard.board.rows import is_best
 from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from leaderboard.score import Score
+from space.pages.rows import is_best
 from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
 from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in

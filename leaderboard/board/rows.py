@@ -173,18 +173,6 @@ def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
     return (row.labels.get(label) or {}).get(group, {})
 
 
-def overall_of(row: BoardRow, label: str) -> Cell | None:
-    """Return the row's cell over all trajectories, or None if the judge gives no verdicts of the label."""
-    found = row.labels.get(label)
-    return found["overall"] if found else None
-
-
-def is_best(row: BoardRow, label: str) -> bool:
-    """Return whether the row represents its judge under the label."""
-    found = row.labels.get(label)
-    return bool(found and found.get("best"))
-
-
 def judge_of(row: BoardRow) -> tuple[str, str]:
     """What is ranked as one: the name of an account's judge, or a published row."""
     return (row.account, row.judge) if row.provenance == "scored" else ("", row.id)

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final, TypedDict
+from typing import Final
 
 from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi import HTTPException, Request, Response
@@ -27,17 +27,7 @@ JSON_BYTES: Final = 8_000
 """More than any JSON body of the API needs that is not listed in `LARGER`."""
 GRADIO_JSON_BYTES: Final = 64_000
 """Of a call through Gradio: paths and a declaration. 1 MB of ``{},`` would hold the event loop for 0.1 s."""
-
-
-class FormLimits(TypedDict, total=False):
-    """What FastAPI accepts in a form; its own type of this is private."""
-
-    max_files: int
-    max_fields: int
-    max_part_size: int
-
-
-FORM_LIMITS: Final[FormLimits] = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
+FORM_LIMITS: Final = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
 """What FastAPI takes of a form with a file."""
 PAGE_UPLOAD: Final = "/gradio_api/upload"
 FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/rates", PAGE_UPLOAD)

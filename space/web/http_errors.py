@@ -43,7 +43,7 @@ HOW_TO_SIGN_IN: Final = (
     "https://huggingface.co/settings/tokens"
 )
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
-ERROR_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+ERROR_RESPONSES: Final = {
     401: {"description": "Nobody is signed in."},
     403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},
     404: {"description": "It does not exist. For a submission, only maintainers get this answer."},

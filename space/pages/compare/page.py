@@ -24,7 +24,7 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.leaderboard.query import figure_name, ranked_rows
+from space.pages.rows import figure_name, ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name

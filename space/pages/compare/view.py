@@ -7,11 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
-from leaderboard.board.rows import overall_of, parts_of
+from leaderboard.board.rows import parts_of
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference
 from leaderboard.score import Cell, interval_of, metric_of
+from space.pages.rows import overall_of
 from space.web.cells import Axis, distinct_names, metric_cell
 
 OVERALL: Final = "All trajectories"

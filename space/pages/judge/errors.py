@@ -70,7 +70,7 @@ class TagReader:
 def errors_of(
     services: Services, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[WrongVerdict, ...]:
-    """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
+    """Return a judge's errors on a split, the clearest first, without those that the reader may not see."""
     labels = services.verdicts.labels(split)
     if labels is None:
         return ()
@@ -144,7 +144,7 @@ def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
 def judge_choices(
     services: Services, split: str, tags: Sequence[ErrorTag], blind: BlindItems
 ) -> list[tuple[JudgeColumn, int, int]]:
-    """Return every judge with verdicts on a split, by name, with its numbers of errors and of tagged ones."""
+    """Return every judge with verdicts on a split, by name, with its numbers of errors and tagged errors."""
     tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
     found = []
     for column in services.verdicts.by_judge(split).values():
@@ -174,7 +174,7 @@ def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str
 def count_tables(
     tags: Sequence[ErrorTag], names: Mapping[str, str]
 ) -> list[tuple[str, list[str], list[tuple[str, list[int]]]]]:
-    """Return tables of counts as (heading, categories, rows of (name, counts)): by judge, benchmark, agent."""
+    """Return tables of counts, by judge, benchmark and agent: (heading, categories, (name, counts) rows)."""
     counts = count_tags(tags)
     categories = list(counts.overall)
     groups = (

@@ -26,7 +26,8 @@ from space.pages.judge.summary import (
     spread,
 )
 from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
-from space.pages.leaderboard.query import PROVENANCES, ranked_rows
+from space.pages.leaderboard.query import PROVENANCES
+from space.pages.rows import ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, describe_marks, describe_noise, metric_cell, origin, short_name

@@ -1,6 +1,7 @@
 """Facts on a judge's page: its metrics in words, costs, calibration, label noise, and how to cite it."""
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,13 +14,12 @@ from arb.core.suites.profile import SuiteProfile
 from arb.core.vocabulary import LABELS
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.rows import overall_of
 from leaderboard.calibration import calibrate
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
 from leaderboard.report import running_costs, task_names
-from leaderboard.score import Cell
 from space.pages.judge.view import JudgeView
+from space.pages.rows import overall_of
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
@@ -178,7 +178,7 @@ def judge_bibtex(row: BoardRow, suite: Suite) -> str:
     return "\n\n".join(filter(None, (entry, PAPER_BIBTEX if is_official else suite.profile.citation)))
 
 
-def _notes(board: Board, row: BoardRow, overall: Cell) -> str:
+def _notes(board: Board, row: BoardRow, overall: Mapping[str, Any]) -> str:
     notes = [f"precision in percent; recall {percent(overall['recall'])}"]
     if row.evidence != "reported":
         notes.append(f"{overall['n']:,} test trajectories")

@@ -6,9 +6,10 @@ from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.rows import overall_of, parts_of
+from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import Cell, Score, interval_of, metric_of
+from space.pages.rows import overall_of
 from space.web.cells import Axis
 
 Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]

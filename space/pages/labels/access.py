@@ -110,6 +110,10 @@ class AnnotatorContext:
             raise HTTPException(404, NO_ITEM)
         return found
 
+    def is_closed(self, trajectory_id: str) -> bool:
+        """Return whether this reader's answers on a trajectory may no longer change."""
+        return self.annotator is not None and self.state.is_closed(trajectory_id, self.annotator)
+
     def require_story_access(self, trajectory_id: str) -> None:
         """Raise HTTPException 403 unless this reader may see the blind story of a trajectory."""
         is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)

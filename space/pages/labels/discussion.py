@@ -1,11 +1,12 @@
-"""``/discuss``: answers side by side, decisions, agreement, and boards before and after; as a page and REST.
+"""``/discuss``: the discussion of annotators and the work of maintainers, as a page and over REST.
 
-The page is another one for every reader, and never kept by a cache. Maintainers invite, assign and publish.
+It shows answers side by side, decisions, agreement, and boards before and after. Maintainers invite, assign
+and publish here. The page differs for every reader and is never cached.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -15,6 +16,7 @@ from arb.core.ids import TrajectoryId
 from arb.core.judge_info import NAME_LENGTH
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import agreement_json
+from leaderboard.score import Score
 from space.pages.labels.access import NOT_INVITED_PAGE, SIGN_IN, AnnotatorContext
 from space.pages.labels.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
@@ -33,7 +35,7 @@ API: Final = "/api/discuss"
 
 
 def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route; a reader whom nobody knows is asked to sign in."""
+    """Return the route; it asks a reader who is not signed in to do so."""
     router, annotations = APIRouter(), services.annotations
 
     @router.get(PATH, include_in_schema=False)
@@ -66,7 +68,7 @@ def _goal(explorer: Explorer, trajectory_id: str) -> str:
 
 
 def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -> dict[str, Any]:
-    """What only maintainers see below the discussion."""
+    """Return the values of the part of the page that is only for maintainers."""
     service, state = annotations.service, reader.state
     blind = state.blind_items(reader.annotator) if reader.annotator else frozenset()
     versions = published_versions(service.engine, service.suite.name)
@@ -90,13 +92,13 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
 def discussions_in_order(
     discussions: Sequence[DiscussionItem], goal_of: Callable[[str], str]
 ) -> list[tuple[DiscussionItem, str]]:
-    """Each discussion with the goal of its trajectory, those with an open question first."""
+    """Return each discussion with the goal of its trajectory, those with an open question first."""
     found = sorted(discussions, key=lambda each: (not each.open, each.item.trajectory_id))
     return [(each, goal_of(each.item.trajectory_id)) for each in found]
 
 
 def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
-    """Return what annotators flagged and why, newest first, without what the reader has yet to answer."""
+    """Return what annotators flagged and why, newest first, without the trajectories in ``blind``."""
     found = [
         {"trajectory_id": name, "annotator": who, "saved": saved}
         for (name, who), saved in state.saved.items()
@@ -105,14 +107,8 @@ def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, An
     return sorted(found, key=lambda each: -each["saved"].sequence)
 
 
-LabelFigures = Mapping[str, Any]
-"""What the board holds of a row under a label."""
-
-
-def compare_boards(
-    before: Board, after: Board
-) -> list[tuple[BoardRow, LabelFigures | None, LabelFigures | None]]:
-    """The scored rows of the newer board in their order, with what either board says of their success."""
+def compare_boards(before: Board, after: Board) -> list[tuple[BoardRow, Score | None, Score | None]]:
+    """Return the scored rows of the newer board, with their scores on success on both boards."""
     old = {row.id: row.labels.get("success") for row in before.rows}
     return [
         (row, old.get(row.id), row.labels.get("success")) for row in after.rows if row.provenance == "scored"
@@ -129,16 +125,19 @@ class DiscussionDecision(RequestBody):
 
 
 def build_discussion_router(services: Services) -> APIRouter:
-    """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
+    """Return the routes: a discussion for annotators who have finished the item, the rest for maintainers."""
     router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
-    Decision = with_questions(DiscussionDecision, service.suite)
+    if TYPE_CHECKING:
+        Decision: TypeAlias = DiscussionDecision
+    else:  # FastAPI needs the questions of the suite
+        Decision = with_questions(DiscussionDecision, service.suite)
 
     @router.get(API, summary="The open questions that you may see")
     def discussion(reader: Reader) -> JSONResponse:
-        """Never contains the answers of others to what you have yet to answer yourself."""
+        """The items never contain answers of others to what you have yet to answer yourself."""
         found = [
             {
                 "trajectory_id": discussion.item.trajectory_id,
@@ -174,7 +173,7 @@ def build_discussion_router(services: Services) -> APIRouter:
 
 
 class Invitation(RequestBody):
-    """An account."""
+    """An account that is invited, or whose invitation ends."""
 
     account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
 
@@ -206,7 +205,7 @@ class GoldMark(RequestBody):
 
 
 class PublicationForm(RequestBody):
-    """Why there is a new label set."""
+    """The reason for a new label set."""
 
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
 
@@ -236,7 +235,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
     def assign(
         reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
     ) -> JSONResponse:
-        """Assignments made before stay. Trajectories that the dataset does not have are left out."""
+        """Earlier assignments stay. Trajectories that the dataset does not have are left out."""
         available = {name for dataset in services.trajectories.datasets() for name in dataset.index.by_id}
         most = None if body.most == "" else body.most
         require_open(service)
@@ -251,7 +250,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         summary="Make a finished trajectory a gold item, or end that; for maintainers",
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
-        """Its answers as they count now are the known ones. Annotators meet it among others."""
+        """Its current answers become the known ones. Annotators meet it among other trajectories."""
         require_open(service)
         annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)
@@ -261,10 +260,10 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         summary="Publish the current label set as a new version; for maintainers",
     )
     def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
-        """Where the Space scores with these labels, every submission is scored again at once."""
+        """If the Space scores with these labels, it scores every submission again at once."""
         require_open(service)
         version = annotations.publish(reader.actor, body.why)
-        found = {
+        found: dict[str, Any] = {
             "version": version.version,
             "labelled": version.labelled,
             "changes": dict(version.changes),

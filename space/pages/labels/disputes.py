@@ -1,11 +1,11 @@
 """``/disputes``: disputes of labels with their decisions, as a page and over REST.
 
-If labels are private, a dispute of a test trajectory and a changed label together would disclose the label.
+If labels are private, a dispute of a test trajectory together with a changed label would disclose the label.
 Readers then see only that something was decided, and the form does not name the label.
 """
 
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
@@ -28,11 +28,12 @@ from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH,
 
 PATH: Final = "/disputes"
 MOST: Final = 200
-"""Disputes in an answer of REST."""
+"""The most disputes in one REST answer."""
 ON_A_PAGE: Final = 25
 NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute"
 State = Literal["", "open", "decided"]
+BodyType = TypeVar("BodyType", bound=BaseModel)
 
 
 class NewDispute(RequestBody):
@@ -44,7 +45,7 @@ class NewDispute(RequestBody):
 
 
 class DisputeVerdict(RequestBody):
-    """What a maintainer decides of a dispute."""
+    """A maintainer's decision on a dispute."""
 
     decision: Outcome = Field(
         description="corrected: the label was wrong; kept: it is right; declined: not examined."
@@ -56,13 +57,11 @@ class DisputeVerdict(RequestBody):
     )
 
 
-def with_questions(model: type[BaseModel], suite: Suite) -> type[BaseModel]:
-    """A body whose ``question`` is one of the suite's."""
+def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
+    """Return a body model whose ``question`` must be one of the suite's."""
     names = tuple(question.name for question in suite.questions)
-    field = model.model_fields["question"]
-    return create_model(
-        model.__name__, __base__=model, __doc__=model.__doc__, question=(Literal[names], field)
-    )
+    question: Any = (Literal[names], model.model_fields["question"])
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, question=question)
 
 
 def visible_disputes(
@@ -73,9 +72,15 @@ def visible_disputes(
     trajectory_id: str = "",
     state: str = "",
 ) -> list[dict[str, Any]]:
-    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked.
+    """Return the disputes as a reader may see them, newest first.
 
-    Without those of trajectories that the reader has yet to annotate.
+    Args:
+        service: The service.
+        actions: The actions that hold the disputes.
+        is_maintainer: Whether the reader is a maintainer.
+        blind: The trajectories whose disputes the reader may not see yet.
+        trajectory_id: Only disputes of this trajectory.
+        state: Only open or only decided disputes.
     """
     found = service.suite.find(trajectory_id) if trajectory_id else None
     wanted = found.trajectory_id if found else trajectory_id
@@ -92,12 +97,14 @@ def visible_disputes(
 
 
 def build_disputes_router(services: Services) -> APIRouter:
-    """The routes over a service."""
     router, service = APIRouter(), services.submissions
     auth, actions = services.auth, services.actions
     Known = Annotated[Actor, Depends(auth.require_actor)]
     Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
-    Body = with_questions(NewDispute, service.suite)
+    if TYPE_CHECKING:
+        Body: TypeAlias = NewDispute
+    else:  # FastAPI needs the questions of the suite
+        Body = with_questions(NewDispute, service.suite)
 
     @router.post(
         "/api/disputes",
@@ -106,8 +113,10 @@ def build_disputes_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def dispute(actor: Known, body: Body) -> JSONResponse:
-        """For any account, with a daily limit. Where labels are private, only maintainers can read the text
-        of a dispute about a test trajectory."""
+        """Any account may dispute a label, up to a daily limit.
+
+        If the labels are private, only maintainers can read the text of a dispute about a test trajectory.
+        """
         require_open(service)
         try:
             record = actions.dispute(body.trajectory_id, body.question, body.text, actor)
@@ -122,8 +131,11 @@ def build_disputes_router(services: Services) -> APIRouter:
         state: Annotated[State, Query(description="Empty for all.")] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> JSONResponse:
-        """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
-        label is revealed. Maintainers get everything."""
+        """Maintainers get everything.
+
+        For a test trajectory of a suite with private labels, all others learn only that a dispute was
+        decided, so that no hidden label is revealed.
+        """
         found = visible_disputes(
             service,
             actions,
@@ -141,8 +153,10 @@ def build_disputes_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide(dispute_id: str, actor: Maintainer, body: DisputeVerdict) -> JSONResponse:
-        """The ``answer`` of a correction waits for the next label version: `POST /api/maintain/labels`
-        publishes it."""
+        """The ``answer`` of a correction waits for the next label version.
+
+        `POST /api/maintain/labels` publishes that version.
+        """
         require_open(service)
         try:
             actions.decide(dispute_id, body.decision, body.reason, actor, body.answer or None, body.seen)
@@ -156,9 +170,8 @@ def build_disputes_router(services: Services) -> APIRouter:
 def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
     """Return the form for a trajectory, with (value, words) of each question.
 
-    The words name the label only on dev; labels of a test trajectory are left out, whoever passes them.
-    ``address`` leads to the disputes of the trajectory. ``is_public`` says whether everybody will read what
-    is written here.
+    The words name the label only on dev; labels of a test trajectory are ignored. ``address`` leads to the
+    disputes of the trajectory. ``is_public`` says whether everybody will be able to read the text.
     """
     questions = []
     for question in suite.questions:
@@ -177,24 +190,25 @@ def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | 
 def _word(answer: bool | int | None) -> str:
     if answer is None:
         return "unsure"
-    return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return f"{answer} of 4"
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
-    """An answer to a question, as people read it; as it was recorded where the suite no longer asks it."""
+    """Return an answer in words, or as it was recorded if the suite no longer asks the question."""
     asked = suite.question(question)
     return asked.answer_words(answer) if asked else answer
 
 
 def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
-    """The answers to a question, as (value, words)."""
+    """Return the answers to a question, as (value, words)."""
     asked = suite.question(question)
     values = (*asked.values, UNSURE) if asked else ()
     return [(value, answer_words(suite, question, value)) for value in values]
 
 
 def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route."""
     router, service, actions = APIRouter(), services.submissions, services.actions
 
     @router.get(PATH, include_in_schema=False)
@@ -241,7 +255,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
-    """The newest label version that holds the correction of a dispute as it was decided last."""
+    """Return, by dispute, the newest label version that holds the correction as it was decided last."""
     decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
     versions = published_versions(service.engine, service.suite.name)
     return {

@@ -21,11 +21,11 @@ from space.pages.leaderboard.query import (
     address_of_choice,
     choice_in,
     chosen_rows,
-    figure_name,
     options_of,
 )
 from space.pages.leaderboard.summary import MOST_LINES, sentences, view_history
 from space.pages.leaderboard.table import view_board
+from space.pages.rows import figure_name
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS, cost_cell

@@ -18,7 +18,8 @@ from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import interval_of
-from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_name, figure_of
+from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_of
+from space.pages.rows import figure_name
 from space.web.cells import short_name
 
 WIDTH, HEIGHT = 600, 400

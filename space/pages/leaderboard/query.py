@@ -9,9 +9,9 @@ from typing import Any, Final
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow, Ranks
-from leaderboard.board.ranks import Rank
-from leaderboard.board.rows import overall_of, parts_of
+from leaderboard.board.rows import parts_of
 from leaderboard.score import Cell, metric_of
+from space.pages.rows import overall_of
 from space.web.query import QueryParam, choices_in, link_to
 
 PROVENANCES: Final = MappingProxyType(
@@ -40,12 +40,6 @@ class LeaderboardQuery:
     """The column to sort by, with ``-`` in front for descending order; empty: best first by ``figure``."""
     rows: tuple[int, int] = (1, PAGE_ROWS)
     """The numbers of the first and the last row to show."""
-
-
-def figure_name(figure: str) -> str:
-    """Return a metric's name as used within a sentence: ``precision``, ``F1``."""
-    title = METRIC_TITLES[figure]
-    return title if title.isupper() else title.lower()
 
 
 Options = dict[str, dict[str, str]]
@@ -172,17 +166,6 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
         known.sort(key=key, reverse=choice.sort.startswith("-"))
         rows = known + unknown
     return sorted(rows, key=lambda row: row.provenance == "reference")
-
-
-def ranked_rows(board: Board, label: str, figure: str = "precision") -> list[tuple[BoardRow, Rank]]:
-    """Return the rows that have a rank by a figure, with their ranks, best first."""
-    ranks = board.ranks(label, figure)
-    found = []
-    for row in board.ranking(label, figure):
-        rank = ranks.get(row.id)
-        if rank:
-            found.append((row, rank))
-    return found
 
 
 def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:

@@ -11,10 +11,10 @@ from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import History, RankLine
 from leaderboard.board.ranks import Rank
-from leaderboard.board.rows import overall_of, parts_of
+from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
-from space.pages.leaderboard.query import figure_name, ranked_rows
+from space.pages.rows import figure_name, overall_of, ranked_rows
 from space.web.cells import CALLED, short_name
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
