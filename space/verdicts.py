@@ -39,9 +39,9 @@ LABEL: Final = "success"
 class JudgeColumn:
     """A judge with its verdicts, in the order of ``suite.split(split)``.
 
-    ``judge`` is the id of its row on the board, or the name in the dataset if it has no row. ``dataset_name``
-    is None for a judge whose file is here. Only a judge that is complete, that is, has judged every
-    trajectory of the split, may have figures over the split.
+    ``judge`` is the id of its row on the board, or its name in the dataset if it has no row. ``dataset_name``
+    is None if the verdicts come from a file. Only a complete judge, which has judged every trajectory of the
+    split, may have figures over the split.
     """
 
     judge: str
@@ -140,10 +140,7 @@ class JudgeVerdicts:
         return found
 
     def splits_with_errors(self, row: BoardRow) -> tuple[str, ...]:
-        """Return the splits on which a row's errors can be read, without reading a submitted file.
-
-        There are none if the suite has no page of errors.
-        """
+        """Return the splits whose errors a page can show for a row, without reading a submitted file."""
         if not self._service.suite.profile.serves("/errors"):
             return ()
         has_file = row.provenance == "scored" or row.id in self._service.records.paper_verdicts

@@ -181,7 +181,7 @@ def own_submission(
     """Return what an actor may see of a submission, with its benchmarks if ``is_whole``.
 
     Raises:
-        KeyError: There is no such submission.
+        KeyError: The submission does not exist.
         PermissionDenied: It belongs to another account.
     """
     found = service.records.submission(submission_id, actor)

@@ -1,4 +1,6 @@
-"""What pages ask of the rows of a board: their overall cell, whether they represent their judge, ranks."""
+"""Helpers of all pages for the rows of a board: cells, ranks, names and their order."""
+
+from collections.abc import Collection, Iterable
 
 from arb.core.vocabulary import METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
@@ -27,6 +29,12 @@ def ranked_rows(board: Board, label: str, figure: str = "precision") -> list[tup
         if rank:
             found.append((row, rank))
     return found
+
+
+def in_order(names: Collection[str], titles: Iterable[str]) -> list[str]:
+    """Return the names that have a title in the order of the titles, then the others by name."""
+    known = [name for name in titles if name in names]
+    return [*known, *sorted(set(names) - set(known))]
 
 
 def figure_name(figure: str) -> str:

@@ -77,7 +77,7 @@ def read_change_log() -> tuple[tuple[str, tuple[str, ...]], ...]:
 def trust_of(service: SubmissionsApp) -> dict[str, Any]:
     """Return the current rules, leak budget, key of receipts and head of the event log.
 
-    ``leak`` is None if the labels are public, ``public_key`` is None without a secret.
+    ``leak`` is None if the labels are public, ``public_key`` is None if the secret is missing.
     """
     suite = service.suite
     with snapshot(service.engine) as session:
@@ -109,8 +109,7 @@ def trust_of(service: SubmissionsApp) -> dict[str, Any]:
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     router, service = APIRouter(), services.submissions
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def about(request: Request) -> Response:
         values = {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}
         more = {"describe_epsilon": describe_epsilon}

@@ -42,8 +42,7 @@ class PaperTables:
 def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
     router, tables = APIRouter(), PaperTables(services.submissions, services.verdicts)
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def paper_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         table = tables.get(int(chosen["table"]))

@@ -29,7 +29,7 @@ from leaderboard.success_rates.rates import (
     swapped_pairs,
 )
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
-from space.pages.rows import is_best, overall_of
+from space.pages.rows import in_order, is_best, overall_of
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import Axis, distinct_names
@@ -267,7 +267,7 @@ class EstimateSources:
         }
 
     def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> dict[str, Any] | None:
-        """Return the estimates per agent with judges (name, id), or None without labels or judges."""
+        """Return the estimates per agent with judges (name, id), or None if labels or judges are missing."""
         labels = self._verdicts.labels(split) if judges else None
         board = self._service.records.board()
         columns: dict[str, np.ndarray] = {}
@@ -357,8 +357,7 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
 def benchmarks_of(service: SubmissionsApp) -> tuple[str, ...]:
     """Return ``overall`` and the benchmarks of the test split, the official ones in the paper's order."""
     found = {trajectory.benchmark for trajectory in service.suite.split("test")}
-    known = tuple(name for name in BENCHMARKS if name in found)
-    return (OVERALL, *known, *sorted(found - set(known)))
+    return (OVERALL, *in_order(found, BENCHMARKS))
 
 
 FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title}
@@ -406,8 +405,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             "training": training,
         }
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def rates_page(request: Request) -> Response:
         board, (query, unknown) = service.records.board(), choices_of(request)
         labels = [found.version if found else None for found in map(services.verdicts.labels, SPLITS)]

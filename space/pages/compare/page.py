@@ -16,7 +16,6 @@ from leaderboard.report import verdicts_of
 from space.pages.compare.view import (
     Ensembles,
     interval_in_points,
-    ordered,
     p_value,
     points,
     rests_on_few,
@@ -24,7 +23,7 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.rows import figure_name, ranked_rows
+from space.pages.rows import figure_name, in_order, ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name
@@ -47,8 +46,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /compare``."""
     router = APIRouter()
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def compare_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         board = services.submissions.records.board()
@@ -294,7 +292,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
     """Return the benchmarks where the whole interval is on one side; those with few trajectories say so."""
     found_on = []
-    for name in ordered(set(pair.by_benchmark), BENCHMARK_TITLES):
+    for name in in_order(pair.by_benchmark, BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:
             few = " (few trajectories)" if rests_on_few(found, pair, "by_benchmark", name) else ""
             found_on.append(f"{BENCHMARK_TITLES.get(name, name)}{few}")

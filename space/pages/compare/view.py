@@ -1,6 +1,6 @@
 """Judges side by side, as the compare page shows them: cells and differences on common axes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference
 from leaderboard.score import Cell, interval_of, metric_of
-from space.pages.rows import overall_of
+from space.pages.rows import in_order, overall_of
 from space.web.cells import Axis, distinct_names, metric_cell
 
 OVERALL: Final = "All trajectories"
@@ -56,7 +56,7 @@ def view_comparison(found: Comparison) -> dict[str, Any]:
         "found": found,
         "names": names,
         "other_metrics": [name for name in ("precision", "recall", "f1") if name != found.figure],
-        "benchmarks": ordered(benchmarks, BENCHMARK_TITLES),
+        "benchmarks": in_order(benchmarks, BENCHMARK_TITLES),
         "axis": Axis.around(ends),
         "groups": groups,
         "difference_axis": _difference_axis(groups),
@@ -77,7 +77,7 @@ def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
     against = found.against_first()
     groups = [ForestGroup(OVERALL, "overall", tuple((pair, pair.overall, False) for pair in against))]
     for kind, titles in GROUP_TITLES.items():
-        for cell in ordered({name for pair in against for name in getattr(pair, kind)}, titles):
+        for cell in in_order({name for pair in against for name in getattr(pair, kind)}, titles):
             lines = tuple(
                 (pair, getattr(pair, kind)[cell], rests_on_few(found, pair, kind, cell))
                 for pair in against
@@ -109,14 +109,7 @@ def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:
 def view_dev_ensembles(
     names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
 ) -> Ensembles | None:
-    """Return the ensembles of judges on dev, or None for fewer than two of them.
-
-    Args:
-        names: The names of the judges.
-        columns: Their verdicts, in the order of the split.
-        labels: The labels of dev.
-        label: The label that the verdicts are about.
-    """
+    """Return the ensembles of judges on dev, if there are two; ``columns`` are in the order of the split."""
     if len(columns) < FEWEST:
         return None
     single = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]
@@ -128,11 +121,6 @@ def _on_one_axis(votes: Sequence[Vote], single: Sequence[tuple[str, Cell]]) -> E
     lines += [(name, False, cell) for name, cell in single]
     values = [end for _, _, cell in lines for end in (cell["precision"], *(cell["precision_ci"] or ()))]
     return Ensembles(tuple(lines), Axis.around(values))
-
-
-def ordered(names: set[str], titles: Mapping[str, str]) -> list[str]:
-    """Return the names with a title in the order of the titles, then the others by name."""
-    return [*(name for name in titles if name in names), *sorted(names - set(titles))]
 
 
 def points(value: float | None) -> str:

@@ -228,9 +228,7 @@ def build_errors_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def tag(
-        request: Request,
-        actor: Annotated[Actor, Depends(services.auth.require_actor)],
-        body: NewTag,
+        request: Request, actor: Annotated[Actor, Depends(services.auth.require_actor)], body: NewTag
     ) -> JSONResponse:
         """Any account may tag, up to a daily limit. Your latest tag of an error replaces the one before.
 

@@ -3,7 +3,7 @@
 ``templates/judge/scores.html`` draws two plots of a judge's scores as SVG; their scales are below.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.calibration import Calibration, ThresholdFigures
+from leaderboard.calibration import Calibration
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
 from space.pages.judge.summary import (
@@ -45,8 +45,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     """``GET /judge``."""
     service, verdicts, router = services.submissions, services.verdicts, APIRouter()
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def judge_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         board = service.records.board()
@@ -178,15 +177,16 @@ def plot_values(found: Calibration) -> dict[str, Any]:
 
 def sweep_lines(found: Calibration) -> tuple[Line, ...]:
     """Return precision, recall and F1 over the thresholds where they are defined."""
-    named = (("Precision", "precision"), ("Recall", "recall"), ("F1", "f1"))
-    defined = {
-        name: [t for t in found.thresholds if getattr(t, metric) is not None] for name, metric in named
-    }
-    drawn = [(name, metric) for name, metric in named if defined[name]]
-    ends = _apart([y(getattr(defined[name][-1], metric)) for name, metric in drawn])
+    drawn = []
+    for name, metric in (("Precision", "precision"), ("Recall", "recall"), ("F1", "f1")):
+        values = [(t.at, getattr(t, metric)) for t in found.thresholds]
+        points = [(x(at), y(value)) for at, value in values if value is not None]
+        if points:
+            drawn.append((name, metric, points))
+    ends = _apart([points[-1][1] for _, _, points in drawn])
     return tuple(
-        Line(name, metric, _points(defined[name], metric), end)
-        for (name, metric), end in zip(drawn, ends, strict=True)
+        Line(name, metric, " ".join(f"{across},{down}" for across, down in points), end)
+        for (name, metric, points), end in zip(drawn, ends, strict=True)
     )
 
 
@@ -198,10 +198,6 @@ def x(share: float) -> float:
 def y(share: float) -> float:
     """Return the place of a fraction on the vertical axis, which points down."""
     return round(TOP + (1 - share) * (HEIGHT - TOP - BOTTOM), 1)
-
-
-def _points(thresholds: Sequence[ThresholdFigures], metric: str) -> str:
-    return " ".join(f"{x(t.at)},{y(getattr(t, metric))}" for t in thresholds)
 
 
 def _apart(places: list[float]) -> list[float]:

@@ -62,7 +62,8 @@ def describe_label_noise(
 ) -> dict[str, Any] | None:
     """Return what label noise means for a row, and the place of its band in percent of the axis.
 
-    Return None for references, if labels are private, and if no two annotators are known to differ.
+    The result is None if the row is a reference, if labels are private, and if no two annotators are known
+    to differ.
     """
     test = service.labels_for_public_figures()
     if test is None or row.provenance == "reference":
@@ -165,16 +166,19 @@ def judge_bibtex(row: BoardRow, suite: Suite) -> str:
     is_official = suite.name == OFFICIAL
     if is_official and row.id.startswith(("paper/", "reference/")):
         return PAPER_BIBTEX  # its metrics are those of the paper
+    source = f"submission {row.id}" if row.provenance == "scored" else row.source
+    place = f"{suite.profile.title} leaderboard, {source}"
     lines = [
         f"  title        = {{{{{_latex(short_name(row))}, a judge of web agents}}}},",
         f"  author       = {{{_authors(row.authors or row.account)}}},",
         f"  year         = {{{row.date[:4]}}},",
-        f"  howpublished = {{{_latex(_where(row, suite.profile.title))}}},",
+        f"  howpublished = {{{_latex(place)}}},",
     ]
     if row.link:
         link = row.link.replace("{", "%7B").replace("}", "%7D")
         lines.append(f"  url          = {{{link}}},")
-    entry = "\n".join([f"@misc{{{_key(row)},", *lines, "}"])
+    word = re.sub(r"[^a-z0-9]", "", row.judge.lower())[:24] or "judge"
+    entry = "\n".join([f"@misc{{{word}{row.date[:4]},", *lines, "}"])
     return "\n\n".join(filter(None, (entry, PAPER_BIBTEX if is_official else suite.profile.citation)))
 
 
@@ -191,20 +195,11 @@ def _notes(board: Board, row: BoardRow, overall: Mapping[str, Any]) -> str:
     return "; ".join(notes)
 
 
-def _where(row: BoardRow, title: str) -> str:
-    return f"{title} leaderboard, {f'submission {row.id}' if row.provenance == 'scored' else row.source}"
-
-
 def _authors(names: str) -> str:
     """Return ``Ada, Bob et al.`` as BibTeX needs it: ``Ada and Bob and others``."""
     names = re.sub(r",?\s+et al\.?", " and others", names)
     parts = [part.strip() for part in re.split(r"\s*[,;]\s*|\s+and\s+|\s+&\s+", names) if part.strip()]
     return " and ".join(_latex(part) for part in parts)
-
-
-def _key(row: BoardRow) -> str:
-    word = re.sub(r"[^a-z0-9]", "", row.judge.lower())[:24] or "judge"
-    return f"{word}{row.date[:4]}"
 
 
 def _latex(text: str) -> str:

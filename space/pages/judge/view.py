@@ -9,7 +9,7 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import Cell, Score, interval_of, metric_of
-from space.pages.rows import overall_of
+from space.pages.rows import in_order, overall_of
 from space.web.cells import Axis
 
 Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]
@@ -18,10 +18,7 @@ Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]
 ON_AN_AXIS: Final = ("precision", "recall")
 BY_BENCHMARK: Final = "By benchmark"
 BY_AGENT: Final = "By agent"
-_GROUPS: Final = (
-    ("benchmark", BY_BENCHMARK, BENCHMARK_TITLES),
-    ("agent", BY_AGENT, AGENT_TITLES),
-)
+_GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AGENT, AGENT_TITLES))
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,8 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
     sections: list[Section] = [("", (("All trajectories", found["overall"], {}),))]
     for group, heading, titles in _GROUPS:
         cells = parts_of(row, label, f"by_{group}")
-        names = [*(name for name in titles if name in cells), *sorted(set(cells) - set(titles))]
-        if names:
-            lines = ((titles.get(name, name), cells[name], {group: name}) for name in names)
+        lines = ((titles.get(name, name), cells[name], {group: name}) for name in in_order(cells, titles))
+        if cells:
             sections.append((heading, tuple(lines)))
     return JudgeView(
         row=row,

@@ -38,7 +38,7 @@ NO_ITEM = "there is no such item in your queue"
 
 @dataclass(frozen=True)
 class BlindItems:
-    """The trajectories that an account has yet to annotate; empty for everybody who does not annotate.
+    """The trajectories that an account has yet to annotate; other accounts have none.
 
     Every route that shows a verdict, reward, label, answer or agent of a single trajectory must ask
     `hides`, also for maintainers who annotate. Counts over many trajectories need no check.
@@ -68,10 +68,7 @@ class BlindItems:
 
 @dataclass(frozen=True)
 class AnnotatorContext:
-    """The actor of a request, its id as an annotator, and all annotations.
-
-    ``annotator`` is None for a maintainer who does not annotate.
-    """
+    """The actor of a request, its id as an annotator (None if it does not annotate), and all annotations."""
 
     actor: Actor
     annotator: str | None
@@ -88,7 +85,7 @@ class AnnotatorContext:
         return link_to(PATH, item=self.token(trajectory_id))
 
     def trajectory_of(self, token: str) -> str | None:
-        """Return the trajectory that a token of this reader names, or None for any other text."""
+        """Return the trajectory that a token of this reader names, or None if the text is not such a token."""
         if not token.isascii():
             return None
         own = [task.trajectory_id for task in self.state.queue(self.annotator)] if self.annotator else []

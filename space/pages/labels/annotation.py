@@ -125,8 +125,8 @@ def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
 def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str) -> dict[str, Any]:
     """Return the values of the page of a blind story, at the step that an address asks for.
 
-    ``task`` is the reader's own, or None for a maintainer who does not annotate the trajectory. ``token``
-    names the trajectory in every address, since its id names the agent.
+    ``task`` is the reader's own, None if the reader does not annotate the trajectory. ``token`` names the
+    trajectory in every address, since its id names the agent.
     """
     trajectory_id = story.entry.trajectory_id
     tasks, undo = own_tasks(reader), undo_of(reader, but=trajectory_id)
@@ -155,10 +155,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
 
     @router.get(PATH, include_in_schema=False)
     def annotate(
-        request: Request,
-        item: Id = "",
-        id: Id = "",
-        step: Annotated[str, Query(max_length=10)] = "",
+        request: Request, item: Id = "", id: Id = "", step: Annotated[str, Query(max_length=10)] = ""
     ) -> Response:
         """Redirect the older addresses, which have the trajectory's own ``id``, to those with a token."""
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)

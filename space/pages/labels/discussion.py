@@ -159,8 +159,7 @@ def build_discussion_router(services: Services) -> APIRouter:
         return JSONResponse(agreement_json(annotations.agreement()), headers=NO_STORE)
 
     @router.post(
-        f"{API}/decisions",
-        summary="Decide a question that annotators answered differently or with Unsure",
+        f"{API}/decisions", summary="Decide a question that annotators answered differently or with Unsure"
     )
     def decide(reader: Reader, body: Decision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
@@ -189,10 +188,7 @@ class Assigning(RequestBody):
         10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
     )
     percent_gold: float = Field(
-        0,
-        ge=0,
-        le=100,
-        description="The percentage of gold items on top of what each annotator gets.",
+        0, ge=0, le=100, description="The percentage of gold items on top of what each annotator gets."
     )
     seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
 
@@ -228,10 +224,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         annotations.uninvite(body.account, reader.actor)
         return recorded(service)
 
-    @router.post(
-        f"{API}/assign",
-        summary="Assign trajectories to the invited annotators; for maintainers",
-    )
+    @router.post(f"{API}/assign", summary="Assign trajectories to the invited annotators; for maintainers")
     def assign(
         reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
     ) -> JSONResponse:
@@ -246,8 +239,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         return recorded(service, assignments=added)
 
     @router.post(
-        f"{API}/gold",
-        summary="Make a finished trajectory a gold item, or end that; for maintainers",
+        f"{API}/gold", summary="Make a finished trajectory a gold item, or end that; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
         """Its current answers become the known ones. Annotators meet it among other trajectories."""
@@ -255,10 +247,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)
 
-    @router.post(
-        f"{API}/publish",
-        summary="Publish the current label set as a new version; for maintainers",
-    )
+    @router.post(f"{API}/publish", summary="Publish the current label set as a new version; for maintainers")
     def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
         """If the Space scores with these labels, it scores every submission again at once."""
         require_open(service)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, create_model
 
 from arb.core.suite import Suite
 from arb.core.suites.questions import UNSURE
-from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.access import IN_YOUR_QUEUE
 from space.pages.trajectories.index import Labels
 from space.services import Services
 from space.web.frame import PageFrame
@@ -22,7 +22,7 @@ from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, record
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.labels.decisions import Dispute, Outcome, view_dispute
+from submissions.labels.decisions import Outcome, view_dispute
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
 
@@ -65,35 +65,20 @@ def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
 
 
 def visible_disputes(
-    service: SubmissionsApp,
-    actions: ReaderActions,
-    is_maintainer: bool,
-    blind: BlindItems,
-    trajectory_id: str = "",
-    state: str = "",
+    services: Services, request: Request, trajectory_id: str, state: State
 ) -> list[dict[str, Any]]:
-    """Return the disputes as a reader may see them, newest first.
-
-    Args:
-        service: The service.
-        actions: The actions that hold the disputes.
-        is_maintainer: Whether the reader is a maintainer.
-        blind: The trajectories whose disputes the reader may not see yet.
-        trajectory_id: Only disputes of this trajectory.
-        state: Only open or only decided disputes.
-    """
-    found = service.suite.find(trajectory_id) if trajectory_id else None
-    wanted = found.trajectory_id if found else trajectory_id
-
-    def is_wanted(dispute: Dispute) -> bool:
+    """Return the disputes of a trajectory or, without one, of all, as a reader may see them; newest first."""
+    suite, is_maintainer = services.submissions.suite, services.auth.is_maintainer(request)
+    blind = services.access.blind_items(request)
+    known = suite.find(trajectory_id) if trajectory_id else None
+    wanted = known.trajectory_id if known else trajectory_id
+    found = []
+    for dispute in reversed(services.actions.disputes()):
         is_of_state = not state or (dispute.decided is None) == (state == "open")
-        is_visible = is_of_state and not blind.hides(dispute.trajectory_id)
-        return is_visible and (not wanted or dispute.trajectory_id == wanted)
-
-    public = service.suite.labels_are_public
-    return [
-        view_dispute(each, public, is_maintainer) for each in reversed(actions.disputes()) if is_wanted(each)
-    ]
+        is_of_trajectory = not wanted or dispute.trajectory_id == wanted
+        if is_of_state and is_of_trajectory and not blind.hides(dispute.trajectory_id):
+            found.append(view_dispute(dispute, suite.labels_are_public, is_maintainer))
+    return found
 
 
 def build_disputes_router(services: Services) -> APIRouter:
@@ -107,10 +92,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         Body = with_questions(NewDispute, service.suite)
 
     @router.post(
-        "/api/disputes",
-        summary="Dispute a label of a trajectory",
-        status_code=201,
-        responses=ERROR_RESPONSES,
+        "/api/disputes", summary="Dispute a label of a trajectory", status_code=201, responses=ERROR_RESPONSES
     )
     def dispute(actor: Known, body: Body) -> JSONResponse:
         """Any account may dispute a label, up to a daily limit.
@@ -136,14 +118,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         For a test trajectory of a suite with private labels, all others learn only that a dispute was
         decided, so that no hidden label is revealed.
         """
-        found = visible_disputes(
-            service,
-            actions,
-            auth.is_maintainer(request),
-            services.access.blind_items(request),
-            trajectory_id,
-            state,
-        )
+        found = visible_disputes(services, request, trajectory_id, state)
         disputes = jsonable_encoder(found[(page - 1) * MOST : page * MOST])
         return JSONResponse({"disputes": disputes, "of": len(found)}, headers=NO_STORE)
 
@@ -188,11 +163,9 @@ def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | 
 
 
 def _word(answer: bool | int | None) -> str:
-    if answer is None:
-        return "unsure"
     if isinstance(answer, bool):
         return "yes" if answer else "no"
-    return f"{answer} of 4"
+    return "unsure" if answer is None else f"{answer} of 4"
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
@@ -221,7 +194,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         suite, is_maintainer = service.suite, services.auth.is_maintainer(request)
         public = suite.labels_are_public
         blind = services.access.blind_items(request)
-        found = visible_disputes(service, actions, is_maintainer, blind, trajectory_id, state)
+        found = visible_disputes(services, request, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
         split = known.split if known else "test"  # blind: no labels are passed on
         return pages.answer(
@@ -239,10 +212,10 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
             state=state,
-            form=dispute_form(service.suite, known.trajectory_id if known else "", split, None),
-            titles=service.suite.question_titles,
-            answers=partial(answer_choices, service.suite),
-            words_of=partial(answer_words, service.suite),
+            form=dispute_form(suite, known.trajectory_id if known else "", split, None),
+            titles=suite.question_titles,
+            answers=partial(answer_choices, suite),
+            words_of=partial(answer_words, suite),
             version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},
             is_maintainer=is_maintainer,
             is_private=not public,

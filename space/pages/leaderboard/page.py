@@ -58,8 +58,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
         options = known.get(board.key, lambda: options_of(board))
         return board, options, *choice_in(request.url.query, options, len(board.rows))
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def leaderboard(request: Request) -> Response:
         board, options, choice, refused = choice_of(request)
         key = (board.key, verdicts.version, choice, tuple(refused), service.intake.read_only_reason)

@@ -160,7 +160,7 @@ def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) ->
 
 
 def _ends(row: BoardRow, choice: LeaderboardQuery, figure: str, value: float) -> tuple[float, float]:
-    """Return the ends of a figure's interval, both of them the value if there is no interval."""
+    """Return the ends of a figure's interval, both of them the value if the interval is unknown."""
     low, high = interval_of(cell_of(row, choice) or {}, figure) or (value, value)
     return low, high
 
@@ -184,7 +184,7 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
 def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tuple[float, float]] | None:
     """Return value, SVG path and end of the line precision = F1 * recall / (2 * recall - F1).
 
-    Only the part within the window is drawn. Return None if there is none.
+    Only the part within the window is drawn; the result is None if it is empty.
     """
     first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
     points = []
@@ -336,7 +336,7 @@ def _marks(
 def place_names(
     points: Sequence[Point], window: tuple[float, float], lines: Sequence[Box] = ()
 ) -> list[NamePlace | None]:
-    """Return, for each point, its name at a place where it covers nothing else, or None without room."""
+    """Return, for each point, its name where it covers nothing else, or None if it has no room."""
     taken = [*lines]
     for point in points:
         x, y = to_pixels(point.x, point.y, window)

@@ -180,7 +180,7 @@ def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
-    """Return the sort key for the chosen column; it gives None for a row without a value there."""
+    """Return the sort key for the chosen column; it gives None if a row has no value there."""
     name = choice.sort.removeprefix("-")
     figure = choice.figure if name == "figure" else name
     group = "by_agent" if choice.agent else "by_benchmark"

@@ -111,7 +111,7 @@ BEND: Final = 9
 def view_history(history: History) -> dict[str, Any]:
     """Lay out the lines of today's first ranks, and the latest changes, newest first.
 
-    There are no lines unless the board has changed on a second day.
+    Lines are drawn only if the board has changed on a second day.
     """
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)

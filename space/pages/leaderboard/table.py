@@ -19,6 +19,7 @@ from space.pages.leaderboard.query import (
     part_names,
     widen,
 )
+from space.pages.rows import in_order
 from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise_on_board
 
 
@@ -134,10 +135,9 @@ def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tupl
     found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
     if choice.agent:
         return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
-    known = [name for name in BENCHMARK_TITLES if name in found]
-    names = (*known, *sorted(found - set(known)))
     return {
-        name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name)) for name in names
+        name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name))
+        for name in in_order(found, BENCHMARK_TITLES)
     }
 
 

@@ -97,9 +97,6 @@ class OpenedDataset:
         rows = self.dataset.rows_of("trajectories", trajectory_id, ["answer"])
         return rows[0].get("answer") if rows else None
 
-    def steps(self, trajectory_id: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-        return self.dataset.rows_of("steps", trajectory_id, columns)
-
 
 class Folder:
     """A dataset's folder. It is opened again when the dataset was rebuilt, unless the new one is damaged."""
@@ -200,7 +197,7 @@ class Explorer:
         return next((opened for opened in datasets if opened.suite == suite), datasets[0])
 
     def holding(self, trajectory_id: str) -> OpenedDataset:
-        """Return the dataset that has a trajectory; raises KeyError if there is none."""
+        """Return the dataset that has a trajectory; raises KeyError if no dataset has it."""
         for opened in self.datasets():
             if trajectory_id in opened.index.by_id:
                 return opened
@@ -242,7 +239,7 @@ class Explorer:
     def _recorded_story(self, opened: OpenedDataset, entry: TrajectoryEntry) -> Story:
         """Return the recorded part of a story, without labels and verdicts."""
         trajectory_id = entry.trajectory_id
-        rows = opened.steps(trajectory_id, STEP_COLUMNS)
+        rows = opened.dataset.rows_of("steps", trajectory_id, STEP_COLUMNS)
         key = (opened.version, "step", trajectory_id)
         pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page will ask for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
@@ -255,17 +252,10 @@ class Explorer:
         )
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
-        """Return a screenshot or a goal image.
+        """Return a screenshot by the number of its step, or a goal image by its place.
 
-        Args:
-            kind: Whether it is the screenshot of a step or a goal image.
-            trajectory_id: The trajectory.
-            num: The number of the step, or the place of the goal image; None for the last one.
-            width: The width to resize it to, one of WIDTHS; None for the picture as recorded.
-
-        Raises:
-            NoPicture: The trajectory has no such picture.
-            BrokenPicture: It cannot be resized.
+        A ``num`` of None means the last one, a ``width`` of None the picture as recorded; other widths are
+        those of WIDTHS. Raises NoPicture, or BrokenPicture if the picture cannot be resized.
         """
         with _readable():
             opened = self.holding(trajectory_id)
@@ -288,7 +278,7 @@ class Explorer:
         """Return the accessibility tree of a step, in full or pruned."""
         with _readable():
             column = _TREE_COLUMNS[form]
-            for row in self.holding(trajectory_id).steps(trajectory_id, ("num", column)):
+            for row in self.holding(trajectory_id).dataset.rows_of("steps", trajectory_id, ["num", column]):
                 if row["num"] == num and row[column] is not None:
                     return row[column]
             raise KeyError(num)
@@ -308,7 +298,7 @@ class Explorer:
                 rows = opened.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])
                 images = [image for row in rows for image in row["goal_images"] or ()]
                 return {place: open_picture(image["bytes"]) for place, image in enumerate(images)}
-            return _screenshots(opened.steps(trajectory_id, ("num", "screenshot")))
+            return _screenshots(opened.dataset.rows_of("steps", trajectory_id, ["num", "screenshot"]))
 
         return self._recorded.get((opened.version, kind, trajectory_id), read)
 

@@ -42,7 +42,7 @@ Pictures = Mapping[int, Picture]
 
 
 def open_picture(content: bytes) -> Picture:
-    """Return a recorded picture; its size is read from its header, and None if there is no valid header."""
+    """Return a recorded picture; its size is read from the header, and None if the header is invalid."""
     try:
         with Image.open(io.BytesIO(content)) as image:
             size = image.size

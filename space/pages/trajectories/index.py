@@ -75,12 +75,10 @@ class Index:
 
 
 def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
-    """Return the entries of every split.
+    """Return the entries of every split; a damaged file raises an error of pyarrow.
 
-    Args:
-        dataset: The dataset. A damaged file raises an error of pyarrow.
-        suite: The suite that is served, if the dataset was built for it. A trajectory that it has on test
-            gets no labels, even if the dataset has it on another split.
+    ``suite`` is the one that is served, if the dataset was built for it. Its test trajectories get no labels,
+    even if the dataset has them on another split.
     """
     return Index.of(
         _entry(row, split, suite) for split in dataset.splits("trajectories") for row in _rows(dataset, split)
@@ -195,7 +193,7 @@ _YES, _NO, _SILENT = range(3)
 
 
 def count_vote(counts: Counts, trajectory_id: str, success: int | None) -> None:
-    """Count one verdict: 1 is yes, 0 is no, null and below 0 are no verdict."""
+    """Count one verdict: 1 is yes, 0 is no; null and values below 0 are missing verdicts."""
     kind = _YES if success else _NO
     if success is None or success < 0:
         kind = _SILENT

@@ -137,11 +137,8 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
     """Return the values of a story's templates, for readers and for annotators.
 
-    Args:
-        story: The story.
-        api: The path of its pictures and trees.
-        step: The number of the step that an address asks for, from 1; anything else means the first step.
-        named: The parameter that names the trajectory in addresses.
+    ``api`` is the path of pictures and trees. ``step`` is the number from the address; anything that is not a
+    number means the first step. ``named`` is the parameter that names the trajectory in addresses.
     """
 
     def address_in_run(path: str, **more: object) -> str:
@@ -202,8 +199,7 @@ def build_trajectories_router(
     """
     router = APIRouter()
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def trajectories(request: Request) -> Response:
         query, blind = request.url.query, blind_items(request)
         make = story_fragment if story_id(query) else browse_fragment
@@ -239,15 +235,10 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 def add_story_routes(
     router: APIRouter, path: str, explorer: Explorer, StoryId: Any, whose: str, for_good: str = FOR_GOOD
 ) -> None:
-    """Add the routes of pictures and trees.
+    """Add the routes of pictures and trees below ``path``.
 
-    Args:
-        router: The router to add them to.
-        path: The path below which they are.
-        explorer: The trajectories.
-        StoryId: The parameter that names the trajectory; it may check who reads it.
-        whose: The kind of trajectories, for the summaries in OpenAPI.
-        for_good: The cache header for an address that names the dataset's version.
+    ``StoryId`` is the parameter that names the trajectory; it may check who reads it. ``whose`` describes the
+    trajectories for OpenAPI. ``for_good`` is the cache header for addresses with the dataset's version.
     """
 
     def cached(trajectory_id: str, v: str) -> tuple[str, dict[str, str]]:

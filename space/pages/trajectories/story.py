@@ -1,4 +1,4 @@
-"""The steps of a story: what the agent saw, thought and did, with each action in words.
+"""The steps of a story: observations, reasoning and actions, with each action in words.
 
 The released data stores an error of the browser with the observation after the action that failed. Here the
 error is shown with the action itself.
@@ -52,10 +52,7 @@ _VERBS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ActionWords:
-    """An action in words: what it does, to which element, and its message to the user.
-
-    ``bid`` is the id of the element that the action names.
-    """
+    """The words for an action, its element and its message to the user; ``bid`` is the element's id."""
 
     title: str
     element: str
@@ -64,7 +61,7 @@ class ActionWords:
 
 
 def describe_action(action: str | None, *trees: str | None) -> ActionWords | None:
-    """Return the words of an action, or None without one; the element is looked up in ``trees``, in order."""
+    """Return the words of an action, if there is one; the element is looked up in ``trees``, in order."""
     if not action:
         return None
     called = _CALL.match(action)
@@ -139,8 +136,8 @@ Size = tuple[int, int]
 class StoryStep(Step):
     """A step as the page shows it; ``place`` counts from 1.
 
-    ``error`` is the error of this step's action. ``size`` is None without a screenshot. ``outline`` is the
-    element acted on: left, top, width and height, in percent of the screenshot.
+    ``error`` is the error of this step's action. ``size`` is None if the step has no screenshot. ``outline``
+    is the element acted on: left, top, width and height, in percent of the screenshot.
     """
 
     place: int

@@ -73,7 +73,7 @@ class SubmittedJudges:
             if self._known[0] != board.key:
                 before = {judge.row.id: judge for judge in self._known[1]}
                 found = (before.get(row.id) or self._read(row) for row in self._best(board))
-                self._known = (board.key, tuple(judge for judge in found if judge is not None))
+                self._known = (board.key, tuple(filter(None, found)))
             return self._known[1]
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:

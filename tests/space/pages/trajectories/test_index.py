@@ -90,7 +90,7 @@ def test_dev_has_the_published_labels_and_test_has_none(dev, test_entries):
 
 def test_actions_are_one_fewer_than_steps(entries, explorer):
     entry = entries[3]
-    steps = explorer.of_suite().steps(entry.trajectory_id, ("num", "action"))
+    steps = explorer.of_suite().dataset.rows_of("steps", entry.trajectory_id, ["num", "action"])
     assert entry.n_actions == sum(step["action"] is not None for step in steps)
 
 
