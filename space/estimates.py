@@ -67,23 +67,20 @@ class FileEstimates:
         if self._checks is not None:
             for _ in verdicts:  # the form itself was counted before it was read
                 self._checks.take(request)
-        sender = sender_of(request, self._on_space)
-        return await self._uploads.run(sender, self._make, verdicts, labels, draw)
-
-    def _make(
-        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None
-    ) -> FilesEstimate:
         limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
 
         def read(file: UploadFile, reader: str) -> ReadResult:
             content = file.file.read()
             return read_predictions(content, "", limits, self._service.parsers, reads_apart(), reader)
 
-        record = None
-        if draw is not None and draw.filename:  # the form of the page sends an empty part if there is no file
-            record = safe_file_name(draw.filename), draw.file.read()
-        return estimate_files(
-            ((safe_file_name(file.filename or ""), read(file, PREDICTIONS)) for file in verdicts),
-            (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
-            record,
-        )
+        def estimate() -> FilesEstimate:
+            record = None
+            if draw is not None and draw.filename:  # the page's form sends an empty part without a file
+                record = safe_file_name(draw.filename), draw.file.read()
+            return estimate_files(
+                ((safe_file_name(file.filename or ""), read(file, PREDICTIONS)) for file in verdicts),
+                (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
+                record,
+            )
+
+        return await self._uploads.run(sender_of(request, self._on_space), estimate)

@@ -102,13 +102,22 @@ def _values(
         return {**common, "heading": QUESTION, "found": None}
     service, verdicts = services.submissions, services.verdicts
     labels = service.labels_for_public_figures()
-    entrants = [_entrant(verdicts, row, label, labels is not None) for row in compared]
+    entrants = []
+    for row in compared:
+        column = verdicts.for_row(row) if labels is not None else None
+        answers = verdicts_of(column.verdicts, label) if column else None
+        entrants.append(Entrant(verdicts.with_figures(row), answers))
     found = compare(entrants, labels, label, metric)
     view = view_comparison(found)
     names = view["names"]
+    heading = f"How do these {len(names)} judges differ?"
+    if common["is_example"]:
+        heading = QUESTION
+    elif len(names) == 2:
+        heading = f"Is {names[0]} better than {names[1]}?"
     return common | {
         **view,
-        "heading": QUESTION if common["is_example"] else question(names),
+        "heading": heading,
         "sentences": [pair_sentence(found, pair, names) for pair in found.against_first()],
         "letters": "ABCDE",
         "metric_titles": METRIC_TITLES,
@@ -137,13 +146,6 @@ def _dev_ensembles(
     known = verdicts.by_judge("dev")
     carried = {name: known[row.id].success for name, row in zip(names, rows, strict=True) if row.id in known}
     return view_dev_ensembles(list(carried), list(carried.values()), labels, label)
-
-
-def _entrant(verdicts: JudgeVerdicts, row: BoardRow, label: str, may_use: bool) -> Entrant:
-    """Return the row with its verdicts, if they may be used, and with figures computed from them."""
-    column = verdicts.for_row(row) if may_use else None
-    answers = verdicts_of(column.verdicts, label) if column else None
-    return Entrant(verdicts.with_figures(row), answers)
 
 
 def examples(
@@ -193,13 +195,6 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
         )
         for pair in pairs
     ]
-
-
-def question(names: Sequence[str]) -> str:
-    """Return the page's heading for these judges."""
-    if len(names) == 2:
-        return f"Is {names[0]} better than {names[1]}?"
-    return f"How do these {len(names)} judges differ?"
 
 
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:

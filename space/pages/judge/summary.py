@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
@@ -24,13 +23,11 @@ from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
-ASKED: Final = MappingProxyType(
-    {
-        "success": ("calls successful", "successes"),
-        "side_effect": ("says had a side effect", "side effects"),
-        "repetition": ("says went in circles", "repetitions"),
-    }
-)
+ASKED: Final[Mapping[str, tuple[str, str]]] = {
+    "success": ("calls successful", "successes"),
+    "side_effect": ("says had a side effect", "side effects"),
+    "repetition": ("says went in circles", "repetitions"),
+}
 
 
 def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:

@@ -76,7 +76,7 @@ class AnnotatorContext:
     item_key: bytes = field(repr=False)
 
     def token(self, trajectory_id: str) -> str:
-        """Return a name for a trajectory in this reader's addresses that does not reveal the agent."""
+        """Return a name for a trajectory in this reader's addresses; it does not reveal the agent."""
         reader = self.annotator or f"maintainer {self.actor.name}"
         return hmac.new(self.item_key, f"{reader}\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
 
@@ -85,7 +85,7 @@ class AnnotatorContext:
         return link_to(PATH, item=self.token(trajectory_id))
 
     def trajectory_of(self, token: str) -> str | None:
-        """Return the trajectory that a token of this reader names, or None if the text is not such a token."""
+        """Return the trajectory that a token of this reader names, or None if it is not such a token."""
         if not token.isascii():
             return None
         own = [task.trajectory_id for task in self.state.queue(self.annotator)] if self.annotator else []

@@ -3,8 +3,7 @@
 The page opens with the first rows; a script asks ``/board/rows`` for those that follow.
 """
 
-from collections.abc import Callable
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -40,9 +39,13 @@ DESCRIPTION: Final = (
 ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
 """The number of the last row that the reader already has."""
-ERRORS_BEHIND: Final = MappingProxyType(
-    {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
-)
+ERRORS_BEHIND: Final[Mapping[str, str]] = {
+    "precision": "fp",
+    "fpr": "fp",
+    "tnr": "fp",
+    "recall": "fn",
+    "npv": "fn",
+}
 """The kind of errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
 """Returns the address of the errors behind a row's metric, or an empty text if they cannot be seen."""

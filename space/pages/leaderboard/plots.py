@@ -6,7 +6,7 @@ pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A name is placed
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log
 from typing import Final
@@ -101,7 +101,7 @@ class Mark:
     low: float
     group: str
     hover: str
-    label: NamePlace | None
+    label: NamePlace | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) ->
     return PlotView(
         name="precision-recall",
         titles=("Recall, %", "Precision, %"),
-        marks=_marks(points, window, lambda row: _hover(row, choice, ("precision", "recall", "f1"))),
+        marks=marks_of(points, window, lambda row: _hover(row, choice, ("precision", "recall", "f1"))),
         x_ticks=tuple((to_pixels(tick, 1, window)[0], f"{100 * tick:.0f}") for tick in round_ticks(left)),
         y_ticks=tuple((to_pixels(1, tick, window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom)),
         lines=tuple(filter(None, (_iso_line(value, window) for value in ISO_F1))),
@@ -243,7 +243,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
     return PlotView(
         name="cost-quality",
         titles=("US dollars for 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
-        marks=_marks(points, window, hover, _along(steps)),
+        marks=marks_of(points, window, hover, _along(steps)),
         x_ticks=tuple((to_pixels(scale.share(cost), 0, window)[0], f"{cost:g}") for cost in scale.ticks()),
         y_ticks=tuple(
             (to_pixels(0, share(tick), window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom, top)
@@ -318,7 +318,7 @@ def to_pixels(x: float, y: float, window: tuple[float, float]) -> tuple[float, f
     return round(across, 1), round(HEIGHT * (1 - (y - bottom) / (1.0 - bottom)), 1)
 
 
-def _marks(
+def marks_of(
     points: Sequence[Point],
     window: tuple[float, float],
     hover: Callable[[BoardRow], str],
@@ -326,37 +326,27 @@ def _marks(
 ) -> tuple[Mark, ...]:
     """Return the points in pixels, with names where there is room; no name is put on a box of ``lines``."""
     marks = []
-    for point, name in zip(points, place_names(points, window, lines), strict=True):
-        x, y = to_pixels(point.x, point.y, window)
-        high, low = (to_pixels(point.x, end, window)[1] for end in (point.high, point.low))
-        marks.append(Mark(point.row.id, x, y, high, low, point.row.provenance, hover(point.row), name))
-    return tuple(marks)
-
-
-def place_names(
-    points: Sequence[Point], window: tuple[float, float], lines: Sequence[Box] = ()
-) -> list[NamePlace | None]:
-    """Return, for each point, its name where it covers nothing else, or None if it has no room."""
-    taken = [*lines]
     for point in points:
         x, y = to_pixels(point.x, point.y, window)
         high, low = (to_pixels(point.x, end, window)[1] for end in (point.high, point.low))
-        taken += [(x - 5, y - 5, x + 5, y + 5), (x - 2, high, x + 2, low)]
+        marks.append(Mark(point.row.id, x, y, high, low, point.row.provenance, hover(point.row)))
+    taken = [*lines]
+    for mark in marks:
+        taken.append((mark.x - 5, mark.y - 5, mark.x + 5, mark.y + 5))
+        taken.append((mark.x - 2, mark.high, mark.x + 2, mark.low))
     obstacles = np.array(taken).reshape(-1, 4)
-
-    found: list[NamePlace | None] = [None] * len(points)
     tried = sorted(range(len(points)), key=lambda number: (points[number].order, -points[number].y))
-    for candidates in (_beside, _far):  # first every name that has room beside its point
+    for candidates in (_beside, _far):  # first every name that has room next to its point
         for number in tried[:MOST_NAMES]:
-            if found[number] is not None or not points[number].name:
+            mark, name = marks[number], points[number].name
+            if mark.label is not None or not name:
                 continue
-            x, y = to_pixels(points[number].x, points[number].y, window)
-            for box, place in candidates(points[number].name, x, y):
+            for box, place in candidates(name, mark.x, mark.y):
                 if _is_free(box, obstacles):
-                    found[number] = place
+                    marks[number] = replace(mark, label=place)
                     obstacles = np.vstack([obstacles, box])
                     break
-    return found
+    return tuple(marks)
 
 
 def _is_free(box: Box, obstacles: np.ndarray) -> bool:

@@ -1,9 +1,8 @@
 """The reader's choice on the leaderboard, read from its address: which rows of the board, in which order."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
@@ -14,9 +13,12 @@ from leaderboard.score import Cell, metric_of
 from space.pages.rows import overall_of
 from space.web.query import QueryParam, choices_in, link_to
 
-PROVENANCES: Final = MappingProxyType(
-    {"scored": "scored here", "published": "paper", "self-reported": "self-reported", "reference": "labels"}
-)
+PROVENANCES: Final[Mapping[str, str]] = {
+    "scored": "scored here",
+    "published": "paper",
+    "self-reported": "self-reported",
+    "reference": "labels",
+}
 LONGEST_SEARCH: Final = 80
 PAGE_ROWS: Final = 100
 """The number of rows that the page opens with and that each further step adds."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -16,44 +15,36 @@ LONGEST_TEXT: Final = 300
 LONGEST_QUERY: Final = 8_000
 _NOT_NARROWING: Final = ("suite", "sort", "page")
 
-OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = MappingProxyType(
-    {
-        "success": ("Successful", lambda labels: labels.success is True),
-        "failure": ("Unsuccessful", lambda labels: labels.success is False),
-        "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
-        "repetition": ("With repetition", lambda labels: labels.repetition is True),
-        "unsure": ("The expert was unsure", lambda labels: labels.success is None),
-    }
-)
+OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = {
+    "success": ("Successful", lambda labels: labels.success is True),
+    "failure": ("Unsuccessful", lambda labels: labels.success is False),
+    "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
+    "repetition": ("With repetition", lambda labels: labels.repetition is True),
+    "unsure": ("The expert was unsure", lambda labels: labels.success is None),
+}
 """Filters by what experts said; only trajectories on dev match."""
 
-LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = MappingProxyType(
-    {
-        "1-5": ("Up to 5 actions", 0, 5),
-        "6-10": ("6 to 10 actions", 6, 10),
-        "11-20": ("11 to 20 actions", 11, 20),
-        "21-": ("21 actions or more", 21, 1_000_000),
-    }
-)
+LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {
+    "1-5": ("Up to 5 actions", 0, 5),
+    "6-10": ("6 to 10 actions", 6, 10),
+    "11-20": ("11 to 20 actions", 11, 20),
+    "21-": ("21 actions or more", 21, 1_000_000),
+}
 
-AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = MappingProxyType(
-    {
-        "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
-        "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
-        "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
-        "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
-    }
-)
+AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = {
+    "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
+    "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
+    "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
+    "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
+}
 """Filters by the judges' verdicts on success. Only the last one uses labels, which only dev has."""
 
-SORTS: Final = MappingProxyType(
-    {
-        "task": "Task",
-        "longest": "Longest first",
-        "shortest": "Shortest first",
-        "disagreement": "Most disagreement first",
-    }
-)
+SORTS: Final[Mapping[str, str]] = {
+    "task": "Task",
+    "longest": "Longest first",
+    "shortest": "Shortest first",
+    "disagreement": "Most disagreement first",
+}
 
 
 @dataclass(frozen=True)

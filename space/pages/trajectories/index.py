@@ -7,7 +7,6 @@ contained them by mistake would not show them. Votes are counted from verdicts, 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.ids import task_key
@@ -55,16 +54,6 @@ class Index:
     by_id: Mapping[str, TrajectoryEntry] = field(repr=False)
     _values: Mapping[str, tuple[str, ...]] = field(repr=False)
 
-    @classmethod
-    def of(cls, entries: Iterator[TrajectoryEntry]) -> "Index":
-        ordered = tuple(sorted(entries, key=_order))
-        values = {
-            name: tuple(dict.fromkeys(value for entry in ordered if (value := getattr(entry, name))))
-            for name in LISTED
-        }
-        by_id = {entry.trajectory_id: entry for entry in ordered}
-        return cls(ordered, MappingProxyType(by_id), MappingProxyType(values))
-
     def values(self, name: str) -> tuple[str, ...]:
         """Return the distinct values of one of LISTED, in the order of the entries, without empty ones."""
         return self._values[name]
@@ -80,9 +69,15 @@ def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
     ``suite`` is the one that is served, if the dataset was built for it. Its test trajectories get no labels,
     even if the dataset has them on another split.
     """
-    return Index.of(
+    entries = [
         _entry(row, split, suite) for split in dataset.splits("trajectories") for row in _rows(dataset, split)
-    )
+    ]
+    entries.sort(key=_order)
+    values = {}
+    for name in LISTED:
+        distinct = dict.fromkeys(getattr(entry, name) for entry in entries)
+        values[name] = tuple(filter(None, distinct))
+    return Index(tuple(entries), {entry.trajectory_id: entry for entry in entries}, values)
 
 
 def _rows(dataset: PublishedDataset, split: str) -> Iterator[dict[str, Any]]:
