@@ -169,7 +169,6 @@ class JudgeVerdicts:
 
     @property
     def has_dataset(self) -> bool:
-        """Whether trajectories of the suite that is served can be shown here."""
         return self._dataset() is not None
 
     def _dataset(self) -> OpenedDataset | None:
@@ -196,7 +195,6 @@ class JudgeVerdicts:
         return self._figures.get(key, lambda: score_report(column.verdicts, labels)["labels"])
 
     def _in_dataset(self, split: str) -> Mapping[str, JudgeColumn]:
-        """Return the judges that the dataset carries."""
         opened = self._dataset()
         if opened is None:
             return {}

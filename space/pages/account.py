@@ -223,7 +223,6 @@ def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the routes; they ask a reader who is not signed in to do so."""
     router, service, auth = APIRouter(), services.submissions, services.auth
     suite = service.suite
     common: dict[str, Any] = {"rules": suite.rules, "is_private": not suite.labels_are_public}

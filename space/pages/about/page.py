@@ -3,6 +3,7 @@
 Every number on the page is read from the code that uses it.
 """
 
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -37,7 +38,6 @@ PACKAGES: Final = (
 
 
 def facts_of(service: SubmissionsApp) -> dict[str, Any]:
-    """Return the page's values about suite, labels and metrics."""
     suite, test = service.suite, service.suite.split("test")
     return {
         "suite": suite.name,
@@ -82,14 +82,10 @@ def trust_of(service: SubmissionsApp) -> dict[str, Any]:
     suite = service.suite
     with snapshot(service.engine) as session:
         n_records, last = head(session)
-    try:
+    report = public_key = None
+    with suppress(SecretUnavailable):
         report = service.records.leak.get()
-    except SecretUnavailable:
-        report = None
-    try:
         public_key = service.signer.public_key
-    except SecretUnavailable:
-        public_key = None
     leaks = dict(report.by_label_version) if report else {}
     return {
         "rules": suite.rules,

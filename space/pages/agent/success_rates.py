@@ -232,7 +232,6 @@ class EstimateSources:
         self._service, self._verdicts = service, verdicts
 
     def splits(self) -> tuple[str, ...]:
-        """Return the splits whose labels are public and can be read."""
         return tuple(split for split in SPLITS if split in self._verdicts.splits())
 
     def choices(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:

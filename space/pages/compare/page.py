@@ -43,7 +43,6 @@ QUESTION: Final = "Is one judge really better than another?"
 
 
 def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``GET /compare``."""
     router = APIRouter()
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
@@ -240,10 +239,11 @@ def basis_sentence(found: Comparison) -> str:
     """Return which overall intervals are paired over tasks, which are only approximate, and why."""
     paired = sum(pair.is_paired for pair in found.pairs)
     if paired == len(found.pairs):
-        parts = (part for pair in found.pairs for part in (pair.by_benchmark, pair.by_agent))
-        is_every = all(each.basis != "approximate" for part in parts for each in part.values())
+        bases = set()
+        for pair in found.pairs:
+            bases |= {each.basis for each in (*pair.by_benchmark.values(), *pair.by_agent.values())}
         which, except_for = "Every interval", ""
-        if not is_every:
+        if "approximate" in bases:
             which, except_for = "Every overall interval", ", but those with ≈"
         return f"{which} is paired: the judges are compared on the same resamples of tasks{except_for}."
     without = sum(pair.runs is None for pair in found.pairs)

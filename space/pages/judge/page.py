@@ -42,7 +42,6 @@ CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "succ
 
 
 def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``GET /judge``."""
     service, verdicts, router = services.submissions, services.verdicts, APIRouter()
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
@@ -83,7 +82,6 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     service: SubmissionsApp, verdicts: JudgeVerdicts, board: Board, view: JudgeView
 ) -> dict[str, Any]:
-    """Return the values of the page of a judge that answers the label."""
     row, label, suite = view.row, view.label, service.suite
     facts, (says_yes, positives) = file_facts(service, row, label), ASKED[label]
     errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
@@ -162,7 +160,6 @@ class Line:
 
 
 def plot_values(found: Calibration) -> dict[str, Any]:
-    """Return the values for the template of the plots: bins that are not empty, lines, and scales."""
     bins = [each for each in found.bins if each.n]
     return {
         "calibration": found,

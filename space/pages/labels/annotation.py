@@ -149,7 +149,6 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
 
 
 def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the route; it asks a reader who is not signed in to do so."""
     router, access = APIRouter(), services.access
     suite = services.submissions.suite
 

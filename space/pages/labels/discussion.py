@@ -35,7 +35,6 @@ API: Final = "/api/discuss"
 
 
 def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the route; it asks a reader who is not signed in to do so."""
     router, annotations = APIRouter(), services.annotations
 
     @router.get(PATH, include_in_schema=False)
@@ -68,10 +67,10 @@ def _goal(explorer: Explorer, trajectory_id: str) -> str:
 
 
 def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -> dict[str, Any]:
-    """Return the values of the part of the page that is only for maintainers."""
     service, state = annotations.service, reader.state
     blind = state.blind_items(reader.annotator) if reader.annotator else frozenset()
     versions = published_versions(service.engine, service.suite.name)
+    annotated = {trajectory_id for trajectory_id, _ in state.saved}
     last = rescorings(service)[-1:]
     boards = [service.records.board_under(event.body[name]) for event in last for name in ("from", "to")]
     return {
@@ -79,7 +78,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
         "report": annotations.agreement(),
         "questions_changed": have_questions_changed(service.suite, versions),
         "versions": list(enumerate(versions, start=1))[::-1],
-        "n_done": sum(len(state.finished(name)) for name in {name for name, _ in state.saved}),
+        "n_done": sum(len(state.finished(trajectory_id)) for trajectory_id in annotated),
         "flags": flagged(state, blind),
         "gold": gold_agreement(state),
         "gold_items": sorted(set(state.gold) - blind),
@@ -207,7 +206,6 @@ class PublicationForm(RequestBody):
 
 
 def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
-    """Add the routes that invite and assign, and publish the label set."""
     annotations, service = services.annotations, services.submissions
     Maintainer = Annotated[AnnotatorContext, Depends(services.access.maintainer)]
 

@@ -175,7 +175,6 @@ def answer_words(suite: Suite, question: str, answer: str) -> str:
 
 
 def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
-    """Return the answers to a question, as (value, words)."""
     asked = suite.question(question)
     values = (*asked.values, UNSURE) if asked else ()
     return [(value, answer_words(suite, question, value)) for value in values]

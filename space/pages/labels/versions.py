@@ -114,7 +114,6 @@ def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], CorrectionList]) -> dict[str, Any]:
-    """Return the next label version, for maintainers, with its effect on every row."""
     try:
         found = next_labels(service)
     except SubmissionError as problem:

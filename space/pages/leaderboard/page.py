@@ -126,7 +126,6 @@ def table_values(
 
 
 def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:
-    """Return the facts about the board for the head of the page."""
     test = service.suite.split("test")
     dates = [row.date for row in board.rows if row.provenance == "scored"]
     return {

@@ -161,7 +161,6 @@ def _down(place: int, deepest: int) -> float:
 
 
 def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int) -> dict[str, Any]:
-    """Return a judge's line: its row, an SVG path, its ends, and its hover text."""
     points = [(across[day], _down(place, deepest)) for day, place in line.places]
     path = f"M{points[0][0]:g},{points[0][1]:g}"
     for (came, before), (x, y) in pairwise(points):

@@ -73,7 +73,6 @@ def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:
 
 
 def build_maintain_router(services: Services) -> APIRouter:
-    """Return the routes, which are all for maintainers only."""
     router, service = APIRouter(), services.submissions
     Maintainer = Annotated[Actor, Depends(services.auth.require_maintainer)]
 
@@ -120,7 +119,6 @@ def build_maintain_router(services: Services) -> APIRouter:
 
 
 def _add_rescoring(router: APIRouter, services: Services) -> None:
-    """Add the routes of re-scoring and of the next label version."""
     service, job = services.submissions, services.rescoring
     Maintainer = Annotated[Actor, Depends(services.auth.require_maintainer)]
 

@@ -71,7 +71,6 @@ def _highest_first(leaks: Mapping[str, Leak]) -> list[tuple[str, Leak]]:
 
 
 def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the route; it answers everybody who is not a maintainer with the same refusal."""
     router, service = APIRouter(), services.submissions
 
     @router.get(PATH, include_in_schema=False)

@@ -237,7 +237,6 @@ class Explorer:
             return self._recorded_story(opened, entry)
 
     def _recorded_story(self, opened: OpenedDataset, entry: TrajectoryEntry) -> Story:
-        """Return the recorded part of a story, without labels and verdicts."""
         trajectory_id = entry.trajectory_id
         rows = opened.dataset.rows_of("steps", trajectory_id, STEP_COLUMNS)
         key = (opened.version, "step", trajectory_id)
@@ -275,7 +274,6 @@ class Explorer:
             return self._resized.get(key, lambda: smaller(recorded(), width))
 
     def tree(self, trajectory_id: str, num: int, form: TreeForm) -> str:
-        """Return the accessibility tree of a step, in full or pruned."""
         with _readable():
             column = _TREE_COLUMNS[form]
             for row in self.holding(trajectory_id).dataset.rows_of("steps", trajectory_id, ["num", column]):

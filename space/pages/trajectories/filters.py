@@ -125,7 +125,6 @@ def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[
 def choose(
     entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts
 ) -> list[TrajectoryEntry]:
-    """Return the chosen entries in the chosen order."""
     words = choice.search.casefold().split()
     is_all = not choice.narrowed
     found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words)]

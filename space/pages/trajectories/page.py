@@ -73,7 +73,6 @@ class Fragment:
 
 
 def story_id(query: str) -> str:
-    """Return the trajectory that an address names, or an empty text."""
     return parameters_in(query).get("id", "")
 
 
@@ -174,7 +173,6 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
-    """Return the runs that a reader may see in a list."""
     index = opened.index
     return replace(index, entries=blind.without_tasks(index.entries)) if blind else index
 

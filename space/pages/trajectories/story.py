@@ -148,7 +148,6 @@ class StoryStep(Step):
 
     @property
     def is_outside(self) -> bool:
-        """Whether the element acted on is outside the picture."""
         return bool(self.box) and self.size is not None and self.outline is None
 
     @property

@@ -148,7 +148,6 @@ class JudgeVerdict:
 
     @property
     def other_answers(self) -> str:
-        """The judge's answers about other labels than success, on one line."""
         found = []
         for name in ("side_effect", "repetition"):
             value = getattr(self.labels, name)
