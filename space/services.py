@@ -42,6 +42,7 @@ class Services:
 
     @cached_property
     def actions(self) -> ReaderActions:
+        """What any account may do: dispute labels, tag errors."""
         service = self.submissions
         return ReaderActions(service.engine, service.suite, service.clock)
 
