@@ -275,7 +275,9 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
         return "There is no trajectory on which all say yes."
     precision, name, recall = max(known, key=lambda judge: judge[0])
     gained = 100 * (unanimous["precision"] - precision)
-    lost = 100 * (recall - unanimous["recall"]) if recall is not None else 0
+    lost = 0.0
+    if recall is not None and unanimous["recall"] is not None:
+        lost = 100 * (recall - unanimous["recall"])
     who = "both" if len(found.voters) == 2 else f"all {len(found.voters)}"
     change = "more" if gained >= 0 else "less"
     return (
