@@ -45,10 +45,23 @@ NO_JUDGE: Final = "No evaluator has the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
 MOST_KEPT: Final = 12
 """The most judges in the table on rejection fine-tuning; those with the fewest wrong trajectories."""
+N_LABELS: Final = 60
+OFFERED: Final = (15, 30, 60, 100, 150)
+FEWEST_LABELS, MOST_LABELS = 10, 300
+MOST_ASSISTING: Final = 4
+MOST_OFFERED: Final = 50
+N_DEFAULT: Final = 3
+SEED: Final = 0
+"""The seed of the draw that the page shows; `annotation-template --for-estimate` has the same default."""
+SPLITS: Final = ("test", "dev")
 
 
 class RateSources:
-    """The evaluators of a service, by id; experts only if the suite's labels are public."""
+    """The evaluators of a service, and the judges and labels from which rates are estimated.
+
+    Hidden labels are never used, not even with noise. In an estimate, the draw and the verdicts are known, so
+    the difference of the rates at 60 and at 61 labels would reveal a label.
+    """
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
@@ -105,6 +118,60 @@ class RateSources:
             if row_id == printed_id and self._is_official and experts is not None:
                 return printed_evaluator(printed, title, experts)
         raise KeyError(row_id)
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(split for split in SPLITS if split in self._verdicts.splits())
+
+    def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (name, id) of judges that judged every run; on test only the best and the chosen ones."""
+        if split == "test":
+            ranked = self._service.records.board().ranking("success")
+            best = [row for row in ranked if is_best(row, "success") and self._verdicts.are_known(row)]
+            rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
+            return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
+        columns = self._verdicts.by_judge(split).values()
+        return [(column.name, column.judge) for column in columns if column.is_complete]
+
+    def estimates(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
+        """Return the values of the page's estimates: the judges to choose from, and the estimates.
+
+        If no judge of ``ids`` is offered for the split, the best ones are used.
+        """
+        offered = self.judges(split, ids) if split else []
+        known = [row_id for _, row_id in offered]
+        judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
+        return {
+            "problems": [NO_JUDGE.format(row_id[:60]) for row_id in ids if row_id not in known],
+            "estimates": self._estimate(split, [each for each in offered if each[1] in judges], n_labels),
+            "splits": self.splits(),
+            "judges": judges,
+            "assisting": offered,
+            "default_judges": known[:N_DEFAULT],
+            "most_assisting": MOST_ASSISTING,
+            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, n_labels})],
+            "n_labels": N_LABELS,
+            "seed": SEED,
+        }
+
+    def _estimate(
+        self, split: str, judges: Sequence[tuple[str, str]], n_labels: int
+    ) -> dict[str, Any] | None:
+        """Return the estimates per agent with judges (name, id), or None if labels or judges are missing."""
+        labels = self._verdicts.labels(split) if judges else None
+        board = self._service.records.board()
+        columns: dict[str, np.ndarray] = {}
+        for name, row_id in judges:
+            if split == "test":
+                row = board.row(row_id)
+                found = self._verdicts.for_row(row) if row else None
+            else:
+                found = self._verdicts.by_judge(split)[row_id]
+            if found is not None:
+                columns[name] = found.success
+        if labels is None or not columns:
+            return None
+        agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
+        return view_estimates(list(columns), agents, rates, warnings)
 
 
 def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any]:
@@ -210,80 +277,6 @@ def _of(count: int, total: int) -> str:
     return "none" if not count else f"{count} of {total} agents"
 
 
-N_LABELS: Final = 60
-OFFERED: Final = (15, 30, 60, 100, 150)
-FEWEST_LABELS, MOST_LABELS = 10, 300
-MOST_ASSISTING: Final = 4
-MOST_OFFERED: Final = 50
-N_DEFAULT: Final = 3
-SEED: Final = 0
-"""The seed of the draw that the page shows; `annotation-template --for-estimate` has the same default."""
-SPLITS: Final = ("test", "dev")
-
-
-class EstimateSources:
-    """The judges and labels of a suite to estimate from: on dev, and on test if its labels are public.
-
-    Hidden labels are never used, not even with noise. The draw and the verdicts are known, so the difference
-    of the rates at 60 and at 61 labels would reveal a label, and each choice of judges would reveal more.
-    """
-
-    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
-        self._service, self._verdicts = service, verdicts
-
-    def splits(self) -> tuple[str, ...]:
-        return tuple(split for split in SPLITS if split in self._verdicts.splits())
-
-    def choices(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (name, id) of judges that judged every run; on test only the best and the chosen ones."""
-        if split == "test":
-            ranked = self._service.records.board().ranking("success")
-            best = [row for row in ranked if is_best(row, "success") and self._verdicts.are_known(row)]
-            rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
-            return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
-        columns = self._verdicts.by_judge(split).values()
-        return [(column.name, column.judge) for column in columns if column.is_complete]
-
-    def values(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
-        """Return the values of the page's estimates: the judges to choose from, and the estimates.
-
-        If no judge of ``ids`` is offered for the split, the best ones are used.
-        """
-        offered = self.choices(split, ids) if split else []
-        known = [row_id for _, row_id in offered]
-        judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
-        return {
-            "problems": [NO_JUDGE.format(row_id[:60]) for row_id in ids if row_id not in known],
-            "estimates": self._view(split, [each for each in offered if each[1] in judges], n_labels),
-            "splits": self.splits(),
-            "judges": judges,
-            "assisting": offered,
-            "default_judges": known[:N_DEFAULT],
-            "most_assisting": MOST_ASSISTING,
-            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, n_labels})],
-            "n_labels": N_LABELS,
-            "seed": SEED,
-        }
-
-    def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> dict[str, Any] | None:
-        """Return the estimates per agent with judges (name, id), or None if labels or judges are missing."""
-        labels = self._verdicts.labels(split) if judges else None
-        board = self._service.records.board()
-        columns: dict[str, np.ndarray] = {}
-        for name, row_id in judges:
-            if split == "test":
-                row = board.row(row_id)
-                found = self._verdicts.for_row(row) if row else None
-            else:
-                found = self._verdicts.by_judge(split)[row_id]
-            if found is not None:
-                columns[name] = found.success
-        if labels is None or not columns:
-            return None
-        agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
-        return view_estimates(list(columns), agents, rates, warnings)
-
-
 def view_estimates(
     judges: Sequence[str],
     agents: Sequence[AgentEstimate],
@@ -366,11 +359,10 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     """Return the page, and the route that receives the files of its form and shows their estimates."""
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
-    estimates = EstimateSources(service, services.verdicts)
     files = FileEstimates(service, services.uploads, services.checks)
 
     def choices_of(request: Request) -> tuple[Mapping[str, Any], list[str]]:
-        splits = estimates.splits()
+        splits = sources.splits()
         controls = (
             QueryParam("benchmark", "one", OVERALL, benchmarks),
             QueryParam("by", "many", sources.default()),
@@ -387,7 +379,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         known = {row_id for _, row_id in choices}
         ranked = service.records.board().ranking("success")
         training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
-        found = FORMATS | estimates.values(query["split"], query["judges"], query["labels"])
+        found = FORMATS | sources.estimates(query["split"], query["judges"], query["labels"])
         return found | {
             "view": view_rates(evaluators, query["benchmark"]) if evaluators else None,
             "problems": [*problems, *found["problems"]],

@@ -4,8 +4,7 @@ It shows answers side by side, decisions, agreement, and boards before and after
 and publish here. The page differs for every reader and is never cached.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, Request, Response
@@ -24,7 +23,7 @@ from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
-from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
+from submissions.labels.annotation_state import AnnotationState, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
@@ -45,11 +44,14 @@ def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
         if isinstance(reader, HTMLResponse):
             return reader
         items = discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
+        open_first = sorted(items, key=lambda each: (not each.open, each.item.trajectory_id))
         return pages.answer(
             "labels/discuss.html",
             "Discuss",
             PATH,
-            discussions=discussions_in_order(items, partial(_goal, services.trajectories)),
+            discussions=[
+                (each, _goal(services.trajectories, each.item.trajectory_id)) for each in open_first
+            ],
             questions=annotations.service.suite.questions,
             task_of=lambda trajectory_id: TrajectoryId.parse(trajectory_id).task,
             reader=reader,
@@ -86,14 +88,6 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
         "rescored": last[0].body if last else None,
         "boards": compare_boards(*boards) if boards else (),
     }
-
-
-def discussions_in_order(
-    discussions: Sequence[DiscussionItem], goal_of: Callable[[str], str]
-) -> list[tuple[DiscussionItem, str]]:
-    """Return each discussion with the goal of its trajectory, those with an open question first."""
-    found = sorted(discussions, key=lambda each: (not each.open, each.item.trajectory_id))
-    return [(each, goal_of(each.item.trajectory_id)) for each in found]
 
 
 def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
