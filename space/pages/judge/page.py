@@ -1,21 +1,16 @@
-"""The judge page: a judge's traits, metrics, neighbours, costs, and how to check and cite it.
-
-``templates/judge/scores.html`` draws two plots of a judge's scores as SVG; their scales are below.
-"""
+"""The judge page: a judge's traits, metrics, neighbours, costs, and how to check and cite it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.calibration import Calibration
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
+from space.pages.judge.plots import plot_values
 from space.pages.judge.summary import (
     ASKED,
     describe_label_noise,
@@ -141,66 +136,3 @@ def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]
         (short_name(other), link_to("/compare", judges=[row.id, other.id], label=other_label))
         for other in nearest
     ]
-
-
-WIDTH, HEIGHT = 460, 340
-LEFT, RIGHT, TOP, BOTTOM = 46, 78, 12, 44
-CLEARANCE: Final = 15
-"""The smallest distance between the names of two lines, in the plot's units."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A metric over the thresholds: points for an SVG polyline, and the place of its name."""
-
-    name: str
-    metric: str
-    points: str
-    name_y: float
-
-
-def plot_values(found: Calibration) -> dict[str, Any]:
-    bins = [each for each in found.bins if each.n]
-    return {
-        "calibration": found,
-        "bins": bins,
-        "most": max(each.n for each in bins),
-        "lines": sweep_lines(found),
-        "best": found.best(),
-        "x": x,
-        "y": y,
-    }
-
-
-def sweep_lines(found: Calibration) -> tuple[Line, ...]:
-    """Return precision, recall and F1 over the thresholds where they are defined."""
-    drawn = []
-    for name, metric in (("Precision", "precision"), ("Recall", "recall"), ("F1", "f1")):
-        values = [(t.at, getattr(t, metric)) for t in found.thresholds]
-        points = [(x(at), y(value)) for at, value in values if value is not None]
-        if points:
-            drawn.append((name, metric, points))
-    ends = _apart([points[-1][1] for _, _, points in drawn])
-    return tuple(
-        Line(name, metric, " ".join(f"{across},{down}" for across, down in points), end)
-        for (name, metric, points), end in zip(drawn, ends, strict=True)
-    )
-
-
-def x(share: float) -> float:
-    """Return the place of a fraction on the horizontal axis, in the plot's units."""
-    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
-
-
-def y(share: float) -> float:
-    """Return the place of a fraction on the vertical axis, which points down."""
-    return round(TOP + (1 - share) * (HEIGHT - TOP - BOTTOM), 1)
-
-
-def _apart(places: list[float]) -> list[float]:
-    """Move places down if their names would cover each other, and keep their order."""
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = list(places)
-    for above, below in pairwise(order):
-        moved[below] = max(moved[below], moved[above] + CLEARANCE)
-    return moved

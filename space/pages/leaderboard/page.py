@@ -12,6 +12,7 @@ from arb.core.cache import ByteCache
 from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
+from space.pages.leaderboard.history import MOST_LINES, view_history
 from space.pages.leaderboard.plots import cost_plot, precision_recall_plot
 from space.pages.leaderboard.query import (
     PROVENANCES,
@@ -22,7 +23,7 @@ from space.pages.leaderboard.query import (
     chosen_rows,
     options_of,
 )
-from space.pages.leaderboard.summary import MOST_LINES, sentences, view_history
+from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
 from space.pages.rows import figure_name
 from space.services import Services
