@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import fastapi
 from fastapi import Request, UploadFile
 
-from arb.core.predictions import ReadingLimits, read_predictions
+from arb.core.predictions import ReadingLimits, ReadResult, read_predictions
 from arb.core.predictions.parser_pool import PREDICTIONS
 from leaderboard.success_rates.files import FilesEstimate, estimate_files
 from leaderboard.success_rates.runs import SUCCESS_LABELS
@@ -43,9 +43,9 @@ ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_F
 
 
 class FileEstimates:
-    """Estimates from a reader's files, for REST and the page: each file counts as one that is checked.
+    """Estimates from a reader's files, for REST and the page.
 
-    They are read where all files are, and nothing of them is kept.
+    Each file counts as one that is checked. The upload queue reads them, and nothing of them is stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
@@ -59,25 +59,29 @@ class FileEstimates:
         labels: UploadFile,
         draw: UploadFile | None = None,
     ) -> FilesEstimate:
-        """The estimate of a form's files. Raises TooManyChecks, QueueFull."""
+        """Return the estimate from the files of a form.
+
+        Raises:
+            TooManyChecks: The sender has used up the checks of the day.
+            QueueFull: Too many files wait to be read.
+        """
         if self._checks is not None:
             for _ in verdicts:  # the form itself was counted before it was read
                 self._checks.take(request)
-        sender = sender_of(request, self._on_space)
-        return await self._uploads.run(sender, self._make, verdicts, labels, draw)
-
-    def _make(
-        self, verdicts: Sequence[UploadFile], labels: UploadFile, draw: UploadFile | None
-    ) -> FilesEstimate:
         limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
 
-        def read(file: UploadFile, reader: str = PREDICTIONS):
+        def read(file: UploadFile, reader: str) -> ReadResult:
             content = file.file.read()
             return read_predictions(content, limits, self._service.parsers, reads_apart(), reader)
 
-        has_draw = draw is not None and draw.filename  # a page's form sends an empty part for no file
-        return estimate_files(
-            ((safe_file_name(file.filename or ""), read(file)) for file in verdicts),
-            (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
-            (safe_file_name(draw.filename), draw.file.read()) if has_draw else None,
-        )
+        def estimate() -> FilesEstimate:
+            record = None
+            if draw is not None and draw.filename:  # the page's form sends an empty part without a file
+                record = safe_file_name(draw.filename), draw.file.read()
+            return estimate_files(
+                ((safe_file_name(file.filename or ""), read(file, PREDICTIONS)) for file in verdicts),
+                (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
+                record,
+            )
+
+        return await self._uploads.run(sender_of(request, self._on_space), estimate)

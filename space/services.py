@@ -17,7 +17,7 @@ from submissions.moderation.reader_actions import ReaderActions
 
 @dataclass(frozen=True)
 class Services:
-    """Every service; without ``checks`` the number of checks is not limited."""
+    """Every service. Without ``checks`` the number of checks is not limited."""
 
     submissions: SubmissionsApp
     trajectories: Explorer
@@ -35,7 +35,6 @@ class Services:
 
     @cached_property
     def access(self) -> Access:
-        """Who annotates, and what an annotator may not see yet."""
         return Access(self.annotations, self.auth)
 
     @cached_property
@@ -49,5 +48,4 @@ class Services:
 
     @cached_property
     def verdicts(self) -> JudgeVerdicts:
-        """The verdicts of every judge, wherever they are known."""
         return JudgeVerdicts(self.submissions, self.trajectories)

@@ -1,6 +1,6 @@
-"""``/mine``: an account's submissions, receipts and quota; withdraw, publish and rename, as page and REST."""
+"""``/mine``: an account's submissions, receipts and quota, and what it may do with them; as page and REST."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,7 +10,6 @@ from markupsafe import Markup
 from pydantic import Field
 
 from arb.core.judge_info import NAME_LENGTH
-from space.auth.sessions import SessionLine
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import (
@@ -40,7 +39,7 @@ from submissions.intake.accounts import Actor, age_problem, is_same_name
 from submissions.intake.receipts import SubmissionView
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
-from submissions.records.event_log import Event
+from submissions.records.database import Event
 
 PATH = "/mine"
 ON_A_PAGE = 20
@@ -51,17 +50,20 @@ PRIVATE_PAGE = (
 
 
 class Withdrawal(RequestBody):
-    """Why a submission is withdrawn; optional."""
+    """The reason for a withdrawal; optional."""
 
     reason: str = Field("", max_length=REASON_LENGTH, description="Why; stored with the record.")
 
 
-class Nothing(RequestBody):
+class EmptyBody(RequestBody):
     """An empty object."""
 
 
+NoFields = Annotated[EmptyBody, Body(default_factory=EmptyBody)]
+
+
 class Renaming(RequestBody):
-    """A judge's name now and then."""
+    """The current and the new name of a judge."""
 
     judge: str = Field(max_length=NAME_LENGTH, description="The judge's current name.")
     to: str = Field(max_length=4 * NAME_LENGTH, description="The new name.")
@@ -73,14 +75,13 @@ class Renaming(RequestBody):
 
 
 def build_account_router(services: Services) -> APIRouter:
-    """The routes over a service."""
     router, service, auth = APIRouter(), services.submissions, services.auth
     Known = Annotated[Actor, Depends(auth.require_actor)]
     _add_submission_routes(router, service, Known)
 
     @router.post("/api/judges/rename", summary="Rename a judge", responses=ERROR_RESPONSES)
     def rename(actor: Known, body: Renaming) -> JSONResponse:
-        """It keeps its submissions, and the records keep both names."""
+        """The judge keeps its submissions, and the records keep both names."""
         account = body.account or actor.name
         if not (actor.is_maintainer or is_same_name(account, actor.name)):
             raise HTTPException(403, NOT_YOURS)
@@ -93,7 +94,7 @@ def build_account_router(services: Services) -> APIRouter:
 
     @router.get("/api/allowance", summary="How many test files you may still submit, and when the next one")
     def left(request: Request, account: Annotated[str, Query(max_length=NAME_LENGTH)] = "") -> JSONResponse:
-        """``account`` is used only by a local server, when nobody is signed in."""
+        """``account`` counts only on a local server if nobody is signed in."""
         actor = auth.actor_of(request)
         if actor is None and auth.mode == "local" and account:
             actor = Actor(account)
@@ -116,7 +117,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     ) -> JSONResponse:
         require_open(service, even_if_lost=True)
         hide_unknown(actor, action, submission_id, actor, *more)
-        is_durable(service)  # the Hub's thread begins at once
+        is_durable(service)  # makes the Hub's thread begin at once
         return answer(submission_id, actor)
 
     @router.get(
@@ -125,8 +126,10 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         responses=ERROR_RESPONSES,
     )
     def one(submission_id: str, actor: Known) -> JSONResponse:
-        """For its owner and maintainers. ``report`` is null until it is scored. Where a suite's labels are
-        private, the metrics carry noise."""
+        """Only its owner and maintainers may see it; ``report`` is null until it is scored.
+
+        The metrics carry noise if the suite's labels are private.
+        """
         return answer(submission_id, actor)
 
     @router.post(
@@ -135,7 +138,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     def withdraw(
         submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
     ) -> JSONResponse:
-        """Its record stays, and it still counts towards the limits."""
+        """The record stays, and the submission still counts towards the limits."""
         return act(service.moderation.withdraw, submission_id, actor, body.reason)
 
     @router.post(
@@ -143,10 +146,8 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         summary="Publish a submission's row, where a suite's labels are private",
         responses=ERROR_RESPONSES,
     )
-    def publish(
-        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
-    ) -> JSONResponse:
-        """It appears with the next round, on the day in ``appears_at``. The rows per year are limited."""
+    def publish(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
+        """The row appears with the next round, on the day in ``appears_at``. Rows per year are limited."""
         return act(service.moderation.publish, submission_id, actor)
 
     @router.post(
@@ -154,17 +155,17 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         summary="Show a submission's metrics under the current labels, where a suite's labels are private",
         responses=ERROR_RESPONSES,
     )
-    def refresh(
-        submission_id: str, actor: Known, body: Annotated[Nothing, Body(default_factory=Nothing)]
-    ) -> JSONResponse:
-        """Metrics stay those of the labels that a submission was first scored under. Newer ones count as a
-        test file, and for a public row as a row of the year too."""
+    def refresh(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
+        """Without this, metrics stay those of the labels that a submission was first scored under.
+
+        Newer metrics count as a test file, and for a public row also as a row of the year.
+        """
         return act(service.moderation.refresh, submission_id, actor, service.label_version)
 
 
 @dataclass(frozen=True)
 class OwnSubmission:
-    """A submission as its page shows it: its status in words, its metrics as HTML, what was decided of it."""
+    """A submission as its page shows it: its status in words, its metrics as HTML, and decisions on it."""
 
     view: SubmissionView
     text: StatusText
@@ -177,9 +178,11 @@ class OwnSubmission:
 def own_submission(
     service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
 ) -> OwnSubmission:
-    """What an actor may see of a submission, its benchmarks only where ``is_whole``.
+    """Return what an actor may see of a submission, with its benchmarks if ``is_whole``.
 
-    Raises KeyError, PermissionDenied.
+    Raises:
+        KeyError: The submission does not exist.
+        PermissionDenied: It belongs to another account.
     """
     found = service.records.submission(submission_id, actor)
     with service.snapshot() as session:
@@ -196,11 +199,12 @@ def own_submission(
     )
     if found.are_figures_withdrawn and text.word == "not scored":
         text = FIGURES_WITHDRAWN
-    report = Markup("")
-    if found.report is not None:  # its values are escaped already
-        of = f"{found.judge}, submission {submission_id}"
-        report = Markup(report_html(found.report if is_whole else overall_only(found.report), of))
-    is_older = found.report is not None and found.report["label_version"] != service.label_version
+    report, is_older = Markup(""), False
+    if found.report is not None:
+        title = f"{found.judge}, submission {submission_id}"
+        visible = found.report if is_whole else overall_only(found.report)
+        report = Markup(report_html(visible, title))  # its values are already escaped
+        is_older = found.report["label_version"] != service.label_version
     may_change = is_private and found.status.is_on_the_board
     return OwnSubmission(
         view=found,
@@ -213,14 +217,16 @@ def own_submission(
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
-    """A report without its benchmarks, for a list."""
+    """Return a report without its benchmarks, for a list."""
     labels = {label: found and {**found, "by_benchmark": {}} for label, found in report["labels"].items()}
     return {**report, "labels": labels}
 
 
 def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The routes; a reader whom nobody knows is asked to sign in."""
     router, service, auth = APIRouter(), services.submissions, services.auth
+    suite = service.suite
+    common: dict[str, Any] = {"rules": suite.rules, "is_private": not suite.labels_are_public}
+    common["receipt_link"] = receipt_link
 
     def known(request: Request) -> Actor | HTMLResponse:
         return pages.reader_or_refusal(request, auth.require_actor, "Your submissions", SIGN_IN)
@@ -230,8 +236,25 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
         actor = known(request)
         if isinstance(actor, HTMLResponse):
             return actor
-        return _list(
-            actor, page, auth.sessions.of(actor.name, auth.session_of(request)) if auth.sessions else []
+        with service.snapshot() as session:
+            listed = own_submissions(session, suite.name, service.label_version, actor.name)
+        on_page = listed[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
+        left = service.records.quota(actor.name)
+        return pages.answer(
+            "account/mine.html",
+            "Your submissions",
+            PATH,
+            account=actor.display_name,
+            sessions=auth.sessions.of(actor.name, auth.session_of(request)) if auth.sessions else [],
+            left=allowance_sentence(left, suite.rules) if left else "",
+            limits=rules_sentence(suite.rules),
+            age=age_problem(actor, suite.rules, service.clock().date()),
+            number=page,
+            n_pages=-(-len(listed) // ON_A_PAGE),
+            n_submissions=len(listed),
+            waiting=service.durability.message,
+            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in on_page],
+            **common,
         )
 
     @router.get(PATH + "/{submission_id}", include_in_schema=False)
@@ -244,34 +267,7 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
         except (KeyError, PermissionDenied):
             status = 404 if actor.is_maintainer else 403
             return pages.refusal("You cannot see this page", PRIVATE_PAGE, PATH, status)
-        return pages.answer(
-            "account/submission.html", f"{found.view.judge}, submission", PATH, submission=found, **_rules()
-        )
-
-    def _rules() -> dict:
-        suite = service.suite
-        return {"rules": suite.rules, "is_private": not suite.labels_are_public, "receipt_link": receipt_link}
-
-    def _list(actor: Actor, number: int, sessions: Sequence[SessionLine]) -> HTMLResponse:
-        with service.snapshot() as session:
-            listed = own_submissions(session, service.suite.name, service.label_version, actor.name)
-        on_page = listed[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]
-        left = service.records.quota(actor.name)
-        return pages.answer(
-            "account/mine.html",
-            "Your submissions",
-            PATH,
-            account=actor.display_name,
-            sessions=sessions,
-            left=allowance_sentence(left, service.suite.rules) if left else "",
-            limits=rules_sentence(service.suite.rules),
-            age=age_problem(actor, service.suite.rules, service.clock().date()),
-            number=number,
-            n_pages=-(-len(listed) // ON_A_PAGE),
-            n_submissions=len(listed),
-            waiting=service.durability.message,
-            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in on_page],
-            **_rules(),
-        )
+        title = f"{found.view.judge}, submission"
+        return pages.answer("account/submission.html", title, PATH, submission=found, **common)
 
     return router

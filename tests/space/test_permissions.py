@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from starlette.routing import Mount
 
@@ -77,8 +78,9 @@ def routes_of(routes, prefix: str = "") -> Iterator[str]:
             yield from routes_of(route.routes, prefix + route.path)
         else:
             methods = set(route.methods or ("POST",))  # an application at one address names none
-            # A route of Starlette answers HEAD wherever it answers GET.
-            for method in sorted(methods - {"HEAD"} if "GET" in methods else methods):
+            if "GET" in methods and not isinstance(route, APIRoute):
+                methods -= {"HEAD"}  # a route of Starlette answers HEAD wherever it answers GET
+            for method in sorted(methods):
                 yield f"{method} {prefix}{route.path}"
 
 

@@ -126,7 +126,7 @@ def test_a_submission_has_the_verdicts_of_its_file(public):
     row = service.records.board().row(ids["Beta"])
     found = verdicts_of(service)
     assert found.are_known(row) and found.with_figures(row) is row
-    assert (found.of(row).success == service.records.verdicts(row.id).success).all()
+    assert (found.for_row(row).success == service.records.verdicts(row.id).success).all()
 
 
 def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(public, monkeypatch):
@@ -136,18 +136,18 @@ def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(publ
     none = [{"trajectory_id": name, "judge": "whole", "success": None} for name in every[1:]]
     whole = [{"trajectory_id": every[0], "judge": "whole", "success": 0}, *none]
     found = verdicts_of(service, [*some, *whole], monkeypatch)
-    part, whole = (found.one(name, "test") for name in ("part", "whole"))
+    part, whole = (found.find(name, "test") for name in ("part", "whole"))
     assert (part.is_complete, whole.is_complete) == (False, True)
     assert part.success.tolist() == [1] * 5 + [-1] * (len(every) - 5)
     assert whole.success.tolist() == [0] + [-1] * (len(every) - 1)
-    assert whole.side_effect is None
+    assert whole.verdicts.side_effect is None
 
 
 def test_where_labels_are_private_no_errors_are_given_and_no_figures_made(tmp_path):
     service = private_service(tmp_path)
     ids = send_three(service)
     found = verdicts_of(service)
-    assert found.labels("test") is None and dict(found.on("test")) == {}
-    assert found.one(ids["Beta"], "test") is None
+    assert found.labels("test") is None and dict(found.by_judge("test")) == {}
+    assert found.find(ids["Beta"], "test") is None
     assert found.splits() == ("dev",)
     assert np.all([found.with_figures(row) is row for row in service.records.board().rows])

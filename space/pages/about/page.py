@@ -1,8 +1,9 @@
-"""``/about``: how scores are made, what the labels are, rules, leak budget, versions, terms, changes.
+"""``/about``: scores, labels, rules, leak budget, versions, terms and changes.
 
-Each figure comes from the code that uses it.
+Every number on the page is read from the code that uses it.
 """
 
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -37,7 +38,6 @@ PACKAGES: Final = (
 
 
 def facts_of(service: SubmissionsApp) -> dict[str, Any]:
-    """Everything about suite, labels and metrics on the page that is no fixed sentence."""
     suite, test = service.suite, service.suite.split("test")
     return {
         "suite": suite.name,
@@ -61,7 +61,7 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def read_change_log() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The date and the lines of each release, newest first; empty where the file is not there."""
+    """Return the date and the lines of each release, newest first; nothing if the file is missing."""
     try:
         text = project_file("CHANGELOG.md").read_text(encoding="utf-8")
     except OSError:
@@ -75,27 +75,23 @@ def read_change_log() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def trust_of(service: SubmissionsApp) -> dict[str, Any]:
-    """Rules, leak budget, key of receipts and head of the event log as they are now.
+    """Return the current rules, leak budget, key of receipts and head of the event log.
 
-    ``leak`` is None where the labels are public, ``public_key`` without a secret.
+    ``leak`` is None if the labels are public, ``public_key`` is None if the secret is missing.
     """
     suite = service.suite
     with snapshot(service.engine) as session:
         n_records, last = head(session)
-    try:
+    report = public_key = None
+    with suppress(SecretUnavailable):
         report = service.records.leak.get()
-    except SecretUnavailable:
-        report = None
-    try:
         public_key = service.signer.public_key
-    except SecretUnavailable:
-        public_key = None
     leaks = dict(report.by_label_version) if report else {}
     return {
         "rules": suite.rules,
         "leak": None if suite.labels_are_public else leaks,
         "leak_in_all": report and report.total,
-        # Epsilon of what an account and what all together may be shown in a year, over all label versions.
+        # The epsilon that an account, and all accounts together, may use up in a year, over all versions.
         "budgets": {
             "account": describe_epsilon(Leak(rho=account_budget(suite.rules))),
             "everybody": describe_epsilon(Leak(rho=common_budget(suite.rules))),
@@ -107,11 +103,9 @@ def trust_of(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
-    """The route; the page is the same for every reader."""
     router, service = APIRouter(), services.submissions
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def about(request: Request) -> Response:
         values = {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}
         more = {"describe_epsilon": describe_epsilon}

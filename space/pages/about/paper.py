@@ -1,4 +1,4 @@
-"""``/paper``: the paper's tables computed here, beside the printed metrics, with a note where they differ."""
+"""``/paper``: the paper's tables computed here, next to the printed metrics, with notes on differences."""
 
 from typing import Final
 
@@ -21,16 +21,16 @@ CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 
 
 class PaperTables:
-    """The tables from the official labels and the judges' verdicts, where these are known."""
+    """The tables, computed from the official labels and the judges' verdicts as far as they are known."""
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
         self._made: ByteCache[dict[int, PaperTable]] = ByteCache(1, lambda _: 1)
 
     def get(self, number: int) -> PaperTable:
-        """A table by its number; raises KeyError for one that holds no results."""
+        """Return a table by its number; raises KeyError for a table without results."""
         labels = self._service.labels_for_public_figures() if self._service.suite.name == OFFICIAL else None
-        key = (labels and labels.version, self._verdicts.version)
+        key = (labels.version if labels else None, self._verdicts.version)
 
         def make() -> dict[int, PaperTable]:
             records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
@@ -40,11 +40,9 @@ class PaperTables:
 
 
 def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``GET /paper``."""
     router, tables = APIRouter(), PaperTables(services.submissions, services.verdicts)
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def paper_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         table = tables.get(int(chosen["table"]))

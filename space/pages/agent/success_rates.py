@@ -1,6 +1,7 @@
 """``/rates``: how often agents succeed, by experts, the paper, submissions and judges with a few labels.
 
-Also for a reader's own files, which are not kept; and the effect of judges on training.
+The page also estimates rates from a reader's own files, which are not stored, and shows the effect of judges
+on training.
 """
 
 import json
@@ -28,6 +29,7 @@ from leaderboard.success_rates.rates import (
     swapped_pairs,
 )
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
+from space.pages.rows import in_order, is_best, overall_of
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import Axis, distinct_names
@@ -42,17 +44,30 @@ PRINTED = ((LLM_JUDGE, "llm_judge", "GPT-4o (A), paper"), (RULE_BASED, "rule_bas
 NO_JUDGE: Final = "No evaluator has the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
 MOST_KEPT: Final = 12
-"""Judges in the table on rejection fine-tuning, the fewest wrong trajectories first."""
+"""The most judges in the table on rejection fine-tuning; those with the fewest wrong trajectories."""
+N_LABELS: Final = 60
+OFFERED: Final = (15, 30, 60, 100, 150)
+FEWEST_LABELS, MOST_LABELS = 10, 300
+MOST_ASSISTING: Final = 4
+MOST_OFFERED: Final = 50
+N_DEFAULT: Final = 3
+SEED: Final = 0
+"""The seed of the draw that the page shows; `annotation-template --for-estimate` has the same default."""
+SPLITS: Final = ("test", "dev")
 
 
 class RateSources:
-    """Evaluators by id, over the service's records. Experts only where the suite's labels are public."""
+    """The evaluators of a service, and the judges and labels from which rates are estimated.
+
+    Hidden labels are never used, not even with noise. In an estimate, the draw and the verdicts are known, so
+    the difference of the rates at 60 and at 61 labels would reveal a label.
+    """
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
 
     def choices(self) -> list[tuple[str, str]]:
-        """Every evaluator besides the experts, as (words, id): the paper's, then judges with verdicts."""
+        """Return (name, id) of every evaluator but the experts: the paper's, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
@@ -67,23 +82,24 @@ class RateSources:
         return self._service.suite.name == OFFICIAL
 
     def experts(self) -> Evaluator | None:
-        """The experts' rates on test; None where the labels are hidden or away."""
+        """Return the experts' rates on test, or None if the labels are hidden or not available."""
         labels = self._service.labels_for_public_figures()
         if labels is None:
             return None
         return evaluate_agents(EXPERTS, "labels", labels.primary["success"], labels.trajectories, "published")
 
     def default(self) -> list[str]:
-        """Who is shown beside the experts at first: the paper's evaluators on the official suite."""
+        """Return the evaluators shown by default: those of the paper, on the official suite."""
         return [row_id for row_id, _, _ in PRINTED] if self._is_official else []
 
     def find(self, ids: Sequence[str]) -> tuple[list[Evaluator], list[str]]:
-        """The experts, where they may be shown, and the evaluators with these ids, five at most.
+        """Return the experts, if they may be shown, and at most five evaluators with these ids.
 
-        The second list holds a message for each id that is none.
+        The second list has a message for each unknown id.
         """
         experts = self.experts()
-        found, problems = [experts] if experts else [], []
+        found = [experts] if experts else []
+        problems = []
         names = {row_id: words for words, row_id in self.choices()}
         for row_id in dict.fromkeys(ids[:MOST_EVALUATORS]):
             try:
@@ -93,9 +109,9 @@ class RateSources:
         return found, problems
 
     def _evaluator(self, row_id: str, name: str, experts: Evaluator | None) -> Evaluator:
-        row = self._service.records.board().row(row_id)  # what is not shown is not counted
-        column = row and self._verdicts.of(row)
-        if column is not None:
+        row = self._service.records.board().row(row_id)  # only judges on the board count
+        column = self._verdicts.for_row(row) if row else None
+        if row is not None and column is not None:
             basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
             return evaluate_agents(name, basis, column.success, self._service.suite.split("test"))
         for printed_id, printed, title in PRINTED:
@@ -103,21 +119,77 @@ class RateSources:
                 return printed_evaluator(printed, title, experts)
         raise KeyError(row_id)
 
+    def splits(self) -> tuple[str, ...]:
+        return tuple(split for split in SPLITS if split in self._verdicts.splits())
+
+    def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (name, id) of judges that judged every run; on test only the best and the chosen ones."""
+        if split == "test":
+            ranked = self._service.records.board().ranking("success")
+            best = [row for row in ranked if is_best(row, "success") and self._verdicts.are_known(row)]
+            rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
+            return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
+        columns = self._verdicts.by_judge(split).values()
+        return [(column.name, column.judge) for column in columns if column.is_complete]
+
+    def estimates(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
+        """Return the values of the page's estimates: the judges to choose from, and the estimates.
+
+        If no judge of ``ids`` is offered for the split, the best ones are used.
+        """
+        offered = self.judges(split, ids) if split else []
+        known = [row_id for _, row_id in offered]
+        judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
+        return {
+            "problems": [NO_JUDGE.format(row_id[:60]) for row_id in ids if row_id not in known],
+            "estimates": self._estimate(split, [each for each in offered if each[1] in judges], n_labels),
+            "splits": self.splits(),
+            "judges": judges,
+            "assisting": offered,
+            "default_judges": known[:N_DEFAULT],
+            "most_assisting": MOST_ASSISTING,
+            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, n_labels})],
+            "n_labels": N_LABELS,
+            "seed": SEED,
+        }
+
+    def _estimate(
+        self, split: str, judges: Sequence[tuple[str, str]], n_labels: int
+    ) -> dict[str, Any] | None:
+        """Return the estimates per agent with judges (name, id), or None if labels or judges are missing."""
+        labels = self._verdicts.labels(split) if judges else None
+        board = self._service.records.board()
+        columns: dict[str, np.ndarray] = {}
+        for name, row_id in judges:
+            if split == "test":
+                row = board.row(row_id)
+                found = self._verdicts.for_row(row) if row else None
+            else:
+                found = self._verdicts.by_judge(split)[row_id]
+            if found is not None:
+                columns[name] = found.success
+        if labels is None or not columns:
+            return None
+        agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
+        return view_estimates(list(columns), agents, rates, warnings)
+
 
 def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any]:
     """Return the tables of a benchmark, or of ``overall``; the first evaluator is the reference.
 
-    ``agents`` have their numbers of trajectories. ``orders`` are (evaluator, agents from best to worst, the
-    pairs that it swaps against the reference).
+    ``agents`` maps each agent to its number of trajectories. ``orders`` holds (evaluator, agents from best to
+    worst, the pairs that it swaps compared with the reference).
     """
     reference = evaluators[0]
-    ordered = ranking(reference, benchmark)  # the reference's order, then who it has no rate for
+    ordered = ranking(reference, benchmark)  # the reference's order, then agents without a rate there
     others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
-    agents, ends = {}, []
+    agents: dict[str, int] = {}
+    ends: list[float | None] = []
     for agent in (*ordered, *sorted(others - set(ordered))):
-        rates = [rate for evaluator in evaluators if (rate := evaluator.rate(benchmark, agent))]
-        agents[agent] = max((rate.n for rate in rates), default=0)
-        ends += [end for rate in rates for end in (rate.value, *(rate.interval or ()))]
+        agents[agent] = 0
+        for rate in filter(None, (evaluator.rate(benchmark, agent) for evaluator in evaluators)):
+            agents[agent] = max(agents[agent], rate.n)
+            ends += [rate.value, *(rate.interval or ())]
     return {
         "benchmark": benchmark,
         "evaluators": evaluators,
@@ -133,8 +205,12 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
 def view_training(
     rows: Iterable[BoardRow], label: str = "success"
 ) -> tuple[Axis, list[tuple[BoardRow, str, FinetuningEffect]]]:
-    """(row, name, effect) of the judges with the fewest wrong trajectories, and the axis of their shares."""
-    found = [(row, kept) for row in rows if (kept := _kept(row, label))]
+    """Return the axis of shares, and (row, name, effect) of the judges with the fewest wrong trajectories."""
+    found = []
+    for row in rows:
+        effect = _effect_on_training(row, label)
+        if effect:
+            found.append((row, effect))
     found = sorted(found, key=lambda pair: pair[1].wrong)[:MOST_KEPT]
     ends = [end / 1000 for _, kept in found for end in (kept.wrong, *(kept.wrong_interval or ()))]
     names = distinct_names([row for row, _ in found])
@@ -142,20 +218,21 @@ def view_training(
 
 
 def agent_title(agent: str) -> str:
-    """The agent as tables name it."""
     return AGENT_TITLES.get(agent, agent)
 
 
 def benchmark_title(benchmark: str) -> str:
-    """The benchmark as tables name it; ``All benchmarks`` for overall."""
     return "All benchmarks" if benchmark == OVERALL else BENCHMARK_TITLES.get(benchmark, benchmark)
 
 
-def _kept(row: BoardRow, label: str) -> FinetuningEffect | None:
-    cell = row.labels[label]["overall"]
-    if cell["tp"] is None or (row.provenance == "scored" and not row.labels[label]["best"]):
+def _effect_on_training(row: BoardRow, label: str) -> FinetuningEffect | None:
+    cell = overall_of(row, label)
+    if cell is None or (row.provenance == "scored" and not is_best(row, label)):
         return None
-    return rejection_finetuning(*(cell[name] for name in ("tp", "fp", "fn", "tn")), cell["precision_ci"])
+    tp, fp, fn, tn = cell["tp"], cell["fp"], cell["fn"], cell["tn"]
+    if tp is None or fp is None or fn is None or tn is None:
+        return None
+    return rejection_finetuning(tp, fp, fn, tn, cell["precision_ci"])
 
 
 def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
@@ -164,29 +241,29 @@ def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
-    """What the table says: who over- and underestimates, and whose ranking differs."""
+    """Return which evaluators over- and underestimate compared with the first, and whose ranking differs."""
     reference, *others = evaluators
     found = []
     where = "overall" if benchmark == OVERALL else f"on {benchmark_title(benchmark)}"
     for other in others:
-        pairs = [
-            (agent, rate.value - true.value)
-            for agent in ranking(reference, benchmark)
-            if (rate := other.rate(benchmark, agent)) and rate.value is not None
-            and (true := reference.rate(benchmark, agent))
-        ]  # fmt: skip
-        if not pairs:
+        gaps: dict[str, float] = {}
+        for agent in ranking(reference, benchmark):
+            rate, expected = other.rate(benchmark, agent), reference.rate(benchmark, agent)
+            if rate and expected and rate.value is not None and expected.value is not None:
+                gaps[agent] = rate.value - expected.value
+        if not gaps:
             continue
-        above = sum(1 for _, gap in pairs if gap > 0)
-        below = sum(1 for _, gap in pairs if gap < 0)
-        agent, gap = max(pairs, key=lambda pair: abs(pair[1]))
-        found.append(
-            f"{other.name} puts {_of(above, len(pairs))} above and {_of(below, len(pairs))} below "
-            f"{reference.name.lower()} {where}; the widest gap is {100 * abs(gap):.1f} points "
-            f"{'too high' if gap > 0 else 'too low'} for {agent_title(agent)}."
-            if gap
-            else f"{other.name} gives every agent the rate of {reference.name.lower()} {where}."
-        )
+        agent, gap = max(gaps.items(), key=lambda item: abs(item[1]))
+        if gap:
+            above = _of(sum(each > 0 for each in gaps.values()), len(gaps))
+            below = _of(sum(each < 0 for each in gaps.values()), len(gaps))
+            found.append(
+                f"{other.name} puts {above} above and {below} below {reference.name.lower()} {where}; the "
+                f"widest gap is {100 * abs(gap):.1f} points {'too high' if gap > 0 else 'too low'} for "
+                f"{agent_title(agent)}."
+            )
+        else:
+            found.append(f"{other.name} gives every agent the rate of {reference.name.lower()} {where}.")
         if swaps := _swaps(reference, other, benchmark):
             found.append(
                 f"It ranks the agents differently: {', '.join(swaps)}, unlike {reference.name.lower()}."
@@ -200,85 +277,15 @@ def _of(count: int, total: int) -> str:
     return "none" if not count else f"{count} of {total} agents"
 
 
-N_LABELS: Final = 60
-OFFERED: Final = (15, 30, 60, 100, 150)
-FEWEST_LABELS, MOST_LABELS = 10, 300
-MOST_ASSISTING: Final = 4
-MOST_OFFERED: Final = 50
-N_DEFAULT: Final = 3
-SEED: Final = 0
-"""Of the one draw that the page shows, as `annotation-template --for-estimate` draws by default."""
-SPLITS: Final = ("test", "dev")
-
-
-class EstimateSources:
-    """Judges and labels of a suite to estimate from: dev, and test only where its labels are public.
-
-    Hidden labels take no part, not even with noise: the draw and the verdicts are known, so the rate at 61
-    labels beside that at 60 would be one label, and each choice of judges one more figure of the same labels.
-    """
-
-    def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
-        self._service, self._verdicts = service, verdicts
-
-    def splits(self) -> tuple[str, ...]:
-        """The splits whose labels are public and can be read."""
-        return tuple(split for split in SPLITS if split in self._verdicts.splits())
-
-    def choices(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
-        """(name, id) of judges that judged every run; on test the best ones, and who is chosen."""
-        if split == "test":
-            ranked = self._service.records.board().ranking("success")
-            best = [row for row in ranked if row.labels["success"]["best"] and self._verdicts.are_known(row)]
-            rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
-            return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
-        columns = self._verdicts.on(split).values()
-        return [(column.name, column.judge) for column in columns if column.is_complete]
-
-    def values(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
-        """What the page shows of estimates: its choice of judges, and the estimates with those.
-
-        Where no judge of ``ids`` is offered for the split, the best ones stand in.
-        """
-        offered = self.choices(split, ids) if split else []
-        known = [row_id for _, row_id in offered]
-        judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
-        return {
-            "problems": [NO_JUDGE.format(row_id[:60]) for row_id in ids if row_id not in known],
-            "estimates": self._view(split, [each for each in offered if each[1] in judges], n_labels),
-            "splits": self.splits(),
-            "judges": judges,
-            "assisting": offered,
-            "default_judges": known[:N_DEFAULT],
-            "most_assisting": MOST_ASSISTING,
-            "counts_offered": [(f"{n} labels", n) for n in sorted({*OFFERED, n_labels})],
-            "n_labels": N_LABELS,
-            "seed": SEED,
-        }
-
-    def _view(self, split: str, judges: Sequence[tuple[str, str]], n_labels: int) -> dict[str, Any] | None:
-        """The estimates of each agent from the draw with judges (name, id); None without labels or judges."""
-        labels = self._verdicts.labels(split) if judges else None
-        board, columns = self._service.records.board(), {}
-        for name, row_id in judges:
-            row = board.row(row_id)
-            found = self._verdicts.of(row) if split == "test" else self._verdicts.on(split)[row_id]
-            columns |= {name: found.success} if found is not None else {}
-        if labels is None or not columns:
-            return None
-        agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
-        return view_estimates(list(columns), agents, rates, warnings)
-
-
 def view_estimates(
     judges: Sequence[str],
     agents: Sequence[AgentEstimate],
     by_all: Mapping[str, float],
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the table and the plot of estimates on one axis, and what they say.
+    """Return the table and the plot of estimates on one axis, with sentences about them.
 
-    ``by_all`` are the rates by all labels, if they are known.
+    ``by_all`` has the rates from all labels, if they are known.
     """
     rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
     ends = [end for rate in rates for end in rate.interval or ()]
@@ -295,65 +302,73 @@ def view_estimates(
 
 def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) -> list[str]:
     found = []
-    off = [
-        (abs(alone - by_all[each.agent]), judge, each.agent, alone)
-        for each in agents if each.agent in by_all for judge, alone in each.judge_alone.items()
-    ]  # fmt: skip
-    if off:
-        gap, judge, agent, alone = max(off)
+    errors: list[tuple[float, str, str, float]] = []
+    saved: list[float] = []
+    widths: list[tuple[float, float]] = []
+    is_covered: list[bool] = []
+    for each in agents:
+        rate, without, assisted = by_all.get(each.agent), each.labels_only.width, each.assisted.width
+        if rate is not None:
+            errors += [
+                (abs(alone - rate), judge, each.agent, alone) for judge, alone in each.judge_alone.items()
+            ]
+        if each.saved is None or without is None or assisted is None:
+            continue
+        saved.append(each.saved)
+        widths.append((without, assisted))
+        if rate is not None and each.assisted.interval is not None:
+            low, high = each.assisted.interval
+            is_covered.append(low <= rate <= high)
+    if errors:
+        gap, judge, agent, alone = max(errors)
         found.append(
             f"A judge alone is off by up to {100 * gap:.1f} points: {judge} says {percent(alone)} % for "
             f"{agent_title(agent)}, all labels {percent(by_all[agent])} %."
         )
-    known = [each for each in agents if each.saved is not None]
-    if known:
-        alone, assisted = (
-            50 * float(np.mean(widths))
-            for widths in zip(*((each.labels_only.width, each.assisted.width) for each in known), strict=True)
-        )
-        low, high = (round(100 * choose(each.saved for each in known)) for choose in (min, max))
-        fewer = f"{low} to {high} %" if low > 0 else f"up to {high} %" if high > 0 else "no"
+    if saved:
+        half_widths = 50 * np.mean(widths, axis=0)
+        least, most = round(100 * min(saved)), round(100 * max(saved))
+        fewer = "no"
+        if most > 0:
+            fewer = f"{least} to {most} %" if least > 0 else f"up to {most} %"
         found.append(
-            f"The same labels give intervals of ±{alone:.1f} points by themselves and ±{assisted:.1f} with "
-            f"the judges' verdicts, on average: the second width takes {fewer} fewer labels."
+            f"The same labels give intervals of ±{half_widths[0]:.1f} points by themselves and "
+            f"±{half_widths[1]:.1f} with the judges' verdicts, on average: the second width takes {fewer} "
+            "fewer labels."
         )
     else:
         found.append("Nothing can be saved: give each agent ten labels or more, and fewer than it has runs.")
-    held = [(each.assisted.interval, by_all[each.agent]) for each in known if each.agent in by_all]
-    if held:
-        n_held = sum(interval[0] <= rate <= interval[1] for interval, rate in held)
+    if is_covered:
         found.append(
-            f"The assisted interval holds the rate by all labels for {n_held} of {len(held)} agents; 95 % of "
-            "such intervals do."
+            f"The assisted interval holds the rate by all labels for {sum(is_covered)} of {len(is_covered)} "
+            "agents; 95 % of such intervals do."
         )
     return found
 
 
 def benchmarks_of(service: SubmissionsApp) -> tuple[str, ...]:
-    """``overall`` and the benchmarks of the suite's test split, the official ones in the paper's order."""
+    """Return ``overall`` and the benchmarks of the test split, the official ones in the paper's order."""
     found = {trajectory.benchmark for trajectory in service.suite.split("test")}
-    known = tuple(name for name in BENCHMARKS if name in found)
-    return (OVERALL, *known, *sorted(found - set(known)))
+    return (OVERALL, *in_order(found, BENCHMARKS))
 
 
 FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title}
 
 
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``GET /rates``, and ``POST`` with the files of its form, which gives the page with their estimates."""
+    """Return the page, and the route that receives the files of its form and shows their estimates."""
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
-    estimates = EstimateSources(service, services.verdicts)
     files = FileEstimates(service, services.uploads, services.checks)
 
     def choices_of(request: Request) -> tuple[Mapping[str, Any], list[str]]:
-        splits = estimates.splits()
+        splits = sources.splits()
         controls = (
             QueryParam("benchmark", "one", OVERALL, benchmarks),
             QueryParam("by", "many", sources.default()),
             QueryParam("split", "one", splits[0] if splits else "", splits),
             QueryParam("judges", "many", []),
-            QueryParam("labels", "one", N_LABELS, range(FEWEST_LABELS, MOST_LABELS + 1)),
+            QueryParam("labels", "one", N_LABELS, tuple(range(FEWEST_LABELS, MOST_LABELS + 1))),
         )
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         return chosen | {"by": chosen["by"] or sources.default()}, unknown
@@ -364,7 +379,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         known = {row_id for _, row_id in choices}
         ranked = service.records.board().ranking("success")
         training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
-        found = FORMATS | estimates.values(query["split"], query["judges"], query["labels"])
+        found = FORMATS | sources.estimates(query["split"], query["judges"], query["labels"])
         return found | {
             "view": view_rates(evaluators, query["benchmark"]) if evaluators else None,
             "problems": [*problems, *found["problems"]],
@@ -381,11 +396,10 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             "training": training,
         }
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def rates_page(request: Request) -> Response:
         board, (query, unknown) = service.records.board(), choices_of(request)
-        labels = [found and found.version for found in map(services.verdicts.labels, SPLITS)]
+        labels = [found.version if found else None for found in map(services.verdicts.labels, SPLITS)]
         key = (board.key, services.verdicts.version, *labels, *unknown, "", json.dumps(query))
         return pages.cached(request, key, TEMPLATE, TITLE, PATH, lambda: values(query, unknown))
 

@@ -1,4 +1,4 @@
-"""The compare page: is one judge better than another, and where? And what a comparison says, in sentences."""
+"""The compare page: is one judge better than another, and where? With sentences about a comparison."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -10,20 +10,20 @@ from arb.core.console import percent
 from arb.core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
-from leaderboard.paired import COMPARED_METRICS, Difference
+from leaderboard.paired import COMPARED_METRICS
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.report import verdicts_of
 from space.pages.compare.view import (
     Ensembles,
     interval_in_points,
-    ordered,
     p_value,
     points,
     rests_on_few,
+    single_judges,
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.leaderboard.query import figure_name
+from space.pages.rows import figure_name, in_order, ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name
@@ -36,22 +36,20 @@ CONTROLS: Final = (
     QueryParam("label", "one", "success", LABELS),
     QueryParam("figure", "one", "precision", COMPARED_METRICS),
 )
-"""What the address says; ids are looked up on the board, which changes."""
+"""The parameters of the address. Ids of judges are looked up on the board, which changes."""
 
 EXAMPLE_SIZE: Final = 3
 QUESTION: Final = "Is one judge really better than another?"
 
 
 def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``GET /compare``."""
     router = APIRouter()
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def compare_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         board = services.submissions.records.board()
-        rows = [row for row_id in chosen["judges"] if (row := board.row(row_id)) is not None]
+        rows = [row for row in map(board.row, chosen["judges"]) if row is not None]
         n_absent = len(chosen["judges"]) - len(rows)
         label, metric = chosen["label"], chosen["figure"]
 
@@ -80,7 +78,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
 ) -> dict[str, Any]:
-    """The comparison of these rows; of the best judges on the board where they are too few."""
+    """Return the comparison of the rows, together with the best judges on the board if they are too few."""
     answering = [row for row in rows if row.labels.get(label)]
     notices = _notices(rows, answering, label)
     compared = answering[:MOST]
@@ -103,13 +101,22 @@ def _values(
         return {**common, "heading": QUESTION, "found": None}
     service, verdicts = services.submissions, services.verdicts
     labels = service.labels_for_public_figures()
-    entrants = [_entrant(verdicts, row, label, labels is not None) for row in compared]
+    entrants = []
+    for row in compared:
+        column = verdicts.for_row(row) if labels is not None else None
+        answers = verdicts_of(column.verdicts, label) if column else None
+        entrants.append(Entrant(verdicts.with_figures(row), answers))
     found = compare(entrants, labels, label, metric)
     view = view_comparison(found)
     names = view["names"]
+    heading = f"How do these {len(names)} judges differ?"
+    if common["is_example"]:
+        heading = QUESTION
+    elif len(names) == 2:
+        heading = f"Is {names[0]} better than {names[1]}?"
     return common | {
         **view,
-        "heading": QUESTION if common["is_example"] else question(names),
+        "heading": heading,
         "sentences": [pair_sentence(found, pair, names) for pair in found.against_first()],
         "letters": "ABCDE",
         "metric_titles": METRIC_TITLES,
@@ -131,21 +138,13 @@ def _values(
 def _dev_ensembles(
     verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
-    """Ensembles on dev of the judges whose verdicts there the dataset carries, on success."""
+    """Return the ensembles on dev, for success, of the judges whose verdicts on dev the dataset carries."""
     labels = verdicts.labels("dev") if label == LABEL else None
     if labels is None:
         return None
-    known = verdicts.on("dev")
-    carried = [
-        (name, known[row.id].success) for name, row in zip(names, rows, strict=True) if row.id in known
-    ]
-    return view_dev_ensembles([name for name, _ in carried], [found for _, found in carried], labels, label)
-
-
-def _entrant(verdicts: JudgeVerdicts, row: BoardRow, label: str, may_use: bool) -> Entrant:
-    """The row with its verdicts, and the figures that follow from them, where they may be used."""
-    column = verdicts.of(row) if may_use else None
-    return Entrant(verdicts.with_figures(row), column and verdicts_of(column, label))
+    known = verdicts.by_judge("dev")
+    carried = {name: known[row.id].success for name, row in zip(names, rows, strict=True) if row.id in known}
+    return view_dev_ensembles(list(carried), list(carried.values()), labels, label)
 
 
 def examples(
@@ -154,18 +153,15 @@ def examples(
     chosen: Sequence[BoardRow] = (),
     has_verdicts: Callable[[BoardRow], bool] = lambda row: row.provenance == "scored",
 ) -> list[BoardRow]:
-    """Rows to begin with: what was chosen, then the best judges, first those with verdicts; three in all."""
-    ranked = sorted(_ranked(board, label), key=lambda row: not has_verdicts(row))
+    """Return three rows to begin with: the chosen ones, then the best judges, those with verdicts first."""
+    ranked = [row for row, _ in ranked_rows(board, label)]
+    ranked.sort(key=lambda row: not has_verdicts(row))
     names = {row.judge for row in chosen}
     return [*chosen, *_best_of_each(row for row in ranked if row.judge not in names)][:EXAMPLE_SIZE]
 
 
-def _ranked(board: Board, label: str) -> list[BoardRow]:
-    return [row for row in board.ranking(label) if row.labels[label]["rank"]]
-
-
 def _best_of_each(rows: Iterable[BoardRow]) -> list[BoardRow]:
-    """The first row of each judge, by its name."""
+    """Return the first row of each judge, by its name."""
     best: dict[str, BoardRow] = {}
     for row in rows:
         best.setdefault(row.judge, row)
@@ -184,10 +180,10 @@ def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], label: str
 
 
 def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
-    """(names, address) of comparisons: neighbours in the ranking, the first against the human reference."""
-    leaders = _best_of_each(_ranked(board, label))
+    """Return (names, address) of comparisons of neighbours, and of the leader with the human reference."""
+    leaders = _best_of_each(row for row, _ in ranked_rows(board, label))
     pairs = list(pairwise(leaders))[:3]
-    human = next((row for row in board.rows if row.id == SECOND_ANNOTATOR), None)
+    human = board.row(SECOND_ANNOTATOR)
     if leaders and human is not None and human.labels.get(label):
         pairs.append((leaders[0], human))
     other_label = "" if label == "success" else label
@@ -200,59 +196,56 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
     ]
 
 
-def question(names: Sequence[str]) -> str:
-    """The page's title for these judges."""
-    if len(names) == 2:
-        return f"Is {names[0]} better than {names[1]}?"
-    return f"How do these {len(names)} judges differ?"
-
-
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
-    """One sentence: who is better overall, and on which benchmarks that holds or turns around."""
+    """Return one sentence: which judge is better overall, and on which benchmarks it is better or worse."""
     first, second = names[pair.first], names[pair.second]
-    overall, figure = pair.overall, figure_name(found.figure)
+    figure, value, interval = figure_name(found.figure), pair.overall.value, pair.overall.interval
     for name, place in ((first, pair.first), (second, pair.second)):
         if why := found.entrants[place].row.why_not_comparable:
             return f"{first} and {second} cannot be compared: {name} is {why}."
-    if overall.value is None:
+    if value is None:
         return f"{first} and {second} cannot be compared by {figure}: it is undefined for one of them."
     if pair.runs is not None and pair.runs.agreement.percent == 1:
         return f"{first} and {second} gave the same verdict on every trajectory."
-    if overall.interval is None:
+    if interval is None:
+        side = "above" if value >= 0 else "below"
         return (
-            f"{first} is {_apart(overall)} {second} in {figure}. Without verdicts there is no "
-            "interval for this metric, so the difference may be chance."
+            f"{first} is {abs(100 * value):.1f} points {side} {second} in {figure}. Without verdicts there "
+            "is no interval for this metric, so the difference may be chance."
         )
     better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
-    if overall.favours == 0:
+    if pair.overall.favours == 0:
         if not better and not worse:
             return f"{first} is not separable from {second}, overall or on any benchmark."
-        head, parts = (
-            f"{first} is not separable from {second} overall",
-            [("better", better), ("worse", worse)],
-        )
-    elif overall.favours > 0:
-        head = f"{first} is better than {second} overall, {_by(overall)}"
-        parts = [("also better", better), ("but worse" if better else "worse", worse)]
+        head = f"{first} is not separable from {second} overall"
+        parts = [("better", better), ("worse", worse)]
     else:
-        head = f"{first} is worse than {second} overall, {_by(overall)}"
-        parts = [("also worse", worse), ("but better" if worse else "better", better)]
+        is_better = pair.overall.favours > 0
+        word, opposite = ("better", "worse") if is_better else ("worse", "better")
+        same, reversed_on = (better, worse) if is_better else (worse, better)
+        near, far = sorted(abs(100 * end) for end in interval)
+        head = (
+            f"{first} is {word} than {second} overall, by {abs(100 * value):.1f} points "
+            f"(95 %: {near:.1f} to {far:.1f})"
+        )
+        parts = [(f"also {word}", same), (f"but {opposite}" if same else opposite, reversed_on)]
     found_on = [f"{word} on {_listed(where)}" for word, where in parts if where]
-    return (
-        f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
-        if found_on
-        else (f"{head}; no single benchmark shows it by itself.")
-    )
+    if not found_on:
+        return f"{head}; no single benchmark shows it by itself."
+    return f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
 
 
 def basis_sentence(found: Comparison) -> str:
-    """Which of the overall intervals are paired over tasks, and which only approximate; and why."""
+    """Return which overall intervals are paired over tasks, which are only approximate, and why."""
     paired = sum(pair.is_paired for pair in found.pairs)
     if paired == len(found.pairs):
-        parts = (part for pair in found.pairs for part in (pair.by_benchmark, pair.by_agent))
-        is_every = all(each.basis != "approximate" for part in parts for each in part.values())
-        which, but = ("Every interval", "") if is_every else ("Every overall interval", ", but those with ≈")
-        return f"{which} is paired: the judges are compared on the same resamples of tasks{but}."
+        bases = set()
+        for pair in found.pairs:
+            bases |= {each.basis for each in (*pair.by_benchmark.values(), *pair.by_agent.values())}
+        which, except_for = "Every interval", ""
+        if "approximate" in bases:
+            which, except_for = "Every overall interval", ", but those with ≈"
+        return f"{which} is paired: the judges are compared on the same resamples of tasks{except_for}."
     without = sum(pair.runs is None for pair in found.pairs)
     reasons = ["without verdicts of both on the same trajectories"] if without else []
     if len(found.pairs) - without > paired:
@@ -262,25 +255,29 @@ def basis_sentence(found: Comparison) -> str:
         "ones (hollow dots)."
     )
     if not paired:
-        return f"No {'interval' if without == len(found.pairs) else 'overall interval'} here is paired: {how}"
+        which = "interval" if without == len(found.pairs) else "overall interval"
+        return f"No {which} here is paired: {how}"
     are = "is" if paired == 1 else "are"
     return f"Of {len(found.pairs)} pairs {paired} {are} compared on the same tasks (filled dots); {how}"
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
-    """What unanimity buys and what it costs, against the most precise of the judges alone."""
+    """Return how precision and recall change if all judges must agree, compared with the most precise one."""
     if not found.votes:
         return ""
     unanimous = found.votes[-1].cells["overall"]
-    alone = [
-        (found.entrants[place].row.labels[found.label]["overall"], names[place]) for place in found.voters
+    known = [
+        (cell["precision"], name, cell["recall"])
+        for name, cell in single_judges(found, names)
+        if cell["precision"] is not None
     ]
-    known = [(cell, name) for cell, name in alone if cell["precision"] is not None]
     if unanimous["precision"] is None or not known:
         return "There is no trajectory on which all say yes."
-    best, name = max(known, key=lambda pair: pair[0]["precision"])
-    gained = 100 * (unanimous["precision"] - best["precision"])
-    lost = 100 * (best["recall"] - unanimous["recall"]) if best["recall"] is not None else 0
+    precision, name, recall = max(known, key=lambda judge: judge[0])
+    gained = 100 * (unanimous["precision"] - precision)
+    lost = 0.0
+    if recall is not None and unanimous["recall"] is not None:
+        lost = 100 * (recall - unanimous["recall"])
     who = "both" if len(found.voters) == 2 else f"all {len(found.voters)}"
     change = "more" if gained >= 0 else "less"
     return (
@@ -290,23 +287,13 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
 
 
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
-    """The benchmarks on which the whole interval lies on one side, those on few trajectories marked so."""
+    """Return the benchmarks where the whole interval is on one side; those with few trajectories say so."""
     found_on = []
-    for name in ordered(set(pair.by_benchmark), BENCHMARK_TITLES):
+    for name in in_order(pair.by_benchmark, BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:
             few = " (few trajectories)" if rests_on_few(found, pair, "by_benchmark", name) else ""
             found_on.append(f"{BENCHMARK_TITLES.get(name, name)}{few}")
     return found_on
-
-
-def _by(difference: Difference) -> str:
-    near, far = sorted(abs(100 * end) for end in difference.interval)
-    return f"by {abs(100 * difference.value):.1f} points (95 %: {near:.1f} to {far:.1f})"
-
-
-def _apart(difference: Difference) -> str:
-    points = 100 * difference.value
-    return f"{abs(points):.1f} points {'above' if points >= 0 else 'below'}"
 
 
 def _listed(words: Sequence[str]) -> str:

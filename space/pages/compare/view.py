@@ -1,16 +1,18 @@
-"""Judges side by side, as the compare page shows them: cells and differences on common axes. Pure."""
+"""Judges side by side, as the compare page shows them: cells and differences on common axes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from leaderboard.board.rows import parts_of
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference
-from leaderboard.score import Cell
+from leaderboard.score import Cell, interval_of, metric_of
+from space.pages.rows import in_order, overall_of
 from space.web.cells import Axis, distinct_names, metric_cell
 
 OVERALL: Final = "All trajectories"
@@ -19,10 +21,10 @@ GROUP_TITLES: Final = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLE
 
 @dataclass(frozen=True)
 class ForestGroup:
-    """The differences to the first judge in one cell: all trajectories, a benchmark, an agent.
+    """The differences to the first judge in one cell: all trajectories, a benchmark or an agent.
 
-    ``kind`` is "overall", "by_benchmark" or "by_agent"; a line is a pair, its difference there, and whether
-    the metric of either judge rests on few trajectories.
+    ``kind`` is "overall", "by_benchmark" or "by_agent". A line holds a pair, its difference in the cell, and
+    whether the metric of either judge rests on few trajectories.
     """
 
     title: str
@@ -32,7 +34,7 @@ class ForestGroup:
 
 @dataclass(frozen=True)
 class Ensembles:
-    """Every ensemble of judges, then each of them alone: (name, whether it is an ensemble, its cell)."""
+    """Every ensemble of judges, then each single judge: (name, whether it is an ensemble, its cell)."""
 
     lines: tuple[tuple[str, bool, Cell], ...]
     axis: Axis
@@ -40,16 +42,22 @@ class Ensembles:
 
 def view_comparison(found: Comparison) -> dict[str, Any]:
     """Return a comparison with the names of its judges, and what tables need to lay it out."""
-    cells = [entrant.row.labels[found.label] for entrant in found.entrants]
-    ends = [end for cell in cells for end in cell["overall"].get(f"{found.figure}_ci") or ()]
-    names = distinct_names([entrant.row for entrant in found.entrants])
+    rows = [entrant.row for entrant in found.entrants]
+    ends: list[float | None] = []
+    benchmarks: set[str] = set()
+    for row in rows:
+        cell = overall_of(row, found.label)
+        if cell is not None:
+            ends += [metric_of(cell, found.figure), *(interval_of(cell, found.figure) or ())]
+        benchmarks |= parts_of(row, found.label, "by_benchmark").keys()
+    names = distinct_names(rows)
     groups = _groups(found)
     return {
         "found": found,
         "names": names,
         "other_metrics": [name for name in ("precision", "recall", "f1") if name != found.figure],
-        "benchmarks": ordered({name for cell in cells for name in cell["by_benchmark"]}, BENCHMARK_TITLES),
-        "axis": Axis.around([*ends, *(cell["overall"][found.figure] for cell in cells)]),
+        "benchmarks": in_order(benchmarks, BENCHMARK_TITLES),
+        "axis": Axis.around(ends),
         "groups": groups,
         "difference_axis": _difference_axis(groups),
         "ensembles": _ensembles(found, names),
@@ -57,7 +65,7 @@ def view_comparison(found: Comparison) -> dict[str, Any]:
 
 
 def _difference_axis(groups: Sequence[ForestGroup]) -> Axis:
-    """Wide enough for every difference and interval; intervals on few trajectories may run off it."""
+    """Return an axis for every difference and interval; intervals over few trajectories may run off it."""
     values: list[float | None] = [0.0]
     for group in groups:
         for _, difference, is_few in group.lines:
@@ -69,7 +77,7 @@ def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
     against = found.against_first()
     groups = [ForestGroup(OVERALL, "overall", tuple((pair, pair.overall, False) for pair in against))]
     for kind, titles in GROUP_TITLES.items():
-        for cell in ordered({name for pair in against for name in getattr(pair, kind)}, titles):
+        for cell in in_order({name for pair in against for name in getattr(pair, kind)}, titles):
             lines = tuple(
                 (pair, getattr(pair, kind)[cell], rests_on_few(found, pair, kind, cell))
                 for pair in against
@@ -80,40 +88,43 @@ def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
 
 
 def rests_on_few(found: Comparison, pair: Pair, group: str, name: str) -> bool:
-    """Whether the metric of either judge rests on few trajectories in a cell of by_benchmark or by_agent."""
-    cells = (found.entrants[place].row.labels[found.label][group] for place in (pair.first, pair.second))
-    return any(metric_cell(cell.get(name), found.figure, found.label).is_few for cell in cells)
+    """Return whether a judge's metric rests on few trajectories in a cell of by_benchmark or by_agent."""
+    for place in (pair.first, pair.second):
+        cell = parts_of(found.entrants[place].row, found.label, group).get(name)
+        if metric_cell(cell, found.figure, found.label).is_few:
+            return True
+    return False
+
+
+def single_judges(found: Comparison, names: Sequence[str]) -> list[tuple[str, Cell]]:
+    """Return the name and the overall cell of each judge that takes part in the votes."""
+    cells = [(names[place], overall_of(found.entrants[place].row, found.label)) for place in found.voters]
+    return [(name, cell) for name, cell in cells if cell is not None]
 
 
 def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:
-    alone = [(names[i], found.entrants[i].row.labels[found.label]["overall"]) for i in found.voters]
-    return _on_one_axis(found.votes, alone) if found.votes else None
+    return _on_one_axis(found.votes, single_judges(found, names)) if found.votes else None
 
 
 def view_dev_ensembles(
     names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
 ) -> Ensembles | None:
-    """The same on dev, where the dataset carries verdicts of two or more; columns in the split's order."""
+    """Return the ensembles of judges on dev, if there are two; ``columns`` are in the order of the split."""
     if len(columns) < FEWEST:
         return None
-    alone = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]
-    return _on_one_axis(score_votes(columns, labels, label), list(zip(names, alone, strict=True)))
+    single = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]
+    return _on_one_axis(score_votes(columns, labels, label), list(zip(names, single, strict=True)))
 
 
-def _on_one_axis(votes: Sequence[Vote], alone: Sequence[tuple[str, Cell]]) -> Ensembles:
+def _on_one_axis(votes: Sequence[Vote], single: Sequence[tuple[str, Cell]]) -> Ensembles:
     lines = [(vote_name(vote), True, vote.cells["overall"]) for vote in votes]
-    lines += [(name, False, cell) for name, cell in alone]
+    lines += [(name, False, cell) for name, cell in single]
     values = [end for _, _, cell in lines for end in (cell["precision"], *(cell["precision_ci"] or ()))]
     return Ensembles(tuple(lines), Axis.around(values))
 
 
-def ordered(names: set[str], titles: Mapping[str, str]) -> list[str]:
-    """The known names in their usual order, then the others by name."""
-    return [*(name for name in titles if name in names), *sorted(names - set(titles))]
-
-
 def points(value: float | None) -> str:
-    """A difference of fractions in points, signed: ``+15.2``, ``−0.4``, a dash where undefined."""
+    """Return a difference of fractions in points, with its sign: ``+15.2``, ``−0.4``; a dash if undefined."""
     if value is None:
         return "–"
     text = f"{100 * value:+.1f}".replace("-", "−")
@@ -121,17 +132,19 @@ def points(value: float | None) -> str:
 
 
 def interval_in_points(interval: tuple[float, float] | None) -> str:
-    """``+10.6 to +20.0``; empty where there is none."""
+    """Return an interval as ``+10.6 to +20.0``, or an empty text without one."""
     return "" if interval is None else f"{points(interval[0])} to {points(interval[1])}"
 
 
 def p_value(p: float) -> str:
-    """``0.14``, ``0.0032``, ``< 0.0001``."""
-    return "< 0.0001" if p < 0.0001 else f"{p:.2g}" if p < 0.995 else "1"
+    """Return a p-value as ``0.14``, ``0.0032`` or ``< 0.0001``."""
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.2g}" if p < 0.995 else "1"
 
 
 def vote_name(vote: Vote) -> str:
-    """``All 3 say yes (unanimous)``, ``At least 2 of 3 (majority)``, ``At least 1 of 3``."""
+    """Return ``All 3 say yes (unanimous)``, ``At least 2 of 3 (majority)`` or ``At least 1 of 3``."""
     if vote.is_unanimous:
         return "Both say yes" if vote.n_judges == 2 else f"All {vote.n_judges} say yes (unanimous)"
     name = f"At least {vote.needed} of {vote.n_judges}"

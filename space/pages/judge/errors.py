@@ -1,4 +1,4 @@
-"""``/errors``: a judge's errors, read and tagged by people; REST to tag them and to get all tags."""
+"""``/errors``: the errors of judges, which people read and tag; with REST routes for the tags."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,7 @@ from space.pages.trajectories.index import TrajectoryEntry
 from space.services import Services
 from space.verdicts import LABEL, JudgeColumn
 from space.web.frame import PageFrame
-from space.web.http_errors import (
-    ERROR_RESPONSES,
-    NO_STORE,
-    AccessRefused,
-    RequestBody,
-    recorded,
-    require_open,
-)
+from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.records.statuses import error_tags
@@ -49,22 +42,22 @@ MOST_PAIRS: Final = 6
 
 @dataclass(frozen=True)
 class TagReader:
-    """Who reads errors and tags: nothing of a trajectory that they have yet to annotate, and others' tags of
-    an error after their own, so that a second tagger is not led by the first. ``account`` of None: anyone."""
+    """A reader of errors and tags; ``account`` is None if nobody is signed in.
+
+    A reader sees nothing of a trajectory that they have yet to annotate. They see other people's tags of an
+    error only after their own, so that the first tagger does not influence the second.
+    """
 
     account: str | None
     blind: BlindItems
 
     @classmethod
     def of(cls, request: Request, services: Services) -> "TagReader":
-        try:
-            actor = services.auth.actor_of(request)
-        except AccessRefused:
-            actor = None
-        return cls(actor and actor.name, services.access.blind_items(request))
+        actor = services.access.known_actor(request)
+        return cls(actor.name if actor else None, services.access.blind_items(request))
 
     def visible(self, tags: Sequence[ErrorTag]) -> list[ErrorTag]:
-        """The tags that this reader may see, in their order."""
+        """Return the tags that this reader may see."""
         own = {(tag.judge, tag.trajectory_id) for tag in tags if tag.tagger == self.account}
         return [
             tag
@@ -77,11 +70,13 @@ class TagReader:
 def errors_of(
     services: Services, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[WrongVerdict, ...]:
-    """A judge's errors on a split, the clearest first; none of what the reader has yet to annotate."""
+    """Return a judge's errors on a split, the clearest first, without those that the reader may not see."""
     labels = services.verdicts.labels(split)
     if labels is None:
         return ()
-    others = [other.success for other in services.verdicts.on(split).values() if other.judge != column.judge]
+    others = [
+        other.success for other in services.verdicts.by_judge(split).values() if other.judge != column.judge
+    ]
     every = error_queue(services.submissions.suite, labels, LABEL, column.success, others)
     return tuple(error for error in every if not blind.hides(error.trajectory_id))
 
@@ -98,9 +93,8 @@ def queue_page(
     """Return one page of a judge's errors.
 
     An empty text in ``wanted`` chooses every kind, benchmark or agent. ``counts`` by kind and ``n_tagged``
-    are those of the whole split. A line's ``entry`` is None where the trajectory cannot be shown; its
-    ``n_later`` tags are by others, and shown to the reader after a tag of their own. Of ``bare`` errors only
-    the fact is known that the judge is wrong.
+    are those of the whole split. A line's ``entry`` is None if the trajectory cannot be shown; the reader
+    sees its ``n_later`` tags of others after adding one. ``bare`` errors have no run, reasoning or tags.
     """
     verdicts = services.verdicts
     every = errors_of(services, column, split, reader.blind)
@@ -122,7 +116,7 @@ def queue_page(
     for error in chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
         place, trajectory = places[error.trajectory_id]
         entry, reasoning = verdicts.entry(trajectory), verdicts.reasoning(column, trajectory, place)
-        tags_of_it = of_error.get(error.trajectory_id, ())
+        tags_of_it = of_error.get(error.trajectory_id, [])
         visible = reader.visible(tags_of_it)
         if not (entry or reasoning or tags_of_it):
             bare.append(error)
@@ -142,7 +136,7 @@ def queue_page(
 
 
 def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
-    """The run at its last step, where success is decided, with what the judge wrote opened."""
+    """Return the address of the run's last step, with the judge's reasoning open."""
     judge = column.dataset_name or column.judge
     return link_to("/trajectories", id=entry.trajectory_id, step=entry.n_actions + 1, judge=judge)
 
@@ -150,10 +144,10 @@ def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
 def judge_choices(
     services: Services, split: str, tags: Sequence[ErrorTag], blind: BlindItems
 ) -> list[tuple[JudgeColumn, int, int]]:
-    """Every judge with verdicts on a split, by name: how many errors it has, and how many are tagged."""
+    """Return every judge with verdicts on a split, by name, with its numbers of errors and tagged errors."""
     tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
     found = []
-    for column in services.verdicts.on(split).values():
+    for column in services.verdicts.by_judge(split).values():
         errors = errors_of(services, column, split, blind)
         n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
         found.append((column, len(errors), n_tagged))
@@ -161,9 +155,10 @@ def judge_choices(
 
 
 def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
-    """Pairs of people who tagged the same errors, those with most of them first.
+    """Return pairs of people who tagged the same errors, those with most common errors first.
 
-    How far they agree is of all their tags; single ones that differ are those that the reader may see.
+    Their agreement is computed from all their tags. The list of differing tags has only those that the reader
+    may see.
     """
     taggers = sorted({tag.tagger for tag in tags})[:50]
     found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(taggers, 2)]
@@ -179,7 +174,7 @@ def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str
 def count_tables(
     tags: Sequence[ErrorTag], names: Mapping[str, str]
 ) -> list[tuple[str, list[str], list[tuple[str, list[int]]]]]:
-    """Tables of counts as (heading, categories, rows of (name, counts)): by judge, benchmark, agent."""
+    """Return tables of counts, by judge, benchmark and agent: (heading, categories, (name, counts) rows)."""
     counts = count_tags(tags)
     categories = list(counts.overall)
     groups = (
@@ -200,7 +195,7 @@ def count_tables(
 
 
 def category_title(category: str) -> str:
-    """A category for people: the paper's by their titles, own ones by their words."""
+    """Return the title of a category of the paper, or the words of a custom one."""
     known = CATEGORIES.get(category)
     return known.title if known else category.replace("_", " ").capitalize()
 
@@ -224,7 +219,6 @@ class NewTag(RequestBody):
 
 
 def build_errors_router(services: Services) -> APIRouter:
-    """The routes over a service."""
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
 
     @router.post(
@@ -234,20 +228,20 @@ def build_errors_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def tag(
-        request: Request,
-        actor: Annotated[Actor, Depends(services.auth.require_actor)],
-        body: NewTag,
+        request: Request, actor: Annotated[Actor, Depends(services.auth.require_actor)], body: NewTag
     ) -> JSONResponse:
-        """For any account, with a daily limit. Your latest tag of an error replaces the one before. Only on
-        dev, and on test where a suite's labels are public."""
+        """Any account may tag, up to a daily limit. Your latest tag of an error replaces the one before.
+
+        Errors can be tagged on dev, and on test if the suite's labels are public.
+        """
         category = own_name(body.own) if body.category == OWN else body.category
         trajectory = service.suite.find(body.trajectory_id)
         blind = services.access.blind_items(request)
         if trajectory is not None and blind.hides(trajectory.trajectory_id):
             raise HTTPException(403, IN_YOUR_QUEUE)
-        # Hidden splits are refused by `actions`, before any label is asked for.
+        # `actions` refuses hidden splits before any label is read.
         if trajectory is not None and verdicts.labels(trajectory.split) is not None:
-            column = verdicts.one(body.judge, trajectory.split)
+            column = verdicts.find(body.judge, trajectory.split)
             errors = errors_of(services, column, trajectory.split, blind) if column else ()
             if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
                 raise HTTPException(404, NO_ERROR)
@@ -264,8 +258,10 @@ def build_errors_router(services: Services) -> APIRouter:
         request: Request,
         judge: Annotated[str, Query(max_length=120, description="Only this judge; empty for all.")] = "",
     ) -> Response:
-        """Oldest first, with tags that were replaced later: the last one of a person counts. For an account
-        that is signed in: of errors that it has tagged itself."""
+        """Oldest first, including tags that were replaced later: the last tag of a person counts.
+
+        An account that is signed in gets only tags of errors that it has tagged itself.
+        """
         reader = TagReader.of(request, services)
         tags = reader.visible(error_tags(service.engine, service.suite.name))
         text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
@@ -276,17 +272,16 @@ def build_errors_router(services: Services) -> APIRouter:
 
 
 def own_name(name: str) -> str:
-    """A custom category as it is stored: ``Wrong page`` becomes ``wrong_page``."""
+    """Return a custom category as it is stored: ``Wrong page`` becomes ``wrong_page``."""
     return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")
 
 
-Kind = Literal["", "fp", "fn"]
+KindFilter = Literal["", "fp", "fn"]
 Split = Literal["", "dev", "test"]
 Group = Annotated[str, Query(max_length=120)]
 
 
 def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route."""
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
 
     @router.get(PATH, include_in_schema=False)
@@ -294,20 +289,20 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
         request: Request,
         judge: Annotated[str, Query(max_length=120)] = "",
         split: Split = "",
-        kind: Kind = "",
+        kind: KindFilter = "",
         benchmark: Group = "",
         agent: Group = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
-        has_it = [name for name in verdicts.splits() if verdicts.one(judge, name)] if judge else []
-        splits = has_it or verdicts.splits()
+        with_judge = [name for name in verdicts.splits() if verdicts.find(judge, name)] if judge else []
+        splits = with_judge or verdicts.splits()
         chosen = split if split in splits else next(reversed(splits), "")
-        column = verdicts.one(judge, chosen) if has_it else None
+        column = verdicts.find(judge, chosen) if with_judge else None
         wanted = {"kind": kind, "benchmark": benchmark, "agent": agent}
         reader = TagReader.of(request, services)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
-        names = {each.judge: each.name for each in verdicts.on(chosen).values()} if chosen else {}
+        names = {each.judge: each.name for each in verdicts.by_judge(chosen).values()} if chosen else {}
         return pages.answer(
             "judge/errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",

@@ -1,21 +1,16 @@
-"""The judge page: what a judge is, how good it is and where, what it costs, and how to check and cite it.
+"""The judge page: a judge's traits, metrics, neighbours, costs, and how to check and cite it."""
 
-The two plots of a judge's scores are drawn by ``templates/judge/scores.html`` as SVG: their colours follow
-the page, they need no script, and every mark has a title that says what it is. Their scales are below.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
-from itertools import pairwise
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.calibration import Calibration, ThresholdFigures
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.score import metric_of
+from space.pages.judge.plots import plot_values
 from space.pages.judge.summary import (
     ASKED,
     describe_label_noise,
@@ -27,6 +22,7 @@ from space.pages.judge.summary import (
 )
 from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
 from space.pages.leaderboard.query import PROVENANCES
+from space.pages.rows import ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, describe_marks, describe_noise, metric_cell, origin, short_name
@@ -37,15 +33,13 @@ from submissions.app import SubmissionsApp
 PATH: Final = "/judge"
 ERRORS: Final = "/errors"
 CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
-"""What the address says; an id is looked up on the board, which changes."""
+"""The parameters of the address. An id is looked up on the board, which changes."""
 
 
 def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
-    """``GET /judge``."""
     service, verdicts, router = services.submissions, services.verdicts, APIRouter()
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def judge_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         board = service.records.board()
@@ -59,8 +53,8 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
         }
         if row is None and (chosen["id"] or "id" in unknown):
             title = "There is no such judge"
-            values = {**common, "row": None, "heading": title, "rows": board.rows}
-            return pages.answer("judge/page.html", title, PATH, 404, **values)
+            more = {"row": None, "heading": title, "rows": board.rows}
+            return pages.answer("judge/page.html", title, PATH, 404, **common, **more)
 
         def values() -> Mapping[str, Any]:
             if row is None:
@@ -83,7 +77,6 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     service: SubmissionsApp, verdicts: JudgeVerdicts, board: Board, view: JudgeView
 ) -> dict[str, Any]:
-    """What the page of a judge that answers the label shows."""
     row, label, suite = view.row, view.label, service.suite
     facts, (says_yes, positives) = file_facts(service, row, label), ASKED[label]
     errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
@@ -101,10 +94,11 @@ def _values(
         "noise": describe_noise(view.found),
         "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
         "errors_address": link_to(ERRORS, judge=row.id) if errors_on else "",
-        "errors_behind": (  # figures are of test, so their errors are too
-            partial(link_to, ERRORS, judge=row.id, split="test") if "test" in errors_on else None
-        ),
-        "is_recomputed": row.provenance != "scored" and view.found["intervals"] == "tasks",
+        # The figures are those of test, and so are their errors.
+        "errors_behind": partial(link_to, ERRORS, judge=row.id, split="test")
+        if "test" in errors_on
+        else None,
+        "is_recomputed": row.provenance != "scored" and view.found.get("intervals") == "tasks",
         "spread": spread,
         "neighbours": neighbours(board, row, label) if suite.profile.serves("/compare") else [],
         **facts,
@@ -122,88 +116,23 @@ def _values(
 
 
 def _human_marks(view: JudgeView) -> dict[str, list[tuple[float, str]]]:
-    """Where the second annotator stands on each axis."""
-    human = view.human or {}
-    return {
-        metric: [] if human.get(metric) is None else [(axis.place(human[metric]), "human")]
-        for metric, axis in view.axes.items()
-    }
+    """Return the mark of the second annotator on each axis, in percent of it."""
+    marks: dict[str, list[tuple[float, str]]] = {}
+    for metric, axis in view.axes.items():
+        value = metric_of(view.human or {}, metric)
+        marks[metric] = [] if value is None else [(axis.place(value), "human")]
+    return marks
 
 
 def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]:
-    """(name, address of the comparison) with the judges just above and below in the ranking."""
-    ranked = [other for other in board.ranking(label) if other.labels[label]["rank"]]
-    ranks = [rank for rank, other in enumerate(ranked) if other.id == row.id]
-    beside = [ranked[near] for rank in ranks for near in (rank - 1, rank + 1) if 0 <= near < len(ranked)]
+    """Return (name, address of the comparison) for the judges just above and below in the ranking."""
+    ranked = [other for other, _ in ranked_rows(board, label)]
+    place = next((place for place, other in enumerate(ranked) if other.id == row.id), None)
+    if place is None:
+        return []
+    nearest = [*ranked[max(0, place - 1) : place], *ranked[place + 1 : place + 2]]
     other_label = "" if label == "success" else label
     return [
         (short_name(other), link_to("/compare", judges=[row.id, other.id], label=other_label))
-        for other in beside
+        for other in nearest
     ]
-
-
-WIDTH, HEIGHT = 460, 340
-LEFT, RIGHT, TOP, BOTTOM = 46, 78, 12, 44
-CLEARANCE: Final = 15
-"""Between the names of two lines, so that they can be read."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A metric over the thresholds: points for an SVG polyline, and its name beside the last one."""
-
-    name: str
-    metric: str
-    points: str
-    name_y: float
-
-
-def plot_values(found: Calibration) -> dict[str, Any]:
-    """What the template draws the plots with: bins that are not empty, lines, and functions of places."""
-    bins = [each for each in found.bins if each.n]
-    return {
-        "calibration": found,
-        "bins": bins,
-        "most": max(each.n for each in bins),
-        "lines": sweep_lines(found),
-        "best": found.best(),
-        "x": x,
-        "y": y,
-    }
-
-
-def sweep_lines(found: Calibration) -> tuple[Line, ...]:
-    """Precision, recall and F1 over the thresholds, each broken off where it is undefined."""
-    named = (("Precision", "precision"), ("Recall", "recall"), ("F1", "f1"))
-    defined = {
-        name: [t for t in found.thresholds if getattr(t, metric) is not None] for name, metric in named
-    }
-    drawn = [(name, metric) for name, metric in named if defined[name]]
-    ends = _apart([y(getattr(defined[name][-1], metric)) for name, metric in drawn])
-    return tuple(
-        Line(name, metric, _points(defined[name], metric), end)
-        for (name, metric), end in zip(drawn, ends, strict=True)
-    )
-
-
-def x(share: float) -> float:
-    """Where a fraction lies on the horizontal axis, in the plot's units."""
-    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
-
-
-def y(share: float) -> float:
-    """Where a fraction lies on the vertical axis: up is less."""
-    return round(TOP + (1 - share) * (HEIGHT - TOP - BOTTOM), 1)
-
-
-def _points(thresholds: Sequence[ThresholdFigures], metric: str) -> str:
-    return " ".join(f"{x(t.at)},{y(getattr(t, metric))}" for t in thresholds)
-
-
-def _apart(places: list[float]) -> list[float]:
-    """The places moved down where they would cover each other, kept in their order."""
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = list(places)
-    for above, below in pairwise(order):
-        moved[below] = max(moved[below], moved[above] + CLEARANCE)
-    return moved

@@ -1,8 +1,11 @@
-"""What a judge's page says in sentences: its metrics, costs, calibration, label noise, and how to cite it."""
+"""Facts on a judge's page: its metrics in words, costs, calibration, label noise, and how to cite it."""
 
 import re
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, Final
+
+import yaml
+from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
 from arb.core.console import interval, percent
 from arb.core.suite import OFFICIAL, Suite
@@ -16,35 +19,37 @@ from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
 from leaderboard.report import task_names
 from space.pages.judge.view import JudgeView
+from space.pages.rows import overall_of
 from space.web.cells import Axis, metric_cell, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
-ASKED: Final = MappingProxyType(
-    {
-        "success": ("calls successful", "successes"),
-        "side_effect": ("says had a side effect", "side effects"),
-        "repetition": ("says went in circles", "repetitions"),
-    }
-)
+ASKED: Final[Mapping[str, tuple[str, str]]] = {
+    "success": ("calls successful", "successes"),
+    "side_effect": ("says had a side effect", "side effects"),
+    "repetition": ("says went in circles", "repetitions"),
+}
 
 
 def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
     """Return title and precision of the best and of the worst cell under a heading.
 
-    Only cells that rest on enough trajectories count; None if fewer than two do.
+    Only cells with enough trajectories count. Return None if there are fewer than two of them.
     """
-    cells = next((cells for title, cells in view.sections if title == heading), ())
-    titled = [(title, metric_cell(cell, "precision", view.label)) for title, cell, _ in cells]
-    known = [(title, cell) for title, cell in titled if cell.value is not None and not cell.is_few]
+    lines = next((lines for title, lines in view.sections if title == heading), ())
+    known = []
+    for title, found, _ in lines:
+        cell = metric_cell(found, "precision", view.label)
+        if cell.value is not None and not cell.is_few:
+            known.append((cell.value, (title, cell.text)))
     if len(known) < 2:
         return None
-    *_, best = ordered = sorted(known, key=lambda found: found[1].value)
-    return (best[0], best[1].text), (ordered[0][0], ordered[0][1].text)
+    known.sort(key=lambda each: each[0])
+    return known[-1][1], known[0][1]
 
 
 def dollars(amount: float) -> str:
-    """``$12.30``, and as many digits as it takes to see a small amount."""
+    """Return an amount as ``$12.30``, a small one with as many digits as it needs."""
     if amount == 0 or amount >= 0.995:
         return f"${amount:,.2f}"
     return f"${amount:.2g}" if amount >= 0.0001 else f"${amount:.1e}"
@@ -53,9 +58,10 @@ def dollars(amount: float) -> str:
 def describe_label_noise(
     service: SubmissionsApp, row: BoardRow, label: str, axis: Axis
 ) -> dict[str, Any] | None:
-    """Return what the noise of a row's label means, and where its band lies in percent of the axis.
+    """Return what label noise means for a row, and the place of its band in percent of the axis.
 
-    None for references, where labels are private, and where no two annotators are known to differ.
+    The result is None if the row is a reference, if labels are private, and if no two annotators are known
+    to differ.
     """
     test = service.labels_for_public_figures()
     if test is None or row.provenance == "reference":
@@ -90,19 +96,20 @@ PRIVATE_SCORES = (
 
 
 def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, Any]:
-    """Return costs and calibration of a row's file, each None if not known, and why they are not.
+    """Return costs and calibration of a row's file, or why they are not known.
 
-    Scores meet test labels only where the suite's labels are public. ``calibration_absent`` is empty where
-    there is nothing to say: the judge gives no score.
+    Scores are compared with test labels only if the suite's labels are public. ``calibration_absent`` is
+    empty if the judge gives no score.
     """
-    facts = {"costs": None, "costs_absent": NO_FILE, "calibration": None, "calibration_absent": ""}
+    facts: dict[str, Any] = {"costs": None, "costs_absent": NO_FILE}
+    facts |= {"calibration": None, "calibration_absent": ""}
     if row.provenance != "scored" and row.id not in service.records.paper_verdicts:
         return facts
     try:
         verdicts = service.records.verdicts(row.id)
     except (KeyError, VerdictsUnavailable):
         return facts | {"costs_absent": "Its file cannot be read at the moment."}
-    costs = running_costs(verdicts, len(verdicts.success))
+    costs = running_costs(verdicts, verdicts.rows)
     facts |= {"costs": costs if costs.are_known else None, "costs_absent": NO_COLUMNS}
     if verdicts.score is None or label != "success":
         return facts
@@ -116,29 +123,24 @@ def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, 
 
 
 _DATASET: Final = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)/?")
-_LATEX: Final = str.maketrans(
-    {
-        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
-)
+_LATEX: Final = {
+    **{ord(mark): f"\\{mark}" for mark in "&%$#_{}"},
+    ord("\\"): r"\textbackslash{}",
+    ord("~"): r"\textasciitilde{}",
+    ord("^"): r"\textasciicircum{}",
+}
 
 
 def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str:
-    """What goes into ``.eval_results/SUITE.yaml``: an entry for each label with a precision.
+    """Return the content of ``.eval_results/SUITE.yaml``: an entry for each label with a precision.
 
     Values are percentages with one decimal, as on the board; task ids are the labels, as in the dataset's
-    eval.yaml. The dataset is the one that the suite links to. Empty where no label has a precision.
+    eval.yaml. The dataset is the one that the suite links to. Without a precision the text is empty.
     """
-    import yaml
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-
     dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []
     for label in LABELS:
-        overall = (row.labels.get(label) or {}).get("overall")
+        overall = overall_of(row, label)
         if overall is None or overall["precision"] is None:
             continue
         source = {"source_url": row.link, "source_name": row.source} if row.link else {}
@@ -158,23 +160,27 @@ def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str
 
 
 def judge_bibtex(row: BoardRow, suite: Suite) -> str:
-    """A BibTeX entry for the judge's row, then the suite's; what submitters wrote is escaped for LaTeX."""
+    """Return a BibTeX entry for the row, then the suite's. Text of submitters is escaped for LaTeX."""
     is_official = suite.name == OFFICIAL
     if is_official and row.id.startswith(("paper/", "reference/")):
         return PAPER_BIBTEX  # its metrics are those of the paper
+    source = f"submission {row.id}" if row.provenance == "scored" else row.source
+    place = f"{suite.profile.title} leaderboard, {source}"
     lines = [
         f"  title        = {{{{{_latex(short_name(row))}, a judge of web agents}}}},",
         f"  author       = {{{_authors(row.authors or row.account)}}},",
         f"  year         = {{{row.date[:4]}}},",
-        f"  howpublished = {{{_latex(_where(row, suite.profile.title))}}},",
+        f"  howpublished = {{{_latex(place)}}},",
     ]
     if row.link:
-        lines.append(f"  url          = {{{row.link.translate(str.maketrans({'{': '%7B', '}': '%7D'}))}}},")
-    entry = "\n".join([f"@misc{{{_key(row)},", *lines, "}"])
+        link = row.link.replace("{", "%7B").replace("}", "%7D")
+        lines.append(f"  url          = {{{link}}},")
+    word = re.sub(r"[^a-z0-9]", "", row.judge.lower())[:24] or "judge"
+    entry = "\n".join([f"@misc{{{word}{row.date[:4]},", *lines, "}"])
     return "\n\n".join(filter(None, (entry, PAPER_BIBTEX if is_official else suite.profile.citation)))
 
 
-def _notes(board: Board, row: BoardRow, overall: dict) -> str:
+def _notes(board: Board, row: BoardRow, overall: Mapping[str, Any]) -> str:
     notes = [f"precision in percent; recall {percent(overall['recall'])}"]
     if row.evidence != "reported":
         notes.append(f"{overall['n']:,} test trajectories")
@@ -187,20 +193,11 @@ def _notes(board: Board, row: BoardRow, overall: dict) -> str:
     return "; ".join(notes)
 
 
-def _where(row: BoardRow, title: str) -> str:
-    return f"{title} leaderboard, {f'submission {row.id}' if row.provenance == 'scored' else row.source}"
-
-
 def _authors(names: str) -> str:
-    """``Ada, Bob et al.`` as BibTeX wants it: ``Ada and Bob and others``."""
+    """Return ``Ada, Bob et al.`` as BibTeX needs it: ``Ada and Bob and others``."""
     names = re.sub(r",?\s+et al\.?", " and others", names)
     parts = [part.strip() for part in re.split(r"\s*[,;]\s*|\s+and\s+|\s+&\s+", names) if part.strip()]
     return " and ".join(_latex(part) for part in parts)
-
-
-def _key(row: BoardRow) -> str:
-    word = re.sub(r"[^a-z0-9]", "", row.judge.lower())[:24] or "judge"
-    return f"{word}{row.date[:4]}"
 
 
 def _latex(text: str) -> str:

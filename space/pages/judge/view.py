@@ -1,4 +1,4 @@
-"""What a judge's page shows for a label: cells of the board in their order, on common axes. Pure."""
+"""A judge under one label, as its page shows it: cells of the board in order, on common axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,28 +6,28 @@ from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from leaderboard.score import Cell, Score
+from leaderboard.score import Cell, Score, interval_of, metric_of
+from space.pages.rows import in_order, overall_of
 from space.web.cells import Axis
 
 Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]
-"""A heading, and under it (title, cell, the filter of the errors page that gives its trajectories)."""
+"""A heading, and its lines: (title, cell, the filter that shows the cell's errors on the errors page)."""
 
 ON_AN_AXIS: Final = ("precision", "recall")
 BY_BENCHMARK: Final = "By benchmark"
 BY_AGENT: Final = "By agent"
-_GROUPS: Final = (
-    ("benchmark", BY_BENCHMARK, BENCHMARK_TITLES),
-    ("agent", BY_AGENT, AGENT_TITLES),
-)
+_GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AGENT, AGENT_TITLES))
 
 
 @dataclass(frozen=True)
 class JudgeView:
-    """A row under one label; ``human`` is the second annotator's overall cell, where there is one."""
+    """A row under one label. ``human`` is the second annotator's overall cell, if there is one."""
 
     row: BoardRow
     label: str
+    found: Score
     sections: tuple[Section, ...]
     axes: Mapping[str, Axis]
     human: Cell | None
@@ -35,60 +35,54 @@ class JudgeView:
     submissions: tuple[BoardRow, ...]
 
     @property
-    def found(self) -> Score:
-        """What the board holds of the row under the label."""
-        return self.row.labels[self.label]
-
-    @property
     def overall(self) -> Cell:
-        """The cell over all trajectories."""
         return self.found["overall"]
 
     @property
     def yes_shares(self) -> tuple[float, float] | None:
-        """How often the judge and the experts say yes; None where the counts are not known."""
-        cell = self.overall
-        if cell["tp"] is None or not cell["n"]:
+        """How often the judge and the experts say yes, or None if the counts are not known."""
+        n, positives, tp, fp = (self.overall[name] for name in ("n", "positives", "tp", "fp"))
+        if not n or positives is None or tp is None or fp is None:
             return None
-        return (cell["tp"] + cell["fp"]) / cell["n"], cell["positives"] / cell["n"]
+        return (tp + fp) / n, positives / n
 
 
 def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
-    """The page of a row for a label; None where the judge gives no verdicts on it."""
+    """Return the view of a row under a label, or None if the judge gives no verdicts on it."""
     found = row.labels.get(label)
     if not found:
         return None
-    human = next((other.labels.get(label) for other in board.rows if other.id == SECOND_ANNOTATOR), None)
-    reference = human["overall"] if human else None
+    human = board.row(SECOND_ANNOTATOR)
+    reference = overall_of(human, label) if human else None
     sections: list[Section] = [("", (("All trajectories", found["overall"], {}),))]
     for group, heading, titles in _GROUPS:
-        cells = found[f"by_{group}"]
-        names = [*(name for name in titles if name in cells), *sorted(set(cells) - set(titles))]
-        if names:
-            lines = ((titles.get(name, name), cells[name], {group: name}) for name in names)
+        cells = parts_of(row, label, f"by_{group}")
+        lines = ((titles.get(name, name), cells[name], {group: name}) for name in in_order(cells, titles))
+        if cells:
             sections.append((heading, tuple(lines)))
     return JudgeView(
         row=row,
         label=label,
+        found=found,
         sections=tuple(sections),
         axes={metric: _axis(found, reference, metric) for metric in ON_AN_AXIS},
         human=reference,
-        n_ranked=sum(1 for other in board.rows if (other.labels.get(label) or {}).get("rank")),
+        n_ranked=sum(rank is not None for rank in board.ranks(label).values()),
         submissions=_submissions(board, row),
     )
 
 
 def _axis(found: Score, human: Cell | None, metric: str) -> Axis:
-    """One that holds every value; intervals of benchmarks and agents may run off it."""
+    """Return an axis for every value; intervals of benchmarks and agents may run off it."""
     cells = [found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()]
-    values = [cell[metric] for cell in cells]
-    values += found["overall"].get(f"{metric}_ci") or ()
-    values += [human[metric]] if human else []
-    return Axis.around(values)
+    if human:
+        cells.append(human)
+    values = [metric_of(cell, metric) for cell in cells]
+    return Axis.around([*values, *(interval_of(found["overall"], metric) or ())])
 
 
 def _submissions(board: Board, row: BoardRow) -> tuple[BoardRow, ...]:
-    """Every submission of the same judge by the same account, the newest first."""
+    """Return every submission of the same judge by the same account, newest first."""
     if row.provenance != "scored":
         return ()
     same = [

@@ -1,4 +1,4 @@
-"""Who may annotate, who may read, and what an annotator may not see yet: all routes and pages ask here."""
+"""Access of annotators, for all routes and pages: who may annotate or read, and what is still hidden."""
 
 import hashlib
 import hmac
@@ -38,10 +38,10 @@ NO_ITEM = "there is no such item in your queue"
 
 @dataclass(frozen=True)
 class BlindItems:
-    """The trajectories that an account has yet to annotate: no page shows it what anybody said of them.
+    """The trajectories that an account has yet to annotate; other accounts have none.
 
-    Every route that shows a verdict, reward, label, answer or agent of a single trajectory asks this, for
-    maintainers who annotate too. Counts over many trajectories stay as they are. Empty for everybody else.
+    Every route that shows a verdict, reward, label, answer or agent of a single trajectory must ask
+    `hides`, also for maintainers who annotate. Counts over many trajectories need no check.
     """
 
     trajectory_ids: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class BlindItems:
         return tuple(entry for entry in entries if (entry.benchmark, entry.task) not in tasks)
 
     def redacted(self, value: Any) -> Any:
-        """JSON with a word in place of the ids: they name the agent."""
+        """Return JSON with the hidden ids replaced, since an id names the agent."""
         if isinstance(value, dict):
             return {name: self.redacted(each) for name, each in value.items()}
         if isinstance(value, list | tuple):
@@ -68,7 +68,7 @@ class BlindItems:
 
 @dataclass(frozen=True)
 class AnnotatorContext:
-    """Who asks: the actor, as which annotator (None: a maintainer who is none), and all annotations."""
+    """The actor of a request, its id as an annotator (None if it does not annotate), and all annotations."""
 
     actor: Actor
     annotator: str | None
@@ -76,16 +76,16 @@ class AnnotatorContext:
     item_key: bytes = field(repr=False)
 
     def token(self, trajectory_id: str) -> str:
-        """What names a trajectory in this reader's addresses, in nobody else's, and without the agent."""
+        """Return a name for a trajectory in this reader's addresses; it does not reveal the agent."""
         reader = self.annotator or f"maintainer {self.actor.name}"
         return hmac.new(self.item_key, f"{reader}\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
 
     def address_of(self, trajectory_id: str) -> str:
-        """The page on which this reader annotates a trajectory, or looks at it."""
+        """Return the address of the page where this reader annotates a trajectory."""
         return link_to(PATH, item=self.token(trajectory_id))
 
     def trajectory_of(self, token: str) -> str | None:
-        """The trajectory that a token of this reader names; None for any other text."""
+        """Return the trajectory that a token of this reader names, or None if it is not such a token."""
         if not token.isascii():
             return None
         own = [task.trajectory_id for task in self.state.queue(self.annotator)] if self.annotator else []
@@ -93,7 +93,11 @@ class AnnotatorContext:
         return next((name for name in (*own, *every) if hmac.compare_digest(self.token(name), token)), None)
 
     def named(self, item: str, trajectory_id: str) -> str:
-        """The trajectory of a request that names it by token, or as before by id; HTTPException 404, 422."""
+        """Return the trajectory of a request, which names it by token or, as older clients do, by id.
+
+        Raises:
+            HTTPException: The token is unknown (404), or both names are empty (422).
+        """
         if not (item or trajectory_id):
             raise HTTPException(422, "item: fill it in, with a token from your queue")
         if not item:
@@ -103,25 +107,33 @@ class AnnotatorContext:
             raise HTTPException(404, NO_ITEM)
         return found
 
+    def is_closed(self, trajectory_id: str) -> bool:
+        """Return whether this reader's answers on a trajectory may no longer change."""
+        return self.annotator is not None and self.state.is_closed(trajectory_id, self.annotator)
+
     def require_story_access(self, trajectory_id: str) -> None:
-        """Raise HTTPException 403 unless the blind story of a trajectory is for this reader."""
+        """Raise HTTPException 403 unless this reader may see the blind story of a trajectory."""
         is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
         if not (is_mine or self.actor.is_maintainer):
             raise HTTPException(403, NOT_YOURS)
 
 
 class Access:
-    """FastAPI dependencies over the annotations; they may ask the Hub, so call them in a thread."""
+    """FastAPI dependencies on the annotations. They may ask the Hub, so call them in a thread."""
 
     def __init__(self, annotations: AnnotationService, auth: Auth) -> None:
         self._annotations, self._auth = annotations, auth
 
-    def blind_items(self, request: Request) -> BlindItems:
-        """What the signed-in account may not see yet; nothing is hidden from a reader whom nobody knows."""
+    def known_actor(self, request: Request) -> Actor | None:
+        """Return who is signed in; an invalid token counts as nobody."""
         try:
-            actor = self._auth.actor_of(request)
-        except AccessRefused:  # a token that is none: as if nobody had signed in
-            actor = None
+            return self._auth.actor_of(request)
+        except AccessRefused:
+            return None
+
+    def blind_items(self, request: Request) -> BlindItems:
+        """Return what the signed-in account may not see yet; nothing is hidden if nobody is signed in."""
+        actor = self.known_actor(request)
         if actor is None:
             return BlindItems()
         state = self._annotations.now()
@@ -129,22 +141,25 @@ class Access:
         return BlindItems(state.blind_items(annotator)) if annotator else BlindItems()
 
     def reader(self, request: Request) -> AnnotatorContext:
-        """An annotator or a maintainer. Raises NotSignedIn, and HTTPException 403 for all others."""
-        actor = self._auth.require_actor(request)
-        reader = self.context_of(actor)
-        if reader.annotator is None and not actor.is_maintainer:
+        """Return an annotator or a maintainer.
+
+        Raises:
+            NotSignedIn: Nobody is signed in.
+            HTTPException: The account is neither (403).
+        """
+        reader = self.context_of(self._auth.require_actor(request))
+        if reader.annotator is None and not reader.actor.is_maintainer:
             raise HTTPException(403, NOT_AN_ANNOTATOR)
         return reader
 
     def annotator(self, request: Request) -> AnnotatorContext:
-        """An annotator. Raises NotSignedIn, and HTTPException 403 for all others."""
+        """Return an annotator; raises as `reader` does."""
         reader = self.context_of(self._auth.require_actor(request))
         if reader.annotator is None:
             raise HTTPException(403, NOT_INVITED)
         return reader
 
     def maintainer(self, request: Request) -> AnnotatorContext:
-        """A maintainer. Raises NotSignedIn, NotAMaintainer."""
         return self.context_of(self._auth.require_maintainer(request))
 
     def context_of(self, actor: Actor) -> AnnotatorContext:

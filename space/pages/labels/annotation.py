@@ -1,6 +1,6 @@
 """``/annotate``: an annotator's queue, and one trajectory with its questions, as pages and over REST.
 
-Addresses for annotators give nothing that others said: no label, no verdict, no other annotator's answer.
+Nothing that others said reaches annotators here: no label, no verdict, no other annotator's answer.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""JSON may spell a letter of a text in six bytes."""
+"""JSON may use six bytes for a letter of a text."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,11 +53,10 @@ class Answers(Draft):
 
 
 def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
-    """Return what the page of a queue shows; no line for a maintainer who is no annotator.
+    """Return the values of the page of a queue, which has no lines for a maintainer who does not annotate.
 
-    A line has the task and the parts of its trajectory's id. ``next`` is the address of the
-    first trajectory that is not done, None at the end; ``undo`` that of what was saved last. ``time`` says
-    how long it took and may yet take.
+    A line has a task and the parts of its trajectory's id. ``next`` is the address of the first trajectory
+    that is not done, ``undo`` that of the one that was saved last; both may be None.
     """
     tasks = own_tasks(reader)
     waiting, undo = next_of(tasks), undo_of(reader)
@@ -76,17 +75,18 @@ def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
 
 
 def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
-    """The trajectory that was saved last and may yet change, besides ``but``; None where there is none."""
-    saved = [
-        (task.saved.sequence, task.trajectory_id)
-        for task in own_tasks(reader)
-        if task.saved and not reader.state.is_closed(task.trajectory_id, reader.annotator or "")
-    ]
-    return max((each for each in saved if each[1] != but), default=(0, None))[1]
+    """Return the trajectory, other than ``but``, that was saved last and may still change, or None."""
+    last, found = 0, None
+    for task in own_tasks(reader):
+        if task.saved is None or task.trajectory_id == but:
+            continue
+        if task.saved.sequence > last and not reader.is_closed(task.trajectory_id):
+            last, found = task.saved.sequence, task.trajectory_id
+    return found
 
 
 def describe_time(tasks: Sequence[AssignedTask]) -> str:
-    """Minutes spent, and those that the rest takes at the median of what is done; empty before that."""
+    """Return the time spent, and an estimate for the rest from the median; empty if nothing is done."""
     took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
     if not took:
         return ""
@@ -105,17 +105,17 @@ CONTRADICTIONS: Final = (
     (("success", "no"), ("optimality", "4")),
     (("repetition", "yes"), ("optimality", "4")),
 )
-"""Answers to the released questions that do not fit together: asked back before they are saved as done."""
+"""Pairs of answers to the released questions that contradict each other; the page asks before saving them."""
 
 
 def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
-    """Those whose answers the suite's questions have, unless a question is the suite's own."""
+    """Return the contradictions that are possible in a suite; its own questions have none."""
     known = {(each.name, value) for each in suite.questions if not each.is_own for value in each.values}
     return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 
 
 def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
-    """The next trajectory to do behind ``after``, from the beginning again; None where all is done."""
+    """Return the first trajectory after ``after`` that is not done, wrapping around, or None if all are."""
     ids = [task.trajectory_id for task in tasks]
     start = ids.index(after) + 1 if after in ids else 0
     ahead = [*tasks[start:], *tasks[:start]]
@@ -123,12 +123,12 @@ def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
 
 
 def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str) -> dict[str, Any]:
-    """Return what the page shows of a blind story at the step that an address asks for.
+    """Return the values of the page of a blind story, at the step that an address asks for.
 
-    ``task`` is the reader's own; None for who only looks on. ``token`` names the trajectory in every address,
-    since its id names the agent.
+    ``task`` is the reader's own, None if the reader does not annotate the trajectory. ``token`` names the
+    trajectory in every address, since its id names the agent.
     """
-    state, annotator, trajectory_id = reader.state, reader.annotator, story.entry.trajectory_id
+    trajectory_id = story.entry.trajectory_id
     tasks, undo = own_tasks(reader), undo_of(reader, but=trajectory_id)
     task = next((task for task in tasks if task.trajectory_id == trajectory_id), None)
     token = reader.token(trajectory_id)
@@ -140,7 +140,7 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
         "token": token,
         "task": task,
         "saved": task and task.saved,
-        "is_closed": bool(task and annotator and state.is_closed(trajectory_id, annotator)),
+        "is_closed": task is not None and reader.is_closed(trajectory_id),
         "n_done": sum(task.is_done for task in tasks),
         "n_all": len(tasks),
         "time": describe_time(tasks),
@@ -149,18 +149,14 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
 
 
 def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route; a reader whom nobody knows is asked to sign in."""
     router, access = APIRouter(), services.access
     suite = services.submissions.suite
 
     @router.get(PATH, include_in_schema=False)
     def annotate(
-        request: Request,
-        item: Id = "",
-        id: Id = "",
-        step: Annotated[str, Query(max_length=10)] = "",
+        request: Request, item: Id = "", id: Id = "", step: Annotated[str, Query(max_length=10)] = ""
     ) -> Response:
-        """``id``, the trajectory's own, is how addresses were before they were blind."""
+        """Redirect the older addresses, which have the trajectory's own ``id``, to those with a token."""
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)
         if isinstance(reader, HTMLResponse):
             return reader
@@ -189,14 +185,14 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def build_annotation_router(services: Services) -> APIRouter:
-    """The routes, for annotators; screenshots and trees also for maintainers."""
+    """Return the routes, which are for annotators; screenshots and trees are also for maintainers."""
     router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress")
     def queue(reader: Annotator) -> JSONResponse:
-        """An item has a token instead of its id, which names the agent, until you have finished it."""
-        tasks = reader.state.queue(reader.annotator or "")
+        """An item has a token until you have finished it, because its id names the agent."""
+        tasks = own_tasks(reader)
         waiting = next_of(tasks)
         blind = reader.state.blind_items(reader.annotator or "")
         found = {
@@ -218,13 +214,16 @@ def build_annotation_router(services: Services) -> APIRouter:
     @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory")
     def own(reader: Annotator, item: Id = "", trajectory_id: Id = "") -> JSONResponse:
         task = _task(reader, reader.named(item, trajectory_id))
-        is_closed = reader.state.is_closed(task.trajectory_id, reader.annotator or "")
-        return JSONResponse({**_answers_response(task.saved), "is_closed": is_closed}, headers=NO_STORE)
+        found = {**_answers_response(task.saved), "is_closed": reader.is_closed(task.trajectory_id)}
+        return JSONResponse(found, headers=NO_STORE)
 
     @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
     def save(reader: Annotator, body: Answers) -> JSONResponse:
-        """Send ``saved`` of the answer as ``seen`` of the next call: 409 means that another window or device
-        saved in between. ``next`` is the item to continue with."""
+        """Send the answer's ``saved`` as ``seen`` of the next call.
+
+        The status 409 means that another window or device saved in between. ``next`` is the item to continue
+        with.
+        """
         trajectory_id = reader.named(body.item, body.trajectory_id)
         require_open(annotations.service)
         saved = annotations.save(trajectory_id, body, body.seen, reader.actor)
@@ -250,13 +249,13 @@ def build_annotation_router(services: Services) -> APIRouter:
 
 
 def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
-    for task in reader.state.queue(reader.annotator or ""):
+    for task in own_tasks(reader):
         if task.trajectory_id == trajectory_id:
             return task
     raise HTTPException(403, NOT_YOURS)
 
 
-def _answers_response(saved: SavedAnswers | None) -> dict:
+def _answers_response(saved: SavedAnswers | None) -> dict[str, Any]:
     draft = saved or Draft()
     names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
     found = {name: getattr(draft, name) for name in names}

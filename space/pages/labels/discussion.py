@@ -1,11 +1,11 @@
-"""``/discuss``: answers side by side, decisions, agreement, and boards before and after; as a page and REST.
+"""``/discuss``: the discussion of annotators and the work of maintainers, as a page and over REST.
 
-The page is another one for every reader, and never kept by a cache. Maintainers invite, assign and publish.
+It shows answers side by side, decisions, agreement, and boards before and after. Maintainers invite, assign
+and publish here. The page differs for every reader and is never cached.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -15,6 +15,7 @@ from arb.core.ids import TrajectoryId
 from arb.core.judge_info import NAME_LENGTH
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.labels.agreement import agreement_json
+from leaderboard.score import Score
 from space.pages.labels.access import NOT_INVITED_PAGE, SIGN_IN, AnnotatorContext
 from space.pages.labels.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
@@ -22,7 +23,7 @@ from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
-from submissions.labels.annotation_state import AnnotationState, DiscussionItem, discussion_items
+from submissions.labels.annotation_state import AnnotationState, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
@@ -33,7 +34,6 @@ API: Final = "/api/discuss"
 
 
 def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route; a reader whom nobody knows is asked to sign in."""
     router, annotations = APIRouter(), services.annotations
 
     @router.get(PATH, include_in_schema=False)
@@ -44,11 +44,14 @@ def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
         if isinstance(reader, HTMLResponse):
             return reader
         items = discussion_items(reader.state, reader.annotator, reader.actor.is_maintainer)
+        open_first = sorted(items, key=lambda each: (not each.open, each.item.trajectory_id))
         return pages.answer(
             "labels/discuss.html",
             "Discuss",
             PATH,
-            discussions=discussions_in_order(items, partial(_goal, services.trajectories)),
+            discussions=[
+                (each, _goal(services.trajectories, each.item.trajectory_id)) for each in open_first
+            ],
             questions=annotations.service.suite.questions,
             task_of=lambda trajectory_id: TrajectoryId.parse(trajectory_id).task,
             reader=reader,
@@ -66,10 +69,10 @@ def _goal(explorer: Explorer, trajectory_id: str) -> str:
 
 
 def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -> dict[str, Any]:
-    """What only maintainers see below the discussion."""
     service, state = annotations.service, reader.state
     blind = state.blind_items(reader.annotator) if reader.annotator else frozenset()
     versions = published_versions(service.engine, service.suite.name)
+    annotated = {trajectory_id for trajectory_id, _ in state.saved}
     last = rescorings(service)[-1:]
     boards = [service.records.board_under(event.body[name]) for event in last for name in ("from", "to")]
     return {
@@ -77,7 +80,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
         "report": annotations.agreement(),
         "questions_changed": have_questions_changed(service.suite, versions),
         "versions": list(enumerate(versions, start=1))[::-1],
-        "n_done": sum(len(state.finished(name)) for name in {name for name, _ in state.saved}),
+        "n_done": sum(len(state.finished(trajectory_id)) for trajectory_id in annotated),
         "flags": flagged(state, blind),
         "gold": gold_agreement(state),
         "gold_items": sorted(set(state.gold) - blind),
@@ -87,16 +90,8 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
     }
 
 
-def discussions_in_order(
-    discussions: Sequence[DiscussionItem], goal_of: Callable[[str], str]
-) -> list[tuple[DiscussionItem, str]]:
-    """Each discussion with the goal of its trajectory, those with an open question first."""
-    found = sorted(discussions, key=lambda each: (not each.open, each.item.trajectory_id))
-    return [(each, goal_of(each.item.trajectory_id)) for each in found]
-
-
 def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
-    """Return what annotators flagged and why, newest first, without what the reader has yet to answer."""
+    """Return what annotators flagged and why, newest first, without the trajectories in ``blind``."""
     found = [
         {"trajectory_id": name, "annotator": who, "saved": saved}
         for (name, who), saved in state.saved.items()
@@ -105,14 +100,8 @@ def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, An
     return sorted(found, key=lambda each: -each["saved"].sequence)
 
 
-LabelFigures = Mapping[str, Any]
-"""What the board holds of a row under a label."""
-
-
-def compare_boards(
-    before: Board, after: Board
-) -> list[tuple[BoardRow, LabelFigures | None, LabelFigures | None]]:
-    """The scored rows of the newer board in their order, with what either board says of their success."""
+def compare_boards(before: Board, after: Board) -> list[tuple[BoardRow, Score | None, Score | None]]:
+    """Return the scored rows of the newer board, with their scores on success on both boards."""
     old = {row.id: row.labels.get("success") for row in before.rows}
     return [
         (row, old.get(row.id), row.labels.get("success")) for row in after.rows if row.provenance == "scored"
@@ -129,16 +118,19 @@ class DiscussionDecision(RequestBody):
 
 
 def build_discussion_router(services: Services) -> APIRouter:
-    """The routes: the discussion for maintainers and who has done the item, agreement for maintainers."""
+    """Return the routes: a discussion for annotators who have finished the item, the rest for maintainers."""
     router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
-    Decision = with_questions(DiscussionDecision, service.suite)
+    if TYPE_CHECKING:
+        Decision: TypeAlias = DiscussionDecision
+    else:  # FastAPI needs the questions of the suite
+        Decision = with_questions(DiscussionDecision, service.suite)
 
     @router.get(API, summary="The open questions that you may see")
     def discussion(reader: Reader) -> JSONResponse:
-        """Never contains the answers of others to what you have yet to answer yourself."""
+        """The items never contain answers of others to what you have yet to answer yourself."""
         found = [
             {
                 "trajectory_id": discussion.item.trajectory_id,
@@ -160,8 +152,7 @@ def build_discussion_router(services: Services) -> APIRouter:
         return JSONResponse(agreement_json(annotations.agreement()), headers=NO_STORE)
 
     @router.post(
-        f"{API}/decisions",
-        summary="Decide a question that annotators answered differently or with Unsure",
+        f"{API}/decisions", summary="Decide a question that annotators answered differently or with Unsure"
     )
     def decide(reader: Reader, body: Decision) -> JSONResponse:
         """The latest decision counts; earlier ones stay in the records."""
@@ -174,7 +165,7 @@ def build_discussion_router(services: Services) -> APIRouter:
 
 
 class Invitation(RequestBody):
-    """An account."""
+    """An account that is invited, or whose invitation ends."""
 
     account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
 
@@ -190,10 +181,7 @@ class Assigning(RequestBody):
         10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
     )
     percent_gold: float = Field(
-        0,
-        ge=0,
-        le=100,
-        description="The percentage of gold items on top of what each annotator gets.",
+        0, ge=0, le=100, description="The percentage of gold items on top of what each annotator gets."
     )
     seed: int = Field(1, ge=0, lt=2**31, description="Seed of the random assignment.")
 
@@ -206,13 +194,12 @@ class GoldMark(RequestBody):
 
 
 class PublicationForm(RequestBody):
-    """Why there is a new label set."""
+    """The reason for a new label set."""
 
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
 
 
 def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
-    """Add the routes that invite and assign, and publish the label set."""
     annotations, service = services.annotations, services.submissions
     Maintainer = Annotated[AnnotatorContext, Depends(services.access.maintainer)]
 
@@ -229,14 +216,11 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         annotations.uninvite(body.account, reader.actor)
         return recorded(service)
 
-    @router.post(
-        f"{API}/assign",
-        summary="Assign trajectories to the invited annotators; for maintainers",
-    )
+    @router.post(f"{API}/assign", summary="Assign trajectories to the invited annotators; for maintainers")
     def assign(
         reader: Maintainer, body: Annotated[Assigning, Body(default_factory=Assigning)]
     ) -> JSONResponse:
-        """Assignments made before stay. Trajectories that the dataset does not have are left out."""
+        """Earlier assignments stay. Trajectories that the dataset does not have are left out."""
         available = {name for dataset in services.trajectories.datasets() for name in dataset.index.by_id}
         most = None if body.most == "" else body.most
         require_open(service)
@@ -247,24 +231,20 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         return recorded(service, assignments=added)
 
     @router.post(
-        f"{API}/gold",
-        summary="Make a finished trajectory a gold item, or end that; for maintainers",
+        f"{API}/gold", summary="Make a finished trajectory a gold item, or end that; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
-        """Its answers as they count now are the known ones. Annotators meet it among others."""
+        """Its current answers become the known ones. Annotators meet it among other trajectories."""
         require_open(service)
         annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)
 
-    @router.post(
-        f"{API}/publish",
-        summary="Publish the current label set as a new version; for maintainers",
-    )
+    @router.post(f"{API}/publish", summary="Publish the current label set as a new version; for maintainers")
     def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
-        """Where the Space scores with these labels, every submission is scored again at once."""
+        """If the Space scores with these labels, it scores every submission again at once."""
         require_open(service)
         version = annotations.publish(reader.actor, body.why)
-        found = {
+        found: dict[str, Any] = {
             "version": version.version,
             "labelled": version.labelled,
             "changes": dict(version.changes),

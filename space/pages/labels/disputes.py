@@ -1,11 +1,11 @@
 """``/disputes``: disputes of labels with their decisions, as a page and over REST.
 
-If labels are private, a dispute of a test trajectory and a changed label together would disclose the label.
+If labels are private, a dispute of a test trajectory together with a changed label would disclose the label.
 Readers then see only that something was decided, and the form does not name the label.
 """
 
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, create_model
 
 from arb.core.suite import Suite
 from arb.core.suites.questions import UNSURE
-from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.access import IN_YOUR_QUEUE
 from space.pages.trajectories.index import Labels
 from space.services import Services
 from space.web.frame import PageFrame
@@ -22,17 +22,18 @@ from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, record
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.labels.decisions import Dispute, Outcome, view_dispute
+from submissions.labels.decisions import Outcome, view_dispute
 from submissions.labels.versions import published_versions
 from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH, TEXT_LENGTH, ReaderActions
 
 PATH: Final = "/disputes"
 MOST: Final = 200
-"""Disputes in an answer of REST."""
+"""The most disputes in one REST answer."""
 ON_A_PAGE: Final = 25
 NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute"
 State = Literal["", "open", "decided"]
+BodyType = TypeVar("BodyType", bound=BaseModel)
 
 
 class NewDispute(RequestBody):
@@ -44,7 +45,7 @@ class NewDispute(RequestBody):
 
 
 class DisputeVerdict(RequestBody):
-    """What a maintainer decides of a dispute."""
+    """A maintainer's decision on a dispute."""
 
     decision: Outcome = Field(
         description="corrected: the label was wrong; kept: it is right; declined: not examined."
@@ -56,58 +57,48 @@ class DisputeVerdict(RequestBody):
     )
 
 
-def with_questions(model: type[BaseModel], suite: Suite) -> type[BaseModel]:
-    """A body whose ``question`` is one of the suite's."""
+def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
+    """Return a body model whose ``question`` must be one of the suite's."""
     names = tuple(question.name for question in suite.questions)
-    field = model.model_fields["question"]
-    return create_model(
-        model.__name__, __base__=model, __doc__=model.__doc__, question=(Literal[names], field)
-    )
+    question: Any = (Literal[names], model.model_fields["question"])
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, question=question)
 
 
 def visible_disputes(
-    service: SubmissionsApp,
-    actions: ReaderActions,
-    is_maintainer: bool,
-    blind: BlindItems,
-    trajectory_id: str = "",
-    state: str = "",
+    services: Services, request: Request, trajectory_id: str, state: State
 ) -> list[dict[str, Any]]:
-    """The disputes as a reader may see them, newest first: of one trajectory, open or decided, if asked.
-
-    Without those of trajectories that the reader has yet to annotate.
-    """
-    found = service.suite.find(trajectory_id) if trajectory_id else None
-    wanted = found.trajectory_id if found else trajectory_id
-
-    def is_wanted(dispute: Dispute) -> bool:
+    """Return the disputes of a trajectory or, without one, of all, as a reader may see them; newest first."""
+    suite, is_maintainer = services.submissions.suite, services.auth.is_maintainer(request)
+    blind = services.access.blind_items(request)
+    known = suite.find(trajectory_id) if trajectory_id else None
+    wanted = known.trajectory_id if known else trajectory_id
+    found = []
+    for dispute in reversed(services.actions.disputes()):
         is_of_state = not state or (dispute.decided is None) == (state == "open")
-        is_visible = is_of_state and not blind.hides(dispute.trajectory_id)
-        return is_visible and (not wanted or dispute.trajectory_id == wanted)
-
-    public = service.suite.labels_are_public
-    return [
-        view_dispute(each, public, is_maintainer) for each in reversed(actions.disputes()) if is_wanted(each)
-    ]
+        is_of_trajectory = not wanted or dispute.trajectory_id == wanted
+        if is_of_state and is_of_trajectory and not blind.hides(dispute.trajectory_id):
+            found.append(view_dispute(dispute, suite.labels_are_public, is_maintainer))
+    return found
 
 
 def build_disputes_router(services: Services) -> APIRouter:
-    """The routes over a service."""
     router, service = APIRouter(), services.submissions
     auth, actions = services.auth, services.actions
     Known = Annotated[Actor, Depends(auth.require_actor)]
     Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
-    Body = with_questions(NewDispute, service.suite)
+    if TYPE_CHECKING:
+        Body: TypeAlias = NewDispute
+    else:  # FastAPI needs the questions of the suite
+        Body = with_questions(NewDispute, service.suite)
 
     @router.post(
-        "/api/disputes",
-        summary="Dispute a label of a trajectory",
-        status_code=201,
-        responses=ERROR_RESPONSES,
+        "/api/disputes", summary="Dispute a label of a trajectory", status_code=201, responses=ERROR_RESPONSES
     )
     def dispute(actor: Known, body: Body) -> JSONResponse:
-        """For any account, with a daily limit. Where labels are private, only maintainers can read the text
-        of a dispute about a test trajectory."""
+        """Any account may dispute a label, up to a daily limit.
+
+        If the labels are private, only maintainers can read the text of a dispute about a test trajectory.
+        """
         require_open(service)
         try:
             record = actions.dispute(body.trajectory_id, body.question, body.text, actor)
@@ -122,16 +113,12 @@ def build_disputes_router(services: Services) -> APIRouter:
         state: Annotated[State, Query(description="Empty for all.")] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> JSONResponse:
-        """Of a test trajectory of a private suite it says only that a dispute was decided, so that no hidden
-        label is revealed. Maintainers get everything."""
-        found = visible_disputes(
-            service,
-            actions,
-            auth.is_maintainer(request),
-            services.access.blind_items(request),
-            trajectory_id,
-            state,
-        )
+        """Maintainers get everything.
+
+        For a test trajectory of a suite with private labels, all others learn only that a dispute was
+        decided, so that no hidden label is revealed.
+        """
+        found = visible_disputes(services, request, trajectory_id, state)
         disputes = jsonable_encoder(found[(page - 1) * MOST : page * MOST])
         return JSONResponse({"disputes": disputes, "of": len(found)}, headers=NO_STORE)
 
@@ -141,8 +128,10 @@ def build_disputes_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide(dispute_id: str, actor: Maintainer, body: DisputeVerdict) -> JSONResponse:
-        """The ``answer`` of a correction waits for the next label version: `POST /api/maintain/labels`
-        publishes it."""
+        """The ``answer`` of a correction waits for the next label version.
+
+        `POST /api/maintain/labels` publishes that version.
+        """
         require_open(service)
         try:
             actions.decide(dispute_id, body.decision, body.reason, actor, body.answer or None, body.seen)
@@ -156,9 +145,8 @@ def build_disputes_router(services: Services) -> APIRouter:
 def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
     """Return the form for a trajectory, with (value, words) of each question.
 
-    The words name the label only on dev; labels of a test trajectory are left out, whoever passes them.
-    ``address`` leads to the disputes of the trajectory. ``is_public`` says whether everybody will read what
-    is written here.
+    The words name the label only on dev; labels of a test trajectory are ignored. ``address`` leads to the
+    disputes of the trajectory. ``is_public`` says whether everybody will be able to read the text.
     """
     questions = []
     for question in suite.questions:
@@ -175,26 +163,24 @@ def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | 
 
 
 def _word(answer: bool | int | None) -> str:
-    if answer is None:
-        return "unsure"
-    return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else f"{answer} of 4"
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return "unsure" if answer is None else f"{answer} of 4"
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
-    """An answer to a question, as people read it; as it was recorded where the suite no longer asks it."""
+    """Return an answer in words, or as it was recorded if the suite no longer asks the question."""
     asked = suite.question(question)
     return asked.answer_words(answer) if asked else answer
 
 
 def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
-    """The answers to a question, as (value, words)."""
     asked = suite.question(question)
     values = (*asked.values, UNSURE) if asked else ()
     return [(value, answer_words(suite, question, value)) for value in values]
 
 
 def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route."""
     router, service, actions = APIRouter(), services.submissions, services.actions
 
     @router.get(PATH, include_in_schema=False)
@@ -207,7 +193,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         suite, is_maintainer = service.suite, services.auth.is_maintainer(request)
         public = suite.labels_are_public
         blind = services.access.blind_items(request)
-        found = visible_disputes(service, actions, is_maintainer, blind, trajectory_id, state)
+        found = visible_disputes(services, request, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
         split = known.split if known else "test"  # blind: no labels are passed on
         return pages.answer(
@@ -225,10 +211,10 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
             state=state,
-            form=dispute_form(service.suite, known.trajectory_id if known else "", split, None),
-            titles=service.suite.question_titles,
-            answers=partial(answer_choices, service.suite),
-            words_of=partial(answer_words, service.suite),
+            form=dispute_form(suite, known.trajectory_id if known else "", split, None),
+            titles=suite.question_titles,
+            answers=partial(answer_choices, suite),
+            words_of=partial(answer_words, suite),
             version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},
             is_maintainer=is_maintainer,
             is_private=not public,
@@ -241,7 +227,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
-    """The newest label version that holds the correction of a dispute as it was decided last."""
+    """Return, by dispute, the newest label version that holds the correction as it was decided last."""
     decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
     versions = published_versions(service.engine, service.suite.name)
     return {

@@ -1,7 +1,7 @@
-"""``/labels``: the published label versions, and the next one with what it would do to every judge.
+"""``/labels``: the published label versions, and the next one with its effect on every judge.
 
-If labels are private, a changed label and a dispute of it together would disclose the label: readers see
-neither changes, nor reasons, nor ranks under other labels.
+If labels are private, a changed label together with a dispute of it would disclose the label. Readers then
+see neither changes, nor reasons, nor ranks under other labels; only maintainers do.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ from submissions.labels.corrections import next_labels, outdated_dev_labels
 from submissions.labels.decisions import Decision
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.moderation.overview import judge_names
-from submissions.records.event_log import Event
+from submissions.records.database import Event
 from submissions.scoring.rescore import REASON_LENGTH, label_effects, rescorings
 
 PATH: Final = "/labels"
@@ -33,8 +33,8 @@ MOST_RESCORINGS: Final = 10
 class CorrectionList:
     """Corrections as a reader may see them.
 
-    ``visible`` have their trajectory and answers; ``hidden`` are the numbers of disputes of private labels,
-    for maintainers only.
+    ``visible`` ones show trajectory and answers. ``hidden`` holds the numbers of disputes of private labels,
+    which are for maintainers only.
     """
 
     visible: Sequence[Decision] = ()
@@ -47,7 +47,7 @@ class CorrectionList:
 def visible_corrections(
     corrections: Iterable[Decision], labels_are_public: bool, is_maintainer: bool, blind: BlindItems
 ) -> CorrectionList:
-    """Leave out those of trajectories that the reader has yet to annotate."""
+    """Return corrections as a reader may see them, without trajectories that they have yet to annotate."""
     found = [each for each in corrections if not blind.hides(each.trajectory_id)]
     visible = [each for each in found if labels_are_public or each.split == "dev"]
     hidden = [each.dispute_id for each in found if is_maintainer and each not in visible]
@@ -55,9 +55,10 @@ def visible_corrections(
 
 
 def view_rescoring(record: Event) -> dict[str, Any]:
-    """Return a re-scoring that followed a new label set; ``moved`` of ``rows`` have another rank than before.
+    """Return the values of a re-scoring that followed a new label set.
 
-    ``effects`` are those of the record (`JudgeEffect` by question).
+    The ranks of ``moved`` out of ``rows`` rows changed. ``effects`` are those of the record (`JudgeEffect` by
+    question).
     """
     ranks, effects = record.body["ranks"], record.body.get("effects")
     if ranks and not effects:  # the earlier labels could not be read any more: only ranks are recorded
@@ -74,8 +75,6 @@ def view_rescoring(record: Event) -> dict[str, Any]:
 
 
 def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
-    """The route. Where labels are private, only maintainers see changes, reasons and ranks under other
-    labels: a change of one label and a dispute of it together would disclose the label."""
     router, service = APIRouter(), services.submissions
 
     @router.get(PATH, include_in_schema=False)
@@ -115,7 +114,6 @@ def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], CorrectionList]) -> dict[str, Any]:
-    """The next label version for maintainers, with what it would do to every row."""
     try:
         found = next_labels(service)
     except SubmissionError as problem:
@@ -126,7 +124,7 @@ def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], Corre
 
 
 def _names(service: SubmissionsApp) -> dict[str, str]:
-    """What each submission is called now, by its id."""
+    """Return the current name of each submission, by its id."""
     with service.snapshot() as session:
         names = judge_names(session, service.suite.name)
     rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.records.board().rows}

@@ -1,10 +1,9 @@
-"""``/``: which judge can be trusted. Its choice is in the address: ``/?label=repetition&sort=-cost``.
+"""``/``: the leaderboard. The reader's choice is in the address: ``/?label=repetition&sort=-cost``.
 
 The page opens with the first rows; a script asks ``/board/rows`` for those that follow.
 """
 
-from collections.abc import Callable
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -13,6 +12,7 @@ from arb.core.cache import ByteCache
 from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
+from space.pages.leaderboard.history import MOST_LINES, view_history
 from space.pages.leaderboard.plots import cost_plot, precision_recall_plot
 from space.pages.leaderboard.query import (
     PROVENANCES,
@@ -21,11 +21,11 @@ from space.pages.leaderboard.query import (
     address_of_choice,
     choice_in,
     chosen_rows,
-    figure_name,
     options_of,
 )
-from space.pages.leaderboard.summary import MOST_LINES, sentences, view_history
+from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
+from space.pages.rows import figure_name
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS, cost_cell
@@ -39,17 +39,21 @@ DESCRIPTION: Final = (
 )
 ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
-"""The number of the last row that the reader has already."""
-ERRORS_BEHIND: Final = MappingProxyType(
-    {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
-)
-"""The errors that a metric counts; every other metric counts both kinds."""
+"""The number of the last row that the reader already has."""
+ERRORS_BEHIND: Final[Mapping[str, str]] = {
+    "precision": "fp",
+    "fpr": "fp",
+    "tnr": "fp",
+    "recall": "fn",
+    "npv": "fn",
+}
+"""The kind of errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
-"""The address of the errors behind a row's metric; empty where they cannot be seen."""
+"""Returns the address of the errors behind a row's metric, or an empty text if they cannot be seen."""
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
-    """The routes; a page, and a part of it, is made once for each board and choice."""
+    """Return the routes. A page, and a part of it, is rendered once per board and choice."""
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
 
@@ -58,8 +62,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
         options = known.get(board.key, lambda: options_of(board))
         return board, options, *choice_in(request.url.query, options, len(board.rows))
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def leaderboard(request: Request) -> Response:
         board, options, choice, refused = choice_of(request)
         key = (board.key, verdicts.version, choice, tuple(refused), service.intake.read_only_reason)
@@ -92,7 +95,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind) -> dict[str, Any]:
-    """What of the page follows from a choice: table, plots, findings, history."""
+    """Return the values of a page that depend on the choice: table, plots, findings, history."""
     rows = chosen_rows(board, choice)
     return {
         **table_values(board, choice, errors_behind),
@@ -106,7 +109,6 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
 def table_values(
     board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind, after: int = 0
 ) -> dict[str, Any]:
-    """What the table is made of."""
     return {
         "errors_behind": errors_behind,
         "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
@@ -125,7 +127,6 @@ def table_values(
 
 
 def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:
-    """Return what the metrics of a board rest on, for the head of the page."""
     test = service.suite.split("test")
     dates = [row.date for row in board.rows if row.provenance == "scored"]
     return {

@@ -1,13 +1,12 @@
-"""The leaderboard's two plots: precision against recall with lines of equal F1, and the chosen figure against
-what judges cost with the Pareto front.
+"""The leaderboard's two plots: precision against recall, and the chosen figure against cost.
 
-Points, intervals and names are geometry in pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A
-name stands where it covers nothing else. A plot needs no script, and its colours follow the page.
+The first has lines of equal F1, the second the Pareto front. Points, intervals and names are geometry in
+pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A name is placed where it covers nothing else.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log
 from typing import Final
@@ -18,42 +17,45 @@ from arb.core.console import interval, percent
 from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_name
+from leaderboard.score import interval_of
+from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_of
+from space.pages.rows import figure_name
 from space.web.cells import short_name
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""
 RIGHT_EDGE: Final = 1.02
-"""The fraction at the right edge, which leaves room for a point at 1."""
+"""The fraction at the right edge; it leaves room for a point at 1."""
 CHARACTER, LINE = 6.2, 14
-"""Pixels that a character is wide and a line high, at 11 pixels."""
+"""The width of a character and the height of a line in pixels, for text of 11 pixels."""
 BASELINE: Final = 0.76
-"""How far down its line the feet of the letters stand."""
+"""The baseline of a line of text, as a share of its height from the top."""
 MOST_NAMES: Final = 40
-"""Points that a name is tried for; among more there is no room anyway."""
+"""The most points that get a name; a plot has no room for more."""
 CROWD: Final = 40
-"""More judges than this are drawn smaller and paler."""
+"""If there are more judges than this, they are drawn smaller and paler."""
 SIDES: Final = (
     ("start", 9, 0.0, -0.5), ("end", -9, -1.0, -0.5), ("start", 7, 0.0, -1.2),
     ("start", 7, 0.0, 0.2), ("end", -7, -1.0, -1.2), ("end", -7, -1.0, 0.2),
     ("middle", 0, -0.5, -1.5), ("middle", 0, -0.5, 0.5),
 )  # fmt: skip
-"""SVG's text-anchor; where the name begins: pixels from the point, and shares of its own size."""
+"""Places of a name next to its point: SVG's text-anchor, then where the name begins, as pixels from the point
+and as shares of the name's own width and height."""
 FAR: Final = tuple(
     (away * across, away * down)
     for away in (30, 44, 60, 80, 105, 135)
     for across, down in ((0.7, -0.7), (0.7, 0.7), (-0.7, -0.7), (-0.7, 0.7), (1, 0.3), (1, -0.3), (-1, 0.3),
                          (-1, -0.3), (0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1))
 )  # fmt: skip
-"""Where the near end of a name stands from its point, in pixels, when there is no room at its sides: a line
-leads to it then."""
+"""Places of a name that has no room next to its point: the offset of its near end in pixels. A line leads
+from the point to the name."""
 ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 STEPS: Final = 40
-"""Pieces of a line of equal F1."""
+"""The number of segments of a line of equal F1."""
 MARGIN: Final = 0.04
-"""Room below the lowest and above the highest value of an axis, as a fraction."""
+"""The room below the lowest and above the highest value of an axis, as a fraction."""
 FREE_SHARE: Final = 0.12
-"""The part of the axis of costs, which is logarithmic, that stands apart for judges that cost nothing."""
+"""The share of the logarithmic cost axis that is reserved for judges that cost nothing."""
 TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
 MOST_TICKS: Final = 7
 
@@ -76,9 +78,9 @@ class Point:
 
 @dataclass(frozen=True)
 class NamePlace:
-    """A name with the place of its baseline, in pixels, and the side of it that is anchored there.
+    """A name with the place of its baseline in pixels, and SVG's text-anchor.
 
-    ``leader`` is the end of the line from the point to the name; None where the name is beside it.
+    ``leader`` is the end of the line from the point to the name, or None if the name is next to the point.
     """
 
     text: str
@@ -90,7 +92,7 @@ class NamePlace:
 
 @dataclass(frozen=True)
 class Mark:
-    """A judge: its point and interval in pixels, its name where there is room, what hovering tells."""
+    """A judge: its point and interval in pixels, its name if there is room, and its hover text."""
 
     row_id: str
     x: float
@@ -99,15 +101,15 @@ class Mark:
     low: float
     group: str
     hover: str
-    label: NamePlace | None
+    label: NamePlace | None = None
 
 
 @dataclass(frozen=True)
 class PlotView:
     """A plot in pixels.
 
-    ``x_ticks`` and ``y_ticks`` are (pixel, text), ``lines`` of equal F1 (value, SVG path, end), ``front`` is
-    the path of the front.
+    ``x_ticks`` and ``y_ticks`` hold (pixel, text), ``lines`` of equal F1 hold (value, SVG path, end), and
+    ``front`` is the SVG path of the Pareto front.
     """
 
     name: str
@@ -128,21 +130,20 @@ class PlotView:
         return len(self.marks) > CROWD
 
 
-# Precision against recall
-
-
 def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView:
     """Draw precision against recall of the chosen rows, with 95 % intervals.
 
-    Judges that cannot be compared are left out: a point would stand among points that it is not one of. So
-    are the constant references; the human one stands for itself.
+    Judges that cannot be compared with the others are left out, and so are all references but the human one.
     """
-    drawn = [row for row in rows if row.is_comparable and _is_judge_or_human(row)]
-    drawn = [row for row in drawn if _figures(row, choice, "precision", "recall")]
+    drawn: list[tuple[BoardRow, float, float]] = []
+    for row in rows:
+        is_judge_or_human = row.provenance != "reference" or row.id == SECOND_ANNOTATOR
+        recall, precision = (figure_of(row, choice, figure) for figure in ("recall", "precision"))
+        if row.is_comparable and is_judge_or_human and recall is not None and precision is not None:
+            drawn.append((row, recall, precision))
     points = []
-    for row, name in zip(drawn, _names(drawn), strict=True):
-        precision, recall = _figures(row, choice, "precision", "recall")
-        low, high = cell_of(row, choice).get("precision_ci") or (precision, precision)
+    for (row, recall, precision), name in zip(drawn, _names([row for row, _, _ in drawn]), strict=True):
+        low, high = _ends(row, choice, "precision", precision)
         order = {"reference": 0, "scored": 1}.get(row.provenance, 2)
         points.append(Point(row, recall, precision, low, high, name, order))
     left = max(0.0, min((point.x for point in points), default=0.0) - 2 * MARGIN)
@@ -151,45 +152,39 @@ def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) ->
     return PlotView(
         name="precision-recall",
         titles=("Recall, %", "Precision, %"),
-        marks=_marks(points, window, lambda row: _hover(row, choice, ("precision", "recall", "f1"))),
+        marks=marks_of(points, window, lambda row: _hover(row, choice, ("precision", "recall", "f1"))),
         x_ticks=tuple((to_pixels(tick, 1, window)[0], f"{100 * tick:.0f}") for tick in round_ticks(left)),
         y_ticks=tuple((to_pixels(1, tick, window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom)),
-        lines=tuple(line for value in ISO_F1 if (line := _iso_line(value, window))),
+        lines=tuple(filter(None, (_iso_line(value, window) for value in ISO_F1))),
     )
 
 
-def _is_judge_or_human(row: BoardRow) -> bool:
-    return row.provenance != "reference" or row.id == SECOND_ANNOTATOR
-
-
-def _figures(row: BoardRow, choice: LeaderboardQuery, *names: str) -> list[float]:
-    """Return these figures of a row; empty if one of them is not known."""
-    cell = cell_of(row, choice) or {}
-    found = [cell.get(name) for name in names]
-    return [] if None in found else found
+def _ends(row: BoardRow, choice: LeaderboardQuery, figure: str, value: float) -> tuple[float, float]:
+    """Return the ends of a figure's interval, both of them the value if the interval is unknown."""
+    low, high = interval_of(cell_of(row, choice) or {}, figure) or (value, value)
+    return low, high
 
 
 def _names(rows: Sequence[BoardRow]) -> list[str]:
-    """The names of rows: with what the judge sees, where several share a name."""
+    """Return the names of rows, with what the judge sees if several share a name."""
     counts = Counter(row.judge for row in rows)
     return [short_name(row) if counts[row.judge] > 1 else row.judge for row in rows]
 
 
 def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> str:
-    """What hovering tells of a judge: its name and figures, the first with its interval."""
-    cell = cell_of(row, choice)
+    """Return the hover text of a judge: its name and figures, the first one with its interval."""
     lines = [f"{row.judge} · {row.inputs}" if row.inputs else row.judge]
     for figure in figures:
-        ends = cell.get(f"{figure}_ci") if figure == figures[0] else None
+        ends = interval_of(cell_of(row, choice) or {}, figure) if figure == figures[0] else None
         bounds = f" ({interval(ends)})" if ends else ""
-        lines.append(f"{figure_name(figure)} {percent(cell[figure])}{bounds}")
+        lines.append(f"{figure_name(figure)} {percent(figure_of(row, choice, figure))}{bounds}")
     return "\n".join(lines)
 
 
 def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tuple[float, float]] | None:
     """Return value, SVG path and end of the line precision = F1 * recall / (2 * recall - F1).
 
-    It is drawn as far as it lies within the window; None if it does not.
+    Only the part within the window is drawn; the result is None if it is empty.
     """
     first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
     points = []
@@ -204,24 +199,25 @@ def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tu
     return value, path, points[-1]
 
 
-# Quality against cost
-
-
 def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | None:
-    """Draw the chosen figure against dollars for 1,000 trajectories; None if fewer than two rows have both.
+    """Draw the chosen figure against dollars for 1,000 trajectories.
 
-    The Pareto front joins the judges that no other one beats at the same cost or less.
+    The Pareto front joins the judges that no other one beats at the same cost or less. Return None if fewer
+    than two rows have both a cost and the figure.
     """
     judges, figure = [row for row in rows if row.provenance != "reference"], choice.figure
-    drawn = [row for row in judges if row.cost and _figures(row, choice, figure)]
+    drawn: list[BoardRow] = []
+    costs: list[float] = []
+    values: list[float] = []
+    for row in judges:
+        value = figure_of(row, choice, figure)
+        if row.cost and value is not None:
+            drawn.append(row)
+            costs.append(row.cost["usd_per_1000"])
+            values.append(value)
     if len(drawn) < 2:
         return None
-    costs = [row.cost["usd_per_1000"] for row in drawn]
-    values = [cell_of(row, choice)[figure] for row in drawn]
-    ends = [
-        cell_of(row, choice).get(f"{figure}_ci") or (value, value)
-        for row, value in zip(drawn, values, strict=True)
-    ]
+    ends = [_ends(row, choice, figure, value) for row, value in zip(drawn, values, strict=True)]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     bottom, top = max(least - MARGIN, min(0.0, least)), min(most + MARGIN, 1.0)
     scale, front = _CostScale.around(costs), _pareto_front(costs, values, figure in LOWER_IS_BETTER)
@@ -231,14 +227,15 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
     points = []
     for number, (row, name) in enumerate(zip(drawn, _names(drawn), strict=True)):
-        is_named = number in front or len(drawn) <= CROWD  # of a crowd those worth their price
+        is_named = number in front or len(drawn) <= CROWD  # in a crowd only judges on the front are named
         low, high = map(share, ends[number])
         x, y = scale.share(costs[number]), share(values[number])
         points.append(Point(row, x, y, low, high, name if is_named else "", int(number not in front)))
+    cost_by_id = {row.id: cost for row, cost in zip(drawn, costs, strict=True)}
 
     def hover(row: BoardRow) -> str:
         name, figures = _hover(row, choice, (figure,)).split("\n", 1)
-        return f"{name}\n${row.cost['usd_per_1000']:,.2f} for 1,000 trajectories\n{figures}"
+        return f"{name}\n${cost_by_id[row.id]:,.2f} for 1,000 trajectories\n{figures}"
 
     window = (0.0, 0.0)
     steps = [to_pixels(points[number].x, points[number].y, window) for number in front]
@@ -246,7 +243,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
     return PlotView(
         name="cost-quality",
         titles=("US dollars for 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
-        marks=_marks(points, window, hover, _along(steps)),
+        marks=marks_of(points, window, hover, _along(steps)),
         x_ticks=tuple((to_pixels(scale.share(cost), 0, window)[0], f"{cost:g}") for cost in scale.ticks()),
         y_ticks=tuple(
             (to_pixels(0, share(tick), window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom, top)
@@ -258,14 +255,14 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
 
 def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
-    """The room that the steps of the front take, so that no name lies on it."""
+    """Return the boxes that the steps of the front take, so that no name is put on them."""
     ends = [*(x for x, _ in steps[1:]), float(WIDTH)]
     across = [(x, y - 2, end, y + 2) for (x, y), end in zip(steps, ends, strict=True)]
     return across + [(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]
 
 
 def _pareto_front(costs: Sequence[float], values: Sequence[float], is_lower_better: bool) -> list[int]:
-    """The numbers of those that none at the same cost or less beats, from the cheapest on."""
+    """Return the numbers of the judges that no other one beats at the same cost or less, cheapest first."""
     sign = -1 if is_lower_better else 1
     front: list[int] = []
     for number in sorted(range(len(costs)), key=lambda number: (costs[number], -sign * values[number])):
@@ -276,7 +273,7 @@ def _pareto_front(costs: Sequence[float], values: Sequence[float], is_lower_bett
 
 @dataclass(frozen=True)
 class _CostScale:
-    """Dollars on a logarithmic axis; what costs nothing stands at its left end."""
+    """A logarithmic axis of dollars; judges that cost nothing are at its left end."""
 
     low: float
     high: float
@@ -284,20 +281,20 @@ class _CostScale:
 
     @classmethod
     def around(cls, costs: Sequence[float]) -> "_CostScale":
-        """An axis with room for all of them, a tenth to spare at each end."""
+        """Return an axis with room for all costs and some space at each end."""
         paid = [cost for cost in costs if cost > 0]
         low, high = (min(paid) / 1.5, max(paid) * 1.5) if paid else (1.0, 10.0)
         return cls(low, high, len(paid) < len(costs))
 
     def share(self, cost: float) -> float:
-        """Where a cost stands, as a fraction of the axis."""
+        """Return the place of a cost, as a fraction of the axis."""
         if cost <= 0:
             return FREE_SHARE / 4
         begin = FREE_SHARE if self.has_free else 0.0
         return begin + (1 - begin) * log(cost / self.low) / log(self.high / self.low)
 
     def ticks(self) -> list[float]:
-        """Round amounts within the axis, a few of them; 0 where a judge costs nothing."""
+        """Return a few round amounts within the axis, and 0 if a judge costs nothing."""
         powers = range(floor(log(self.low, 10)), ceil(log(self.high, 10)) + 1)
         for digits in ((1, 2, 5), (1, 3), (1,)):
             found = [digit * 10.0**power for power in powers for digit in digits]
@@ -308,65 +305,52 @@ class _CostScale:
 
 
 def round_ticks(low: float, high: float = 1.0) -> list[float]:
-    """Round fractions from ``low`` to ``high``, a few of them."""
+    """Return a few round fractions from ``low`` to ``high``."""
     step = next((step for step in TICK_STEPS if (high - low) / step <= MOST_TICKS), TICK_STEPS[-1])
     number = round(1 / step)
     return [place / number for place in range(ceil(low * number - 1e-9), floor(high * number + 1e-9) + 1)]
 
 
-# Where points and names stand
-
-
 def to_pixels(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
-    """Where a point of fractions stands; ``window`` is the smallest x and y shown."""
+    """Return the place of a point of fractions in pixels; ``window`` is the smallest x and y shown."""
     left, bottom = window
     across = WIDTH * (x - left) / (RIGHT_EDGE - left)
     return round(across, 1), round(HEIGHT * (1 - (y - bottom) / (1.0 - bottom)), 1)
 
 
-def _marks(
+def marks_of(
     points: Sequence[Point],
     window: tuple[float, float],
     hover: Callable[[BoardRow], str],
     lines: Sequence[Box] = (),
 ) -> tuple[Mark, ...]:
-    """Return the points in pixels with the names that have room; ``lines`` are to be left free of names."""
+    """Return the points in pixels, with names where there is room; no name is put on a box of ``lines``."""
     marks = []
-    for point, name in zip(points, place_names(points, window, lines), strict=True):
-        x, y = to_pixels(point.x, point.y, window)
-        high, low = (to_pixels(point.x, end, window)[1] for end in (point.high, point.low))
-        marks.append(Mark(point.row.id, x, y, high, low, point.row.provenance, hover(point.row), name))
-    return tuple(marks)
-
-
-def place_names(
-    points: Sequence[Point], window: tuple[float, float], lines: Sequence[Box] = ()
-) -> list[NamePlace | None]:
-    """For each point its name where it covers nothing else; None where there is no room."""
-    taken = [*lines]
     for point in points:
         x, y = to_pixels(point.x, point.y, window)
         high, low = (to_pixels(point.x, end, window)[1] for end in (point.high, point.low))
-        taken += [(x - 5, y - 5, x + 5, y + 5), (x - 2, high, x + 2, low)]
+        marks.append(Mark(point.row.id, x, y, high, low, point.row.provenance, hover(point.row)))
+    taken = [*lines]
+    for mark in marks:
+        taken.append((mark.x - 5, mark.y - 5, mark.x + 5, mark.y + 5))
+        taken.append((mark.x - 2, mark.high, mark.x + 2, mark.low))
     obstacles = np.array(taken).reshape(-1, 4)
-
-    found: list[NamePlace | None] = [None] * len(points)
     tried = sorted(range(len(points)), key=lambda number: (points[number].order, -points[number].y))
-    for candidates in (_beside, _far):  # first every name that has room beside its point
+    for candidates in (_beside, _far):  # first every name that has room next to its point
         for number in tried[:MOST_NAMES]:
-            if found[number] is not None or not points[number].name:
+            mark, name = marks[number], points[number].name
+            if mark.label is not None or not name:
                 continue
-            x, y = to_pixels(points[number].x, points[number].y, window)
-            for box, place in candidates(points[number].name, x, y):
+            for box, place in candidates(name, mark.x, mark.y):
                 if _is_free(box, obstacles):
-                    found[number] = place
+                    marks[number] = replace(mark, label=place)
                     obstacles = np.vstack([obstacles, box])
                     break
-    return found
+    return tuple(marks)
 
 
 def _is_free(box: Box, obstacles: np.ndarray) -> bool:
-    """Whether a box lies within the plot and shares no room with any of the obstacles, (n, 4)."""
+    """Return whether a box is within the plot and overlaps none of the obstacles, of shape (n, 4)."""
     left, top, right, bottom = box
     if left < 0 or top < 0 or right > WIDTH or bottom > HEIGHT:
         return False

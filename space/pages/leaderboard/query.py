@@ -1,31 +1,34 @@
-"""What a reader of the leaderboard chose, by its address: which rows of the board, in which order. Pure."""
+"""The reader's choice on the leaderboard, read from its address: which rows of the board, in which order."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.rows import parts_of
-from leaderboard.score import Cell
+from leaderboard.score import Cell, metric_of
+from space.pages.rows import overall_of
 from space.web.query import QueryParam, choices_in, link_to
 
-PROVENANCES: Final = MappingProxyType(
-    {"scored": "scored here", "published": "paper", "self-reported": "self-reported", "reference": "labels"}
-)
+PROVENANCES: Final[Mapping[str, str]] = {
+    "scored": "scored here",
+    "published": "paper",
+    "self-reported": "self-reported",
+    "reference": "labels",
+}
 LONGEST_SEARCH: Final = 80
 PAGE_ROWS: Final = 100
-"""Rows that the page opens with, and that each further step adds."""
+"""The number of rows that the page opens with and that each further step adds."""
 MOST_ROWS: Final = 1_000
-"""Rows that one address shows at most: all submissions of a large board would be megabytes of HTML."""
+"""The most rows that one address shows: all submissions of a large board would be megabytes of HTML."""
 
 
 @dataclass(frozen=True)
 class LeaderboardQuery:
-    """What the reader chose to see; empty means all of them."""
+    """The reader's choice; an empty value chooses everything."""
 
     label: str = "success"
     figure: str = "precision"
@@ -36,23 +39,17 @@ class LeaderboardQuery:
     agent: str = ""
     inputs: Collection[str] = ()
     sort: str = ""
-    """A column to sort by, with ``-`` before it from the highest down; empty: best first by ``figure``."""
+    """The column to sort by, with ``-`` in front for descending order; empty: best first by ``figure``."""
     rows: tuple[int, int] = (1, PAGE_ROWS)
     """The numbers of the first and the last row to show."""
 
 
-def figure_name(figure: str) -> str:
-    """A figure within a sentence: ``precision``, ``F1``."""
-    title = METRIC_TITLES[figure]
-    return title if title.isupper() else title.lower()
-
-
 Options = dict[str, dict[str, str]]
-"""What can be chosen on a board by parameter of the address: values with their titles."""
+"""The titles of the values that a board offers, by parameter of the address and value."""
 
 
 def options_of(board: Board) -> Options:
-    """Return what the rows of this board can be chosen and sorted by: only what some row has."""
+    """Return what the rows of a board can be filtered and sorted by: only values that some row has."""
     judges = [row for row in board.rows if row.provenance != "reference"]
     inputs = sorted({row.inputs for row in judges} - {""})
     provenances = {"scored", *(row.provenance for row in judges)}
@@ -78,7 +75,7 @@ def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> s
 
 
 def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQuery, list[str]]:
-    """Return the choice that a query string makes, and the names that it sets to no valid value."""
+    """Return the choice that a query string makes, and the names of parameters with invalid values."""
     controls = [
         QueryParam("label", "one", "success", tuple(options["label"])),
         QueryParam("figure", "one", "precision", tuple(options["figure"])),
@@ -106,9 +103,9 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
 
 
 def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
-    """The rows that an address asks for, in whole steps of ``PAGE_ROWS``, at most ``MOST_ROWS``.
+    """Return a range of rows in whole steps of ``PAGE_ROWS``, with at most ``MOST_ROWS`` rows.
 
-    There are few such ranges, and a page is made once for each. Beyond ``n_rows`` lies the last step.
+    A page is cached per range, so there are few of them. A range beyond ``n_rows`` becomes the last step.
     """
     first, last = (max(1, min(number, n_rows)) for number in rows)
     first = (first - 1) // PAGE_ROWS * PAGE_ROWS + 1
@@ -116,9 +113,9 @@ def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
 
 
 def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any) -> str:
-    """The address that shows the board at a choice, with some of it changed; defaults are left out.
+    """Return the address that shows the board at a choice with some changes; defaults are left out.
 
-    ``rows`` are those of ``changes``, (first, last): another choice begins with its first rows.
+    Only ``changes`` may set ``rows``, as (first, last): a new choice begins with its first rows.
     """
     values = {
         "label": "" if choice.label == "success" else choice.label,
@@ -137,21 +134,24 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
     return link_to(path, **values, rows=rows)
 
 
-# Which rows, in which order
-
-
 def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
-    """The cell that the row stands on the board with: over all agents, or the chosen one's, if known."""
-    found = row.labels[choice.label]
-    return found["by_agent"].get(choice.agent) if choice.agent else found["overall"]
+    """Return the row's cell over all agents or for the chosen one, or None if it is not known."""
+    if choice.agent:
+        return parts_of(row, choice.label, "by_agent").get(choice.agent)
+    return overall_of(row, choice.label)
+
+
+def figure_of(row: BoardRow, choice: LeaderboardQuery, figure: str) -> float | None:
+    """Return a metric of the row's cell for the choice, or None if it is not known."""
+    return metric_of(cell_of(row, choice) or {}, figure)
 
 
 def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
-    """Return the rows that fit the choice, as sorted, else best first by the figure.
+    """Return the rows that fit the choice, sorted as chosen, by default best first by the chosen figure.
 
-    Of a judge's submissions only the one is shown that stands for it by the chosen figure. References come
-    last, and stay whatever is filtered. For one agent the order is still that over all agents, as ranks are;
-    rows of papers, which have no figures by agent, come after the others.
+    A judge is shown with the one submission that represents it by the chosen figure. References come last and
+    are never filtered out. If an agent is chosen, the order is still that over all agents, as ranks are; rows
+    of papers, which have no figures by agent, come after the others.
     """
     ranks = board.ranks(choice.label, choice.figure)
     rows = [
@@ -160,7 +160,7 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
         if row.provenance == "reference" or _fits(row, choice, ranks)
     ]
     if choice.agent:
-        rows.sort(key=lambda row: (cell_of(row, choice) or {}).get(choice.figure) is None)
+        rows.sort(key=lambda row: figure_of(row, choice, choice.figure) is None)
     if choice.sort:
         key = _sort_key(choice, ranks)
         known = [row for row in rows if key(row) is not None]
@@ -171,7 +171,6 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
 
 
 def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
-    """Whether the reader wants to see a row."""
     if row.provenance == "scored" and not choice.every_submission and row.id not in ranks:
         return False
     wanted = ((row.kind, choice.kinds), (row.inputs, choice.inputs), (row.provenance, choice.provenances))
@@ -183,16 +182,22 @@ def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
-    """What the column that the address names sorts a row by; None where the row has no such value."""
+    """Return the sort key for the chosen column; it gives None if a row has no value there."""
     name = choice.sort.removeprefix("-")
     figure = choice.figure if name == "figure" else name
     group = "by_agent" if choice.agent else "by_benchmark"
     if figure in METRIC_TITLES:
-        return lambda row: (cell_of(row, choice) or {}).get(figure)
-    return {
-        "rank": lambda row: rank.place if (rank := ranks.get(row.id)) else None,
+        return lambda row: figure_of(row, choice, figure)
+    places = {row_id: rank.place for row_id, rank in ranks.items() if rank}
+    keys: dict[str, Callable[[BoardRow], Any]] = {
+        "rank": lambda row: places.get(row.id),
         "judge": lambda row: row.judge.casefold(),
         "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
         "submissions": lambda row: row.attempts or None,
         "date": lambda row: None if row.provenance == "reference" else row.date,
-    }.get(name, lambda row: parts_of(row, choice.label, group).get(name, {}).get(choice.figure))
+    }
+
+    def of_part(row: BoardRow) -> float | None:
+        return metric_of(parts_of(row, choice.label, group).get(name) or {}, choice.figure)
+
+    return keys.get(name, of_part)

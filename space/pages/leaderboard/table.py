@@ -1,4 +1,4 @@
-"""The leaderboard's table: its columns, and of each row the figures in words and numbers. Pure."""
+"""The leaderboard's table: its columns, and its rows with every figure formatted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,18 @@ from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.score import interval_of, metric_of
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
     LeaderboardQuery,
     cell_of,
     chosen_rows,
+    figure_of,
     part_names,
     widen,
 )
+from space.pages.rows import in_order
 from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise_on_board
 
 
@@ -35,12 +38,11 @@ class ViewRow:
 
 @dataclass(frozen=True)
 class BoardView:
-    """The table: rows, reference rows, axis, the human reference on it.
+    """The table: rows, reference rows, axis, and the place of the human reference on the axis.
 
-    ``parts`` are the columns of parts by name, with short and long titles: benchmarks, or agents if the
-    reader chose one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty.
-    ``row_range`` holds the numbers of the first and the last row on the page, of ``n_rows`` judges that fit
-    the choice.
+    ``parts`` maps the columns of parts to their short and long titles: benchmarks, or agents if the reader
+    chose one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``row_range``
+    holds the numbers of the first and the last row on the page; ``n_rows`` judges fit the choice.
     """
 
     choice: LeaderboardQuery
@@ -53,14 +55,14 @@ class BoardView:
     axis: Axis
     human: float | None
     widths: Mapping[str, float]
-    """Of columns whose longest text may be in a row that is not shown yet; in rem."""
+    """The widths, in rem, of columns whose longest text may be in a row that is not shown yet."""
     has_costs: bool = False
     has_attempts: bool = False
     noise: str = ""
 
     @property
     def count(self) -> str:
-        """How many judges there are, and which of them are shown where it is not all."""
+        """The number of judges, and which of them are shown if not all are."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
         first, last = self.row_range
         if first == 1 and last == self.n_rows:
@@ -70,33 +72,33 @@ class BoardView:
 
     @property
     def before(self) -> tuple[int, int] | None:
-        """The step of rows before those shown; None where these are the first."""
+        """The range of rows before those shown, or None if these are the first."""
         first, _ = self.row_range
         return (first - PAGE_ROWS, first - 1) if first > 1 else None
 
     @property
     def after(self) -> tuple[int, int] | None:
-        """The step of rows after those shown; None where these are the last."""
+        """The range of rows after those shown, or None if these are the last."""
         _, last = self.row_range
         return (last + 1, min(last + PAGE_ROWS, self.n_rows)) if last < self.n_rows else None
 
     @property
     def with_after(self) -> tuple[int, int]:
-        """What is shown once the step after it is there too, as far as one address shows it."""
+        """The rows that are shown once the next step is loaded, at most as many as one address shows."""
         first, last = self.row_range
         return max(first, last + PAGE_ROWS - MOST_ROWS + 1), last + PAGE_ROWS
 
     @property
     def all_rows(self) -> tuple[int, int] | None:
-        """All rows, where one address can show them and this one does not."""
+        """The range of all rows, or None if they are all shown or too many for one address."""
         is_all = self.row_range == (1, self.n_rows)
         return (1, self.n_rows) if not is_all and 0 < self.n_rows <= MOST_ROWS else None
 
 
 def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardView:
-    """The rows that the choice shows, with every figure formatted.
+    """Return the rows that the choice shows, with every figure formatted.
 
-    Rows up to number ``after`` are left out, though they count as shown: the reader has them.
+    Rows up to number ``after`` are left out because the reader already has them, but they count as shown.
     """
     ranks, chosen = board.ranks(choice.label, choice.figure), chosen_rows(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]
@@ -129,42 +131,51 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
 
 def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
-    """The columns beside the overall figures: name, short title, title."""
+    """Return the short and long titles of the columns next to the overall figures, by name."""
     found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
     if choice.agent:
         return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
-    known = [name for name in BENCHMARK_TITLES if name in found]
-    names = (*known, *sorted(found - set(known)))
     return {
-        name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name)) for name in names
+        name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name))
+        for name in in_order(found, BENCHMARK_TITLES)
     }
 
 
 def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
     """Return a range in whole tens of percent that holds every interval of these rows."""
-    values = []
+    values: list[float | None] = []
     for row in rows:
-        cell = cell_of(row, choice) or {}
-        values += [cell.get(choice.figure), *(cell.get(f"{choice.figure}_ci") or ())]
+        interval = interval_of(cell_of(row, choice) or {}, choice.figure)
+        values += [figure_of(row, choice, choice.figure), *(interval or ())]
     return Axis.around(values)
 
 
 def _widths(rows: Sequence[BoardRow], ranks: Sequence[str]) -> dict[str, float]:
-    """The widths of columns by their longest text: padding, and half a rem or a little more a character."""
+    """Return the widths of columns for their longest text: padding, and about half a rem per character."""
     longest_rank = max(map(len, ranks), default=0)
     longest_cost = max((len(cost_cell(row.cost).text) for row in rows), default=0)
     return {"rank": round(1.6 + 0.55 * longest_rank, 2), "cost": round(0.9 + 0.51 * longest_cost, 2)}
 
 
-def _view_row(row: BoardRow, rank: Rank | None, choice: LeaderboardQuery, others, parts, axis) -> ViewRow:
+def _view_row(
+    row: BoardRow,
+    rank: Rank | None,
+    choice: LeaderboardQuery,
+    others: Sequence[str],
+    parts: Sequence[str],
+    axis: Axis,
+) -> ViewRow:
     main = cell_of(row, choice)
+    interval = None
+    if main:
+        interval = axis.span(metric_of(main, choice.figure), interval_of(main, choice.figure))
     by_part = parts_of(row, choice.label, "by_agent" if choice.agent else "by_benchmark")
     return ViewRow(
         row=row,
         rank=rank,
         rank_text=_rank_text(rank),
         main=metric_cell(main, choice.figure, choice.label),
-        interval=axis.span(main.get(choice.figure), main.get(f"{choice.figure}_ci")) if main else None,
+        interval=interval,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
         benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
     )

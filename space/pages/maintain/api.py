@@ -1,5 +1,6 @@
 """REST for maintainers: decisions on submissions and accounts, re-scoring in the background, the log."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.corrections import next_labels, publish_corrections
+from submissions.labels.decisions import Decision as LabelDecision
 from submissions.moderation.actions import REASON_LENGTH, AccountChange, Decision
 from submissions.moderation.log_view import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
@@ -23,14 +25,14 @@ Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; st
 
 
 class SubmissionDecision(RequestBody):
-    """What a maintainer decides of a submission."""
+    """A maintainer's decision on a submission."""
 
     decision: Decision = Field(description="The decision. released: it is scored at once.")
     reason: Reason
 
 
 class NextVersion(RequestBody):
-    """The next label version as a maintainer looked at it."""
+    """The next label version that a maintainer has looked at."""
 
     why: str = Field("", max_length=WHY_LENGTH, description="Why; left out, the disputes that it decides.")
     digest: str = Field(
@@ -39,7 +41,7 @@ class NextVersion(RequestBody):
 
 
 class AccountDecision(RequestBody):
-    """What a maintainer decides about an account."""
+    """A maintainer's decision on an account."""
 
     decision: AccountChange = Field(
         description="banned: it may no longer submit. confirmed: it may use the reserved part of the leak "
@@ -55,23 +57,22 @@ def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:
     except SubmissionError as problem:
         return {"problem": str(problem)}
     effects = label_effects(service, found.served, found.test) if found.applied else {}
+
+    def visible(decisions: Iterable[LabelDecision]) -> list[dict[str, Any]]:
+        is_public = service.suite.labels_are_public
+        return [each.to_json(is_public) for each in decisions if not blind.hides(each.trajectory_id)]
+
     return {
         "digest": found.digest,
         "why": found.why,
-        **{
-            name: [
-                each.to_json(service.suite.labels_are_public)
-                for each in getattr(found, name)
-                if not blind.hides(each.trajectory_id)
-            ]
-            for name in ("applied", "conflicts", "missing")
-        },
+        "applied": visible(found.applied),
+        "conflicts": visible(found.conflicts),
+        "missing": visible(found.missing),
         "effects": {label: [asdict(each) for each in rows] for label, rows in effects.items()},
     }
 
 
 def build_maintain_router(services: Services) -> APIRouter:
-    """The routes; each asks for a maintainer first."""
     router, service = APIRouter(), services.submissions
     Maintainer = Annotated[Actor, Depends(services.auth.require_maintainer)]
 
@@ -81,7 +82,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide(submission_id: str, actor: Maintainer, body: SubmissionDecision) -> JSONResponse:
-        """Rejecting a held submission does not count towards the limits of its account."""
+        """A held submission that is rejected does not count towards the limits of its account."""
         require_open(service, even_if_lost=True)
         hide_unknown(actor, service.moderation.decide, body.decision, submission_id, actor, body.reason)
         return recorded(service, submission_id=submission_id, decision=body.decision)
@@ -92,7 +93,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
-        """What was shown to a banned account stays charged to the leak budget; what was not is given back."""
+        """Metrics that a banned account has seen stay charged to the leak budget; the rest is given back."""
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
         return recorded(service, account=name, decision=body.decision)
@@ -107,7 +108,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> JSONResponse:
-        """Of a score, only which submission it belongs to."""
+        """The record of a score names only its submission."""
         with service.snapshot() as session:
             found = read_log(session, before, kind, most)
         return JSONResponse(
@@ -118,7 +119,6 @@ def build_maintain_router(services: Services) -> APIRouter:
 
 
 def _add_rescoring(router: APIRouter, services: Services) -> None:
-    """The routes of scoring again and of the next label version."""
     service, job = services.submissions, services.rescoring
     Maintainer = Annotated[Actor, Depends(services.auth.require_maintainer)]
 
@@ -129,21 +129,26 @@ def _add_rescoring(router: APIRouter, services: Services) -> None:
         responses=ERROR_RESPONSES,
     )
     def rescore(actor: Maintainer) -> JSONResponse:
-        """Runs in the background, one at a time: poll with GET until ``state`` is no longer ``running``. Old
-        scores stay under their label version."""
+        """Re-scoring runs in the background: poll with GET until ``state`` is no longer ``running``.
+
+        Old scores stay under their label version.
+        """
         require_open(service, even_if_lost=True)
         job.begin(actor)
         return JSONResponse({"state": "running"}, 202, NO_STORE)
 
     @router.get("/api/maintain/rescore", summary="The state of re-scoring, and what it changed")
     def rescored(actor: Maintainer) -> JSONResponse:
-        """``state`` is idle, running, done or failed; ``found`` has the ranks before and after."""
+        """``state`` is idle, running, done or failed. ``found`` has the ranks before and after."""
         return JSONResponse(job.state.to_json(), headers=NO_STORE)
 
     @router.get("/api/maintain/labels", summary="The next label version: what it corrects, and its effects")
     def next_version(request: Request, actor: Maintainer) -> JSONResponse:
-        """What the accepted corrections of disputes would do to every judge, before anything is published. Of
-        hidden labels only the numbers of disputes. ``state`` is that of re-scoring, as in `rescore`."""
+        """Preview the effect of the accepted corrections on every judge, before anything is published.
+
+        Corrections of hidden labels are shown only as numbers of disputes. ``state`` is that of re-scoring,
+        as in `rescore`.
+        """
         found = {**job.state.to_json(), "label_version": service.label_version}
         if job.state.state != "running":
             found["next"] = _next_version(service, services.access.blind_items(request))
@@ -156,8 +161,10 @@ def _add_rescoring(router: APIRouter, services: Services) -> None:
         responses=ERROR_RESPONSES,
     )
     def publish_next_version(actor: Maintainer, body: NextVersion) -> JSONResponse:
-        """The labels that are served now with all accepted corrections that they lack; it is served at once.
-        Scoring runs in the background: poll with GET until ``state`` is no longer ``running``."""
+        """The next version adds all accepted corrections to the current labels, and is served at once.
+
+        Scoring runs in the background: poll with GET until ``state`` is no longer ``running``.
+        """
         require_open(service)
         version = publish_corrections(service, actor, body.why, body.digest or None)
         job.begin(actor)

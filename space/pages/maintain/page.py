@@ -1,6 +1,6 @@
 """``/maintain``: the queue, every submission with exact metrics, accounts, re-scoring, leak budget, log.
 
-Metrics are exact here whatever the suite adds as noise elsewhere; whoever is no maintainer gets one refusal.
+Metrics have no noise here, even if the suite adds it elsewhere. Only maintainers can see the page.
 """
 
 from collections import defaultdict
@@ -30,37 +30,6 @@ from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
 from submissions.scoring.rescore import rescorings
 
-
-def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str, Sequence[int | None]]]:
-    """Return (id, ranks before and after) of rows by their rank after, rows without one last."""
-    return sorted(ranks.items(), key=lambda item: (item[1][1] is None, item[1][1]))
-
-
-def is_found(listed: ListedSubmission, search: str) -> bool:
-    """Whether every word of a search is in what a submission is called."""
-    text = f"{listed.id} {listed.account} {listed.judge} {listed.first_name} {listed.content_hash}".casefold()
-    return all(word in text for word in search.casefold().split())
-
-
-def leak_tables(report: LeakReport) -> dict[str, list[tuple[str, Leak]]]:
-    """What was shown, the highest first: by account, by judge, by label version."""
-    judges = {f"{judge} by {account}": leak for (account, judge), leak in report.by_judge.items()}
-    return {
-        "Account": _highest_first(report.by_account),
-        "Judge": _highest_first(judges),
-        "Labels": _highest_first(report.by_label_version),
-    }
-
-
-def describe_epsilon(leak: Leak) -> str:
-    """The bound with two decimals; a word where there is none."""
-    return "no bound" if leak.epsilon == inf else f"{leak.epsilon:.2f}"
-
-
-def _highest_first(leaks: Mapping[str, Leak]) -> list[tuple[str, Leak]]:
-    return sorted(leaks.items(), key=lambda item: (-item[1].rho, item[0]))
-
-
 PATH = "/maintain"
 ON_A_PAGE = 25
 RECORDS_ON_A_PAGE = 50
@@ -71,8 +40,37 @@ Place = Annotated[int, Query(ge=1, le=1_000_000)]
 Search = Annotated[str, Query(max_length=200)]
 
 
+def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str, Sequence[int | None]]]:
+    """Return (id, ranks before and after) of rows, by their rank after; rows without one come last."""
+    return sorted(ranks.items(), key=lambda item: (item[1][1] is None, item[1][1]))
+
+
+def is_found(listed: ListedSubmission, search: str) -> bool:
+    """Return whether every word of a search is in the names or ids of a submission."""
+    text = f"{listed.id} {listed.account} {listed.judge} {listed.first_name} {listed.content_hash}".casefold()
+    return all(word in text for word in search.casefold().split())
+
+
+def leak_tables(report: LeakReport) -> dict[str, list[tuple[str, Leak]]]:
+    """Return the leak by account, by judge and by label version, the highest first."""
+    judges = {f"{judge} by {account}": leak for (account, judge), leak in report.by_judge.items()}
+    return {
+        "Account": _highest_first(report.by_account),
+        "Judge": _highest_first(judges),
+        "Labels": _highest_first(report.by_label_version),
+    }
+
+
+def describe_epsilon(leak: Leak) -> str:
+    """Return the bound with two decimals, or "no bound"."""
+    return "no bound" if leak.epsilon == inf else f"{leak.epsilon:.2f}"
+
+
+def _highest_first(leaks: Mapping[str, Leak]) -> list[tuple[str, Leak]]:
+    return sorted(leaks.items(), key=lambda item: (-item[1].rho, item[0]))
+
+
 def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
-    """The route; whoever is no maintainer gets one and the same refusal."""
     router, service = APIRouter(), services.submissions
 
     @router.get(PATH, include_in_schema=False)
@@ -123,9 +121,9 @@ def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _submissions(service: SubmissionsApp, found: Overview, search: str, page: int) -> dict[str, Any]:
-    """Return the queue, and a page of all submissions, newest first.
+    """Return the queue, and one page of all submissions, newest first.
 
-    A row has the word for its status, why it is flagged, and the exact overall cell of each label.
+    A row has the word for its status, its flags, and the exact overall cell of each label.
     """
     flags: defaultdict[str, list[Flag]] = defaultdict(list)
     for flag in found.flags:

@@ -1,4 +1,4 @@
-"""Scoring everything again in the background, one run at a time."""
+"""Re-scoring of every submission in the background, one run at a time."""
 
 import logging
 import threading
@@ -16,14 +16,13 @@ FAILED = "something failed on our side; the log says what. It goes on where it w
 
 @dataclass(frozen=True)
 class JobState:
-    """Where re-scoring is: ``found`` what it changed, ``message`` why it failed."""
+    """The state of re-scoring; ``found`` is what it changed, ``message`` why it failed."""
 
     state: Literal["idle", "running", "done", "failed"]
     found: Rescoring | None = None
     message: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON."""
         return {
             "state": self.state,
             "found": self.found and self.found.to_json(),
@@ -33,7 +32,7 @@ class JobState:
 
 
 class RescoringJob:
-    """Re-scores everything when asked. Safe for threads."""
+    """The job that re-scores every submission. Safe for threads."""
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
@@ -44,11 +43,13 @@ class RescoringJob:
 
     @property
     def state(self) -> JobState:
-        """Where it is now."""
         return self._state
 
     def begin(self, actor: Actor) -> bool:
-        """Begin; whether it began. One under way is followed by another one: labels may have changed."""
+        """Start the job and return True, or return False if it is already running.
+
+        A running job starts again when it ends, since labels may have changed in the meantime.
+        """
         with self._lock:
             if self._state.state == "running":
                 self._asked_again = actor
@@ -59,7 +60,7 @@ class RescoringJob:
             return True
 
     def wait(self, timeout_s: float) -> JobState:
-        """Where it is after its end, or after ``timeout_s`` seconds."""
+        """Wait for the end of the job, at most ``timeout_s`` seconds, and return its state."""
         if self._thread is not None:
             self._thread.join(timeout_s)
         return self._state

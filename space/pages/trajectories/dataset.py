@@ -1,6 +1,6 @@
-"""The datasets that are shown (a built one, and the shipped sample) and what pages ask of them: `Explorer`.
+"""The datasets that are shown, a built one and the shipped sample, and access to them: `Explorer`.
 
-Everything is read-only, and one trajectory's row groups are read at a time, never a whole split's.
+Everything is read-only. Only the row groups of one trajectory are read at a time, never a whole split.
 """
 
 import hashlib
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from pyarrow import ArrowException
 
 from arb.core.cache import ByteCache
 from arb.core.settings import Settings
@@ -57,7 +59,7 @@ SAMPLE_DATA: Final = Path(sample.__file__).parent / "data"
 
 
 class TrajectoriesUnavailable(Exception):
-    """Files of the dataset that cannot be read now; the log says which, the message is for anyone."""
+    """Raised when files of the dataset cannot be read; the message is public, the log has the reason."""
 
 
 @dataclass(frozen=True)
@@ -71,38 +73,33 @@ class OpenedDataset:
 
     @property
     def suite(self) -> str:
-        """The suite that the dataset was built for."""
         return self.dataset.suite
 
     @cached_property
     def published_votes(self) -> Mapping[str, Votes]:
-        """The votes of the judges whose verdicts the dataset carries."""
         return published_votes(self.dataset)
 
     @cached_property
     def judges_on_test(self) -> frozenset[str]:
-        """The rows of the board whose verdicts on test the dataset carries."""
+        """The ids of the board's rows whose verdicts on test the dataset carries."""
         names = {RULE_BASED} if "test" in self.dataset.splits("rewards") else set()
         if "test" in self.dataset.splits("judgments"):
             names |= set(self.dataset.table("judgments", "test", ["judge"])["judge"].unique().to_pylist())
-        return frozenset(row_id for name in names if (row_id := judge_names().get(name, ("", None))[1]))
+        published = judge_names()
+        return frozenset(published[name][1] for name in names if name in published)
 
     def entry(self, trajectory_id: str) -> TrajectoryEntry:
-        """One trajectory's entry; raises KeyError for an id that the dataset does not have."""
+        """Return a trajectory's entry; raises KeyError if the dataset does not have it."""
         return self.index.by_id[trajectory_id]
 
     def answer(self, trajectory_id: str) -> str | None:
-        """What the agent said at the end, where that is no action."""
+        """Return what the agent said at the end, if it was not an action."""
         rows = self.dataset.rows_of("trajectories", trajectory_id, ["answer"])
         return rows[0].get("answer") if rows else None
 
-    def steps(self, trajectory_id: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-        """The rows of a trajectory in `steps`; none where the dataset has no steps of it."""
-        return self.dataset.rows_of("steps", trajectory_id, columns)
-
 
 class Folder:
-    """A dataset's folder. One that was built again is opened again; one that is damaged is not taken."""
+    """A dataset's folder. It is opened again when the dataset was rebuilt, unless the new one is damaged."""
 
     def __init__(self, path: Path, suite: Suite | None = None) -> None:
         self._path, self._suite = path, suite
@@ -110,7 +107,7 @@ class Folder:
         self._opened: tuple[tuple[int, int], OpenedDataset] | None = None
 
     def now(self) -> OpenedDataset:
-        """The dataset as it is now. Raises TrajectoriesUnavailable where it cannot be opened at all."""
+        """Return the current dataset; raises TrajectoriesUnavailable if none could ever be opened."""
         with self._lock:
             try:
                 stat = (self._path / MANIFEST).stat()
@@ -131,9 +128,9 @@ class Folder:
 
 
 def dataset_folders(data_dir: Path, suite: Suite) -> tuple[Folder, ...]:
-    """The built dataset where there is one, and the shipped sample, which is always there.
+    """Return the folders of the built dataset, if there is one, and of the shipped sample.
 
-    A copy of the sample, as `make demo` puts it where the dataset will be, is no other dataset.
+    `make demo` copies the sample into ``data_dir``; such a copy does not count as a built dataset.
     """
     manifest = data_dir / MANIFEST
     is_other = manifest.is_file() and manifest.read_bytes() != (SAMPLE_DATA / MANIFEST).read_bytes()
@@ -148,7 +145,7 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A trajectory from its goal to its last observation, and what experts (dev) and judges said of it.
+    """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
 
     A blind story has neither labels nor verdicts nor other runs. ``version`` is the dataset's.
     """
@@ -165,16 +162,16 @@ class Story:
 
 
 class Explorer:
-    """Read-only access to the trajectories that can be shown. One instance a process; safe for threads.
+    """Read-only access to the trajectories that can be shown. One instance per process; safe for threads.
 
-    Its methods raise KeyError for what no dataset has, and TrajectoriesUnavailable when files cannot be read.
+    Its methods raise KeyError if no dataset has the item, TrajectoriesUnavailable if files cannot be read.
     """
 
     def __init__(self, settings: Settings, service: SubmissionsApp) -> None:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
-        # Whoever looks at one picture of a trajectory soon asks for the next one.
+        # After one picture of a trajectory, readers soon ask for the next one.
         self._recorded: ByteCache[Pictures] = ByteCache(
             RECORDED_BYTES, lambda pictures: sum(len(each.content) for each in pictures.values()) + 1_000
         )
@@ -185,29 +182,29 @@ class Explorer:
 
     @property
     def served(self) -> Suite:
-        """The suite whose judges are scored here; other datasets are shown to be looked at."""
+        """The suite whose judges are scored here; datasets of other suites are only shown."""
         return self._service.suite
 
     def datasets(self) -> tuple[OpenedDataset, ...]:
-        """The datasets by suite, the one that is shown unasked first."""
+        """Return one dataset per suite; the first one is shown by default."""
         with _readable():
             found = [folder.now() for folder in self._folders]
             return tuple({opened.suite: opened for opened in reversed(found)}.values())[::-1]
 
     def of_suite(self, suite: str = "") -> OpenedDataset:
-        """The dataset of a suite; the first one where no such suite is shown."""
+        """Return the dataset of a suite, or the first one if no such suite is shown."""
         datasets = self.datasets()
         return next((opened for opened in datasets if opened.suite == suite), datasets[0])
 
     def holding(self, trajectory_id: str) -> OpenedDataset:
-        """The dataset that has a trajectory; raises KeyError where none has it."""
+        """Return the dataset that has a trajectory; raises KeyError if no dataset has it."""
         for opened in self.datasets():
             if trajectory_id in opened.index.by_id:
                 return opened
         raise KeyError(trajectory_id)
 
     def vote_counts(self, opened: OpenedDataset) -> VoteCounts:
-        """How judges voted on each trajectory; counted anew when dataset or board are others."""
+        """Return the votes of judges on each trajectory, cached per dataset and board."""
         with _readable():
             submitted = self._submitted.of_suite(opened.suite)
             judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
@@ -215,13 +212,13 @@ class Explorer:
             return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges))
 
     def story(self, trajectory_id: str) -> Story:
-        """One trajectory, its texts and the places of its outlines; pictures and trees come apart."""
+        """Return a trajectory with its texts and outlines; the page loads pictures and trees separately."""
         with _readable():
             opened = self.holding(trajectory_id)
             entry = opened.entry(trajectory_id)
             submitted = self._submitted.of_suite(opened.suite)
             with_a_page = {row.id for row in self._service.records.board().rows}
-            # Annotators of another suite than the served one are asked the paper's questions.
+            # For a dataset of another suite the questions are those of the paper.
             is_served = opened.suite == self.served.name
             questions = self.served.questions if is_served else default_questions()
             return replace(
@@ -233,18 +230,17 @@ class Explorer:
             )
 
     def blind_story(self, trajectory_id: str) -> Story:
-        """One trajectory for somebody who shall judge it: what experts and judges said is not even read."""
+        """Return a trajectory for an annotator, without reading what experts and judges said about it."""
         with _readable():
             opened = self.holding(trajectory_id)
             entry = replace(opened.entry(trajectory_id), agent="", labels=None)
             return self._recorded_story(opened, entry)
 
     def _recorded_story(self, opened: OpenedDataset, entry: TrajectoryEntry) -> Story:
-        """What was recorded of a trajectory, without what anybody said of it."""
         trajectory_id = entry.trajectory_id
-        rows = opened.steps(trajectory_id, STEP_COLUMNS)
+        rows = opened.dataset.rows_of("steps", trajectory_id, STEP_COLUMNS)
         key = (opened.version, "step", trajectory_id)
-        pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page asks for them next
+        pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page will ask for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
         return Story(
             version=opened.version,
@@ -255,10 +251,10 @@ class Explorer:
         )
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
-        """A screenshot by the number of its step, or a goal image by its place; made smaller to ``width``.
+        """Return a screenshot by the number of its step, or a goal image by its place.
 
-        ``num`` of None is the last one there is; ``width`` is one of WIDTHS, or None for the picture as it
-        was recorded. Raises BrokenPicture, and NoPicture for a trajectory that has no such picture.
+        A ``num`` of None means the last one, a ``width`` of None the picture as recorded; other widths are
+        those of WIDTHS. Raises NoPicture, or BrokenPicture if the picture cannot be resized.
         """
         with _readable():
             opened = self.holding(trajectory_id)
@@ -266,7 +262,7 @@ class Explorer:
             def recorded() -> Picture:
                 pictures = self._pictures(opened, trajectory_id, kind)
                 chosen = max(pictures, default=None) if num is None else num
-                if chosen not in pictures:
+                if chosen is None or chosen not in pictures:
                     raise NoPicture(f"{trajectory_id} has no {kind} picture {num}")
                 return pictures[chosen]
 
@@ -278,16 +274,15 @@ class Explorer:
             return self._resized.get(key, lambda: smaller(recorded(), width))
 
     def tree(self, trajectory_id: str, num: int, form: TreeForm) -> str:
-        """The accessibility tree of a step, in full or pruned."""
         with _readable():
             column = _TREE_COLUMNS[form]
-            for row in self.holding(trajectory_id).steps(trajectory_id, ("num", column)):
+            for row in self.holding(trajectory_id).dataset.rows_of("steps", trajectory_id, ["num", column]):
                 if row["num"] == num and row[column] is not None:
                     return row[column]
             raise KeyError(num)
 
     def reasoning(self, trajectory_id: str, judge: str) -> str | None:
-        """What a judge of the story wrote, by its key there; None where it wrote nothing."""
+        """Return what a judge of the story, named by its key there, wrote; None if it wrote nothing."""
         with _readable():
             opened = self.holding(trajectory_id)
             for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
@@ -301,7 +296,7 @@ class Explorer:
                 rows = opened.dataset.rows_of("trajectories_with_screenshot", trajectory_id, ["goal_images"])
                 images = [image for row in rows for image in row["goal_images"] or ()]
                 return {place: open_picture(image["bytes"]) for place, image in enumerate(images)}
-            return _screenshots(opened.steps(trajectory_id, ("num", "screenshot")))
+            return _screenshots(opened.dataset.rows_of("steps", trajectory_id, ["num", "screenshot"]))
 
         return self._recorded.get((opened.version, kind, trajectory_id), read)
 
@@ -312,9 +307,7 @@ def _screenshots(rows: list[dict[str, Any]]) -> Pictures:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """What goes wrong with the dataset's files is for the log; a reader is told that they cannot be read."""
-    from pyarrow import ArrowException
-
+    """Log errors of the dataset's files, and raise TrajectoriesUnavailable for the reader."""
     try:
         yield
     except (OSError, IndexError, ArrowException, SourceError) as error:

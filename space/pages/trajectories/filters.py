@@ -1,9 +1,8 @@
-"""Which trajectories an address chooses, and the list of them: each task with its runs side by side."""
+"""The trajectories that an address chooses, and their list: each task with its runs side by side."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -16,49 +15,41 @@ LONGEST_TEXT: Final = 300
 LONGEST_QUERY: Final = 8_000
 _NOT_NARROWING: Final = ("suite", "sort", "page")
 
-OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = MappingProxyType(
-    {
-        "success": ("Successful", lambda labels: labels.success is True),
-        "failure": ("Unsuccessful", lambda labels: labels.success is False),
-        "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
-        "repetition": ("With repetition", lambda labels: labels.repetition is True),
-        "unsure": ("The expert was unsure", lambda labels: labels.success is None),
-    }
-)
-"""What experts said, on dev; nothing on test has any of these."""
+OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = {
+    "success": ("Successful", lambda labels: labels.success is True),
+    "failure": ("Unsuccessful", lambda labels: labels.success is False),
+    "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
+    "repetition": ("With repetition", lambda labels: labels.repetition is True),
+    "unsure": ("The expert was unsure", lambda labels: labels.success is None),
+}
+"""Filters by what experts said; only trajectories on dev match."""
 
-LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = MappingProxyType(
-    {
-        "1-5": ("Up to 5 actions", 0, 5),
-        "6-10": ("6 to 10 actions", 6, 10),
-        "11-20": ("11 to 20 actions", 11, 20),
-        "21-": ("21 actions or more", 21, 1_000_000),
-    }
-)
+LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {
+    "1-5": ("Up to 5 actions", 0, 5),
+    "6-10": ("6 to 10 actions", 6, 10),
+    "11-20": ("11 to 20 actions", 11, 20),
+    "21-": ("21 actions or more", 21, 1_000_000),
+}
 
-AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = MappingProxyType(
-    {
-        "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
-        "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
-        "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
-        "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
-    }
-)
-"""How the judges' verdicts on success lie; only the last one looks at labels, and only dev has them."""
+AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = {
+    "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
+    "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
+    "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
+    "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
+}
+"""Filters by the judges' verdicts on success. Only the last one uses labels, which only dev has."""
 
-SORTS: Final = MappingProxyType(
-    {
-        "task": "Task",
-        "longest": "Longest first",
-        "shortest": "Shortest first",
-        "disagreement": "Most disagreement first",
-    }
-)
+SORTS: Final[Mapping[str, str]] = {
+    "task": "Task",
+    "longest": "Longest first",
+    "shortest": "Shortest first",
+    "disagreement": "Most disagreement first",
+}
 
 
 @dataclass(frozen=True)
 class TrajectoriesQuery:
-    """One reader's choice; an empty text chooses everything. ``page`` counts from 1."""
+    """The reader's choice; an empty text chooses everything. ``page`` counts from 1."""
 
     suite: str = ""
     split: str = ""
@@ -74,9 +65,9 @@ class TrajectoriesQuery:
 
     @classmethod
     def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "TrajectoriesQuery":
-        """The choice that a query string makes; what it says amiss (see `refused`) is left at its default.
+        """Return the choice that a query string makes; invalid values (see `refused`) become the default.
 
-        ``known`` are the values of the fields that are chosen from a list; ``task`` and ``search`` are free.
+        ``known`` has the valid values of the fields with a list; ``task`` and ``search`` take any text.
         """
         parameters = parameters_in(query)
         found = {name: parameters[name] for name in known if parameters.get(name) in known[name]}
@@ -86,7 +77,7 @@ class TrajectoriesQuery:
         return cls(**found, page=max(1, page))
 
     def address(self, **changes: Any) -> str:
-        """The address of the list with this choice, with some fields changed; defaults are left out."""
+        """Return the address of the list for this choice with some changes; defaults are left out."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)} | changes
         defaults = {field.name: field.default for field in fields(self)}
         return link_to(
@@ -99,28 +90,28 @@ class TrajectoriesQuery:
         return any(getattr(self, field.name) for field in fields(self) if field.name not in _NOT_NARROWING)
 
     def unfiltered(self) -> str:
-        """The address of the whole list, in the order that was chosen."""
+        """Return the address of the whole list, in the chosen order."""
         return TrajectoriesQuery(suite=self.suite, sort=self.sort).address()
 
     def of_task(self, benchmark: str, task: str) -> str:
-        """The address of every run of a task."""
+        """Return the address of the runs of a task."""
         return TrajectoriesQuery(suite=self.suite, benchmark=benchmark, task=task).address()
 
 
 def parameters_in(query: str) -> dict[str, str]:
-    """The first value of each name in a query string, cut to a sensible length."""
+    """Return the first value of each parameter in a query string, cut to ``LONGEST_TEXT``."""
     found = parse_qs(query[:LONGEST_QUERY])
     return {name: values[0].strip()[:LONGEST_TEXT] for name, values in found.items()}
 
 
 def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
-    """The names that a query string sets to a value that cannot be chosen."""
+    """Return the names of the parameters with invalid values."""
     parameters = parameters_in(query)
     return [name for name in known if parameters.get(name) and parameters[name] not in known[name]]
 
 
 def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[str]]:
-    """What can be chosen of each field that is chosen from a list."""
+    """Return the valid values of each field with a list."""
     return {
         "suite": suites,
         **{name: index.values(name) for name in ("split", "benchmark", "agent")},
@@ -134,7 +125,6 @@ def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[
 def choose(
     entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts
 ) -> list[TrajectoryEntry]:
-    """The entries that are chosen, in the order that is chosen."""
     words = choice.search.casefold().split()
     is_all = not choice.narrowed
     found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words)]
@@ -177,15 +167,15 @@ def _most_are_wrong(entry: TrajectoryEntry, votes: Votes) -> bool:
 
 
 PAGE_SIZE: Final = 24
-"""Runs on a page: six tasks of four agents."""
+"""The number of runs on a page: six tasks of four agents."""
 
 
 def browse_values(
     index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str], version: str
 ) -> dict[str, Any]:
-    """Return what ``browse.html`` shows of a choice; a page past the end gives the last one.
+    """Return the values of ``browse.html`` for a choice; a page past the end becomes the last one.
 
-    ``tasks`` are the runs of the page, those of one task together.
+    ``tasks`` holds the runs on the page, in one list per task.
     """
     found = choose(index.entries, choice, vote_counts)
     n_pages = max(1, -(-len(found) // PAGE_SIZE))
@@ -209,9 +199,9 @@ def browse_values(
 def _fields(
     index: Index, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the controls as (name, label, options), without those that leave nothing to choose.
+    """Return the controls as (name, label, options), except lists in which there is nothing to choose.
 
-    A control without options takes any text.
+    The control of the task has no options and takes any text.
     """
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
@@ -221,7 +211,7 @@ def _fields(
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
         "judges": ("Judges", {name: title for name, (title, _) in AGREEMENTS.items()}),
     }
-    if vote_counts.most < 2:  # where one judge or none has spoken, there is nothing to agree on
+    if vote_counts.most < 2:  # a single judge can neither agree nor disagree
         del every["judges"]
     found = [
         (name, label, [("", "All"), *options.items()]) for name, (label, options) in every.items() if options
@@ -233,10 +223,8 @@ def _fields(
 
 
 def benchmark_title(name: str) -> str:
-    """A benchmark as people write it."""
     return BENCHMARK_TITLES.get(name, name)
 
 
 def agent_title(name: str) -> str:
-    """An agent as people write it."""
     return AGENT_TITLES.get(name, name.removeprefix("GenericAgent-"))

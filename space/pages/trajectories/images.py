@@ -1,34 +1,36 @@
-"""Screenshots and goal images: as recorded, or made smaller, and kept."""
+"""Screenshots and goal images, as recorded or resized."""
 
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from PIL import Image, UnidentifiedImageError
+
 from space.pages.trajectories.story import Size
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
-"""Widths in pixels that pictures are made smaller to; few, so that they are kept and found again."""
+"""The widths in pixels that pictures are resized to; there are few, so that caches work well."""
 
 THUMBNAIL: Final = 320
 MOST_PIXELS: Final = 40_000_000
-"""A picture of more is served as it was recorded and never unpacked here."""
+"""A picture with more pixels is served as recorded and never decoded here."""
 
 RECORDED_BYTES: Final = 96_000_000
 RESIZED_BYTES: Final = 64_000_000
 
 
 class NoPicture(LookupError):
-    """A trajectory that has no such picture."""
+    """Raised when a trajectory does not have the picture."""
 
 
 class BrokenPicture(ValueError):
-    """A picture that cannot be made smaller."""
+    """Raised when a picture cannot be resized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The bytes of a picture as it was recorded, its size, and what kind of image it is."""
+    """The bytes of a picture, its size and its media type."""
 
     content: bytes = field(repr=False)
     size: Size | None
@@ -36,13 +38,11 @@ class Picture:
 
 
 Pictures = Mapping[int, Picture]
-"""The pictures of a trajectory by the number of their step, or by their place in the goal."""
+"""The pictures of a trajectory, by the number of their step or by their place in the goal."""
 
 
 def open_picture(content: bytes) -> Picture:
-    """A recorded picture; its size is read from its first bytes, and None when they are no picture's."""
-    from PIL import Image, UnidentifiedImageError
-
+    """Return a recorded picture; its size is read from the header, and None if the header is invalid."""
     try:
         with Image.open(io.BytesIO(content)) as image:
             size = image.size
@@ -52,12 +52,11 @@ def open_picture(content: bytes) -> Picture:
 
 
 def smaller(picture: Picture, width: int) -> Picture:
-    """The picture at most ``width`` pixels wide, as WebP; the picture itself where it is no wider.
+    """Return the picture as WebP with ``width`` pixels, or unchanged if it is not wider than that.
 
-    Raises BrokenPicture for one that cannot be unpacked.
+    Raises:
+        BrokenPicture: The picture cannot be decoded.
     """
-    from PIL import Image
-
     if picture.size is None:
         raise BrokenPicture("it is no picture that can be read")
     if picture.size[0] <= width or picture.size[0] * picture.size[1] > MOST_PIXELS:
@@ -67,7 +66,7 @@ def smaller(picture: Picture, width: int) -> Picture:
     try:
         with Image.open(io.BytesIO(picture.content)) as image:
             drawn = image.convert("RGB").resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
-            # Packed a little less well where it is large: method 0 takes two thirds of the time of method 2.
+            # Large pictures are compressed with method 0, which takes two thirds of the time of method 2.
             quality, method = (74, 2) if width <= THUMBNAIL else (86, 0)
             drawn.save(packed, "WEBP", quality=quality, method=method)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
@@ -76,7 +75,7 @@ def smaller(picture: Picture, width: int) -> Picture:
 
 
 def media_type(content: bytes) -> str:
-    """What kind of image the bytes are: PNG, WebP or JPEG by their first bytes."""
+    """Return the media type of an image by its first bytes: PNG, WebP or JPEG."""
     if content[:4] == b"RIFF":
         return "image/webp"
     return "image/png" if content[:4] == b"\x89PNG" else "image/jpeg"

@@ -1,13 +1,12 @@
-"""A short entry for each trajectory, and how judges voted on it, read once from a dataset's columns.
+"""A short entry for each trajectory, and the votes of judges on it, read once from a dataset's columns.
 
-Labels are read from the dev split only. Those columns of the test split are never asked for, so a dataset
-that held any by mistake would not bring them onto a page. Votes are counted from verdicts, never from labels.
+Labels are read only for the dev split. The label columns of the test split are never read, so a dataset that
+contained them by mistake would not show them. Votes are counted from verdicts, never from labels.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.ids import task_key
@@ -18,14 +17,14 @@ from dataset_script.sources.published import PublishedDataset
 
 DEV: Final = "dev"
 LISTED: Final = ("split", "benchmark", "agent", "task")
-"""Fields that a reader chooses from a list of what is there."""
+"""Fields whose values a reader chooses from a list."""
 
 _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal", "n_steps")
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What the primary annotator said of a dev trajectory; None where the annotator was unsure."""
+    """The primary annotator's labels of a dev trajectory; None if the annotator was unsure."""
 
     success: bool | None
     side_effect: bool | None
@@ -35,7 +34,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryEntry:
-    """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty where a dataset is blind."""
+    """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty if the dataset is blind."""
 
     trajectory_id: str
     split: str
@@ -49,41 +48,36 @@ class TrajectoryEntry:
 
 @dataclass(frozen=True)
 class Index:
-    """The entries in the order of their tasks, so that the agents on one task stand together."""
+    """The entries in the order of their tasks, so that the runs of one task are next to each other."""
 
     entries: tuple[TrajectoryEntry, ...]
     by_id: Mapping[str, TrajectoryEntry] = field(repr=False)
     _values: Mapping[str, tuple[str, ...]] = field(repr=False)
 
-    @classmethod
-    def of(cls, entries: Iterator[TrajectoryEntry]) -> "Index":
-        """Put entries in order."""
-        ordered = tuple(sorted(entries, key=_order))
-        values = {
-            name: tuple(dict.fromkeys(value for entry in ordered if (value := getattr(entry, name))))
-            for name in LISTED
-        }
-        by_id = {entry.trajectory_id: entry for entry in ordered}
-        return cls(ordered, MappingProxyType(by_id), MappingProxyType(values))
-
     def values(self, name: str) -> tuple[str, ...]:
-        """The different values of one of LISTED, in the order of the entries, without empty ones."""
+        """Return the distinct values of one of LISTED, in the order of the entries, without empty ones."""
         return self._values[name]
 
     def of_task(self, entry: TrajectoryEntry) -> tuple[TrajectoryEntry, ...]:
-        """Every run of the entry's task, the entry's own too, by agent."""
+        """Return every run of the entry's task, including the entry itself, by agent."""
         return tuple(e for e in self.entries if (e.benchmark, e.task) == (entry.benchmark, entry.task))
 
 
 def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
-    """The entries of every split. A trajectory that ``suite`` has on test has no labels, wherever it lies.
+    """Return the entries of every split; a damaged file raises an error of pyarrow.
 
-    ``suite`` is the one that is served where the dataset was built for it, else None. Raises what pyarrow
-    raises for a damaged file.
+    ``suite`` is the one that is served, if the dataset was built for it. Its test trajectories get no labels,
+    even if the dataset has them on another split.
     """
-    return Index.of(
+    entries = [
         _entry(row, split, suite) for split in dataset.splits("trajectories") for row in _rows(dataset, split)
-    )
+    ]
+    entries.sort(key=_order)
+    values = {}
+    for name in LISTED:
+        distinct = dict.fromkeys(getattr(entry, name) for entry in entries)
+        values[name] = tuple(filter(None, distinct))
+    return Index(tuple(entries), {entry.trajectory_id: entry for entry in entries}, values)
 
 
 def _rows(dataset: PublishedDataset, split: str) -> Iterator[dict[str, Any]]:
@@ -109,30 +103,30 @@ def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Trajector
 
 
 def labels_of(row: Mapping[str, Any]) -> Labels:
-    """The answers in a row of `trajectories` or `annotations`: 1 is yes, 0 is no, null is unsure."""
+    """Return the answers in a row of `trajectories` or `annotations`: 1 is yes, 0 is no, null is unsure."""
     answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
     return Labels(**answers, optimality=row["optimality"])
 
 
-def _order(entry: TrajectoryEntry) -> tuple:
+def _order(entry: TrajectoryEntry) -> tuple[Any, ...]:
     known = entry.benchmark in BENCHMARKS
     place = BENCHMARKS.index(entry.benchmark) if known else len(BENCHMARKS)
     return place, entry.benchmark, natural(entry.task), entry.agent, entry.trajectory_id
 
 
 def natural(text: str) -> tuple[tuple[str, int], ...]:
-    """A key under which ``webarena.9`` comes before ``webarena.24``."""
+    """Return a sort key that puts ``webarena.9`` before ``webarena.24``."""
     words = re.findall(r"(\D*)(\d*)", text)
     return tuple((word, int(digits[:18]) if digits else -1) for word, digits in words)
 
 
 RULE_BASED: Final = "functional"
-"""The rule-based judge, as the published judgments spell it; `rewards` holds its verdict too."""
+"""The name of the rule-based judge in the published judgments; `rewards` also holds its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Verdicts on one trajectory's success; ``silent`` judges gave none that can be read."""
+    """Verdicts on the success of one trajectory; ``silent`` judges gave no readable verdict."""
 
     yes: int = 0
     no: int = 0
@@ -140,17 +134,16 @@ class Votes:
 
     @property
     def cast(self) -> int:
-        """How many judges said yes or no."""
         return self.yes + self.no
 
     @property
     def fewer(self) -> int:
-        """How many are on the smaller side."""
+        """The number of votes on the smaller side."""
         return min(self.yes, self.no)
 
     @property
     def disagreement(self) -> float:
-        """The share of the smaller side, from 0 to 0.5; -1 where nobody voted."""
+        """The share of the smaller side, from 0 to 0.5; -1 without any votes."""
         return self.fewer / self.cast if self.cast else -1.0
 
 
@@ -164,17 +157,16 @@ class VoteCounts:
     by_id: Mapping[str, Votes]
 
     def votes(self, trajectory_id: str) -> Votes:
-        """The votes on one trajectory."""
         return self.by_id.get(trajectory_id, NO_VOTES)
 
     @property
     def most(self) -> int:
-        """The greatest number of judges that voted on one trajectory."""
+        """The largest number of judges that voted on one trajectory."""
         return max((votes.cast for votes in self.by_id.values()), default=0)
 
 
 def published_votes(dataset: PublishedDataset) -> dict[str, Votes]:
-    """The votes of the judges whose verdicts the dataset carries; the rule-based one counts once."""
+    """Return the votes of the judges whose verdicts the dataset carries; the rule-based one counts once."""
     counts: Counts = {}
     has_rule_based: set[str] = set()
     for split in dataset.splits("judgments"):
@@ -196,6 +188,8 @@ _YES, _NO, _SILENT = range(3)
 
 
 def count_vote(counts: Counts, trajectory_id: str, success: int | None) -> None:
-    """Count one verdict: 1 is yes, 0 is no, null and below 0 none."""
-    found = counts.setdefault(trajectory_id, [0, 0, 0])
-    found[_SILENT if success is None or success < 0 else _YES if success else _NO] += 1
+    """Count one verdict: 1 is yes, 0 is no; null and values below 0 are missing verdicts."""
+    kind = _YES if success else _NO
+    if success is None or success < 0:
+        kind = _SILENT
+    counts.setdefault(trajectory_id, [0, 0, 0])[kind] += 1

@@ -1,6 +1,6 @@
-"""``/trajectories``: the list or one story, and the answers that a story loads: pictures, trees, reasoning.
+"""``/trajectories``: the list or one story, and the routes that a story loads: pictures, trees, reasoning.
 
-Everything that the page shows follows from its address; ``static/trajectories.js`` moves between steps.
+The address decides everything that the page shows; ``static/trajectories.js`` moves between steps.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))};
 _SAFE = {"X-Content-Type-Options": "nosniff"}
 
 SMALLEST_LARGE: Final = 640
-"""Pictures below this many pixels are thumbnails and never stand for a large one."""
+"""Pictures narrower than this, in pixels, are thumbnails and are never shown large."""
 
 SEES_ALL: Final = BlindItems()
 TITLE: Final = "Trajectories"
@@ -65,7 +65,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Fragment:
-    """A piece of the page with its title, and the status of the answer that carries it."""
+    """A part of the page, with the title and the status of the response."""
 
     html: Markup
     status: int = 200
@@ -73,12 +73,11 @@ class Fragment:
 
 
 def story_id(query: str) -> str:
-    """The trajectory that an address names; empty when it names none."""
     return parameters_in(query).get("id", "")
 
 
 def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """The whole list with its form; without the tasks of which the reader has a run yet to annotate."""
+    """Return the list with its form, without tasks that have a run which the reader has yet to annotate."""
     try:
         opened = explorer.of_suite(parameters_in(query).get("suite", ""))
         choice = _choice(explorer, opened, query)
@@ -97,9 +96,9 @@ def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL
 
 
 def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """The story that an address names, at its step, with its neighbours in the list of its choice.
+    """Return the story that an address names, at its step, with its neighbours in the chosen list.
 
-    Of one that the reader has yet to annotate nothing but a way to the queue is shown.
+    For a trajectory that the reader has yet to annotate, it only leads to the queue.
     """
     trajectory_id = story_id(query)
     if blind.hides(trajectory_id):
@@ -135,13 +134,10 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
 
 
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
-    """Return what the templates of a story show for readers and for annotators.
+    """Return the values of a story's templates, for readers and for annotators.
 
-    Args:
-        story: The story.
-        api: Where its pictures and trees are.
-        step: The step that an address asks for: a number from 1; the first where it is none.
-        named: The parameter that names the trajectory in addresses.
+    ``api`` is the path of pictures and trees. ``step`` is the number from the address; anything that is not a
+    number means the first step. ``named`` is the parameter that names the trajectory in addresses.
     """
 
     def address_in_run(path: str, **more: object) -> str:
@@ -157,17 +153,17 @@ def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, A
 
 
 def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
-    """What the judge wrote whose verdict an address opens; empty where it opens none."""
+    """Return the reasoning of the judge that an address opens, or an empty text."""
+    if judge is None or not judge.has_reasoning:
+        return ""
     try:
-        has_some = judge is not None and judge.has_reasoning
-        return reasoning_in(explorer.reasoning(trajectory_id, judge.key) or "") if has_some else ""
+        return reasoning_in(explorer.reasoning(trajectory_id, judge.key) or "")
     except (KeyError, TrajectoriesUnavailable):
         return ""
 
 
 def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> dict[str, Any] | None:
-    """The form to dispute a label; None where the suite that is served does not have the run, or no
-    disputes."""
+    """Return the form to dispute a label, or None if the served suite lacks the run or has no disputes."""
     suite = explorer.served
     is_served = opened.suite == suite.name and suite.profile.serves("/disputes")
     known = suite.find(entry.trajectory_id) if is_served else None
@@ -177,13 +173,12 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
-    """The runs that a reader may see in a list."""
     index = opened.index
     return replace(index, entries=blind.without_tasks(index.entries)) if blind else index
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
-    """The choice of an address, its suite left out where it is the one that is shown unasked."""
+    """Return the choice that an address makes; its suite is empty if it is the default one."""
     suites = [dataset.suite for dataset in explorer.datasets()]
     choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
@@ -196,13 +191,13 @@ def _problem(status: int, title: str, advice: str) -> Fragment:
 def build_trajectories_router(
     explorer: Explorer, pages: PageFrame, blind_items: Callable[[Request], BlindItems]
 ) -> APIRouter:
-    """The route: the list, or the story that the address names. Its pages are the same for every reader,
-    and cached, except for annotators: what is made for one of them is neither taken from the cache nor put
-    into it."""
+    """Return the route of the list and of a story.
+
+    Its pages are the same for every reader and are cached. A page for an annotator bypasses the cache.
+    """
     router = APIRouter()
 
-    @router.head(PATH, include_in_schema=False)
-    @router.get(PATH, include_in_schema=False)
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def trajectories(request: Request) -> Response:
         query, blind = request.url.query, blind_items(request)
         make = story_fragment if story_id(query) else browse_fragment
@@ -215,7 +210,7 @@ def build_trajectories_router(
 
 
 def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], BlindItems]) -> APIRouter:
-    """Routes over an explorer. Answers about one version of the dataset may be kept for good."""
+    """Return the routes that a story loads; a response about a version of the dataset never changes."""
     router = APIRouter()
     add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
@@ -238,16 +233,14 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 def add_story_routes(
     router: APIRouter, path: str, explorer: Explorer, StoryId: Any, whose: str, for_good: str = FOR_GOOD
 ) -> None:
-    """Add the routes of pictures and trees under ``path``.
+    """Add the routes of pictures and trees below ``path``.
 
-    Args:
-        StoryId: The parameter that names the trajectory; it may check who reads it.
-        whose: Which trajectories there are, for OpenAPI.
-        for_good: How long an answer is cached under an address that names the dataset's version.
+    ``StoryId`` is the parameter that names the trajectory; it may check who reads it. ``whose`` describes the
+    trajectories for OpenAPI. ``for_good`` is the cache header for addresses with the dataset's version.
     """
 
     def cached(trajectory_id: str, v: str) -> tuple[str, dict[str, str]]:
-        """The version of the trajectory's dataset, and the headers of an answer."""
+        """Return the version of the trajectory's dataset, and the headers of a response."""
         version = explorer.holding(trajectory_id).version
         return version, {"Cache-Control": for_good if v == version else ASK_AGAIN, **_SAFE}
 
@@ -261,7 +254,7 @@ def add_story_routes(
             return _error(422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent")
         try:
             version, headers = cached(trajectory_id, v)
-            # By the name in the address: a hash of the id would say whose run a blind item is.
+            # The tag is made from the name in the address: a hash of the id would reveal the agent.
             named = version, kind, request.query_params.get("item") or trajectory_id, num, width
             headers["ETag"] = f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
             if request.headers.get("if-none-match") == headers["ETag"]:
@@ -281,7 +274,7 @@ def add_story_routes(
     def screenshot(
         request: Request, trajectory_id: StoryId, num: str, width: Width = None, v: Version = ""
     ) -> Response:
-        """``num`` is a step's number, or ``last``: that answers 204 where no screenshot was recorded."""
+        """``num`` is the number of a step, or ``last``, which gives 204 if no screenshot was recorded."""
         return picture(request, "step", trajectory_id, num, width, v)
 
     @router.get(f"{path}/goal_image", summary=f"A picture that belongs to the goal of {whose}")

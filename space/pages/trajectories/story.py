@@ -1,7 +1,7 @@
-"""The steps of a story: what the agent saw, thought and did, with each action in words.
+"""The steps of a story: observations, reasoning and actions, with each action in words.
 
-An error that the browser reports belongs to the action of the step before: the released data stores it with
-the observation that follows, and here it stands with the action that failed.
+The released data stores an error of the browser with the observation after the action that failed. Here the
+error is shown with the action itself.
 """
 
 import ast
@@ -52,10 +52,7 @@ _VERBS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ActionWords:
-    """``title`` says what is done, ``element`` to what (empty when to nothing), ``message`` what is told.
-
-    ``bid`` is the id of the element that the action names.
-    """
+    """The words for an action, its element and its message to the user; ``bid`` is the element's id."""
 
     title: str
     element: str
@@ -64,7 +61,7 @@ class ActionWords:
 
 
 def describe_action(action: str | None, *trees: str | None) -> ActionWords | None:
-    """The words of an action; None when there is none. ``trees`` are searched for the element, in order."""
+    """Return the words of an action, if there is one; the element is looked up in ``trees``, in order."""
     if not action:
         return None
     called = _CALL.match(action)
@@ -80,7 +77,7 @@ def describe_action(action: str | None, *trees: str | None) -> ActionWords | Non
 
 
 def element_in(tree: str, bid: str) -> str:
-    """Role and name of an element as a tree gives them: ``link “Cycling”``; empty where it is not there."""
+    """Return the role and name of an element in a tree: ``link “Cycling”``; empty if it is not there."""
     line = re.search(rf"^[ \t]*\[{re.escape(bid)}\] ([^\n]*)", tree, re.MULTILINE)
     if line is None:
         return ""
@@ -96,7 +93,7 @@ def element_in(tree: str, bid: str) -> str:
 
 
 def _message(action: str) -> str:
-    """The first text that a call is given, as the user would read it; empty when it cannot be told."""
+    """Return the first text argument of a call, or an empty text if it cannot be parsed."""
     call = _parsed(action)
     if not isinstance(call, ast.Call):
         return ""
@@ -106,7 +103,7 @@ def _message(action: str) -> str:
 
 
 def _parsed(text: str) -> ast.expr | None:
-    """The expression that an agent or a page wrote, parsed and never run; None when it is none."""
+    """Parse an expression of an agent or a page, without running it; return None if it is invalid."""
     if len(text) > _LONGEST_CALL:
         return None
     try:
@@ -126,21 +123,21 @@ STEP_COLUMNS: Final = (
     "screenshot",
     "box",
 )
-"""What a story needs of `steps`; a dataset that was built before there was one has no ``text``."""
+"""The columns of `steps` that a story needs; older datasets have no ``text``."""
 
 LONGEST_TEXT: Final = 20_000
-"""Characters of an observation that stand on the page; of a longer one the middle is left out."""
+"""The most characters of an observation on the page; the middle of a longer one is left out."""
 
 Size = tuple[int, int]
-"""Width and height of a picture in pixels."""
+"""The width and height of a picture in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryStep(Step):
-    """A step as the page shows it, in ``place`` from 1.
+    """A step as the page shows it; ``place`` counts from 1.
 
-    ``error`` is what was wrong with this step's action. Without a screenshot ``size`` is None. ``outline`` is
-    the element acted on: left, top, width and height as percentages of the screenshot's.
+    ``error`` is the error of this step's action. ``size`` is None if the step has no screenshot. ``outline``
+    is the element acted on: left, top, width and height, in percent of the screenshot.
     """
 
     place: int
@@ -151,12 +148,11 @@ class StoryStep(Step):
 
     @property
     def is_outside(self) -> bool:
-        """Whether the element acted on lies outside the picture."""
         return bool(self.box) and self.size is not None and self.outline is None
 
     @property
     def is_page(self) -> bool:
-        """Whether anything was recorded of a web page here."""
+        """Whether a web page was recorded in this step."""
         return bool(self.url or self.size) or self.axtree_pruned is not None
 
     @property
@@ -167,12 +163,18 @@ class StoryStep(Step):
 
 
 def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[StoryStep, ...]:
-    """The steps of a trajectory from its rows in `steps`; ``sizes`` are its screenshots', by number."""
+    """Return the steps of a trajectory from its rows in `steps`; ``sizes`` has those of its screenshots."""
     steps = []
     for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1):
         size, box = sizes.get(row["num"]), row["box"]
         step = StoryStep(
-            **{name: row.get(name) for name in STEP_COLUMNS if name not in ("screenshot", "text")},
+            num=row["num"],
+            url=row["url"],
+            action=row["action"],
+            reasoning=row["reasoning"],
+            last_action_error=row["last_action_error"],
+            axtree_pruned=row["axtree_pruned"],
+            box=box,
             text=cut_middle(row.get("text"), LONGEST_TEXT),
             place=place,
             words=describe_action(row["action"], row["axtree_pruned"]),
@@ -185,7 +187,7 @@ def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size])
 
 
 def outline_of(box: Sequence[float], size: Size) -> Box | None:
-    """Where a box lies on a picture, cut at its edges; None when none of it is on the picture."""
+    """Return a box in percent of a picture, cut at its edges, or None if it is not on the picture."""
     left, top = max(0.0, box[0]), max(0.0, box[1])
     right, bottom = min(float(size[0]), box[0] + box[2]), min(float(size[1]), box[1] + box[3])
     if right - left < 1 or bottom - top < 1:

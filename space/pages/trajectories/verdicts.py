@@ -1,7 +1,7 @@
-"""What experts (on dev), the dataset's judges and judges whose files are here say of one trajectory.
+"""Labels (on dev) and verdicts on one trajectory, from the dataset and from files of judges.
 
-The latter only where the suite's labels are public: a suite with hidden labels does not publish the
-verdict files that were sent to it, because a judge's metrics and its verdicts together would disclose labels.
+Verdicts of submitted files are shown only if the suite's labels are public: a judge's metrics together with
+its verdicts would disclose hidden labels.
 """
 
 import logging
@@ -18,7 +18,8 @@ from arb.core.suites.questions import Question
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.paper.published import read_published_files
+from leaderboard.paper.published_files import read_published_files
+from space.pages.rows import is_best
 from space.pages.trajectories.index import (
     DEV,
     RULE_BASED,
@@ -36,14 +37,14 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 logger = logging.getLogger(__name__)
 
 MOST_JUDGES: Final = 20
-"""So many judges, best first, are shown on a trajectory: their columns stay in memory."""
+"""The most judges with files that are shown on a trajectory, best first; their columns stay in memory."""
 
 ANSWERS: Final = (*LABELS, "optimality")
 
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on the test split, without its texts; ``places`` are those of its trajectories."""
+    """A judge's verdicts on the test split, without its texts; ``places`` are by trajectory id."""
 
     row: BoardRow
     verdicts: Predictions
@@ -52,8 +53,10 @@ class SubmittedJudge:
 
 
 class SubmittedJudges:
-    """The best submission of each judge on the board, and the judges whose files lie in ARB_PAPER_VERDICTS;
-    read once for each board. Safe for threads."""
+    """The best submissions of judges, and the judges of papers with files, read once per board.
+
+    Safe for threads.
+    """
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
@@ -61,7 +64,7 @@ class SubmittedJudges:
         self._known: tuple[object, tuple[SubmittedJudge, ...]] = ("", ())
 
     def of_suite(self, suite_name: str) -> tuple[SubmittedJudge, ...]:
-        """The judges of the board, if this is the suite that is served and its labels are public."""
+        """Return the judges of the board, if this is the suite that is served and its labels are public."""
         suite = self._service.suite
         if suite.name != suite_name or not suite.labels_are_public:
             return ()
@@ -70,13 +73,12 @@ class SubmittedJudges:
             if self._known[0] != board.key:
                 before = {judge.row.id: judge for judge in self._known[1]}
                 found = (before.get(row.id) or self._read(row) for row in self._best(board))
-                self._known = (board.key, tuple(judge for judge in found if judge is not None))
+                self._known = (board.key, tuple(filter(None, found)))
             return self._known[1]
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
-        """What a judge of ``of_suite`` wrote on a trajectory; None where it wrote nothing."""
-        judges = {judge.row.id: judge for judge in self.of_suite(suite_name)}
-        judge = judges.get(submission_id)
+        """Return what a judge of ``of_suite`` wrote on a trajectory, or None."""
+        judge = next((each for each in self.of_suite(suite_name) if each.row.id == submission_id), None)
         if judge is None or trajectory_id not in judge.places:
             return None
         try:
@@ -86,8 +88,8 @@ class SubmittedJudges:
         return texts[judge.places[trajectory_id]] if texts else None
 
     def _best(self, board: Board) -> list[BoardRow]:
-        """The rows with a file that stand for their judges, best first, as many as are shown."""
-        best = [row for row in board.ranking("success") if row.labels["success"]["best"]]
+        """Return the best rows that represent their judges and have a file, as many as are shown."""
+        best = [row for row in board.ranking("success") if is_best(row, "success")]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
 
@@ -106,19 +108,20 @@ class SubmittedJudges:
 
 
 def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJudge]) -> VoteCounts:
-    """The votes that the dataset carries and those of other judges, whose files are here."""
+    """Return the votes that the dataset carries together with those of other judges."""
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
-        for trajectory_id, success in zip(judge.places, judge.verdicts.success.tolist(), strict=True):
+        codes = judge.verdicts.codes("success").tolist()
+        for trajectory_id, success in zip(judge.places, codes, strict=True):
             count_vote(counts, trajectory_id, success)
     return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """An annotation of a dev trajectory; the first is the one that judges are scored on.
+    """An annotation of a dev trajectory; judges are scored on the first one.
 
-    ``own`` maps the suite's own questions to the answers, None where there is none.
+    ``own`` maps the suite's own questions to the answers, which may be None.
     """
 
     annotation: int
@@ -128,9 +131,10 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """A judge's verdict. ``key`` names it to the route that gives its reasoning; ``row_id`` is its page's.
+    """A judge's verdict on a trajectory.
 
-    ``differs`` tells on dev whether it contradicts the experts on success; None where that is not known.
+    ``key`` names the judge to the route of its reasoning, ``row_id`` to its own page. ``differs`` says on dev
+    whether the verdict contradicts the experts on success; it is None if that is not known.
     """
 
     key: str
@@ -144,27 +148,24 @@ class JudgeVerdict:
 
     @property
     def other_answers(self) -> str:
-        """What the judge said besides success, on one line; empty where it said nothing else."""
-        found = [
-            f"{LABEL_TITLES[name].lower()} {'yes' if value else 'no'}"
-            for name in ("side_effect", "repetition")
-            if (value := getattr(self.labels, name)) is not None
-        ]
-        found += [f"optimality {self.labels.optimality} of 4"] if self.labels.optimality else []
+        found = []
+        for name in ("side_effect", "repetition"):
+            value = getattr(self.labels, name)
+            if value is not None:
+                found.append(f"{LABEL_TITLES[name].lower()} {'yes' if value else 'no'}")
+        if self.labels.optimality:
+            found.append(f"optimality {self.labels.optimality} of 4")
         return ", ".join(found)
 
 
 def experts_of(
     dataset: PublishedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
 ) -> tuple[Expert, ...]:
-    """The annotations of a dev trajectory, the primary one first; none for any other.
-
-    A dataset may be older than some of the suite's ``questions``.
-    """
+    """Return the annotations of a dev trajectory, the primary one first; a test trajectory has none."""
     if entry.split != DEV or entry.labels is None:
         return ()
     rows = dataset.rows_of("annotations", entry.trajectory_id)
-    own = [question.name for question in questions if question.is_own]
+    own = [question.name for question in questions if question.is_own]  # the dataset may be older than these
     found = [Expert(r["annotation"], labels_of(r), {name: r.get(name) for name in own}) for r in rows]
     return tuple(sorted(found, key=lambda expert: expert.annotation)) or (Expert(1, entry.labels, {}),)
 
@@ -175,9 +176,9 @@ def judges_of(
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
 ) -> tuple[JudgeVerdict, ...]:
-    """The verdicts that the dataset carries, the rule-based one first, then those of other judges' files.
+    """Return the verdicts that the dataset carries, the rule-based one first, then those of other judges.
 
-    ``rows_of_board`` are the judges that have a page.
+    ``rows_of_board`` holds the ids of the judges that have a page.
     """
     columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *ANSWERS]
     rows = dataset.rows_of("judgments", entry.trajectory_id, columns)
@@ -224,12 +225,10 @@ def _rule_based(success: int) -> JudgeVerdict:
 
 def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     place, verdicts = judge.places[entry.trajectory_id], judge.verdicts
-    answers = {name: int(codes[place]) for name, codes in verdicts.targets.items()}
-    optimality = answers.get("optimality", 0)
-    labels = Labels(
-        *(bool(answers[name]) if answers.get(name, -1) >= 0 else None for name in LABELS),
-        optimality=optimality if optimality > 0 else None,
-    )
+    codes = {name: int(verdicts.codes(name)[place]) for name in ANSWERS}
+    answers = {name: None if codes[name] < 0 else bool(codes[name]) for name in LABELS}
+    optimality = codes["optimality"] if codes["optimality"] > 0 else None
+    labels = Labels(**answers, optimality=optimality)
     state = verdicts.state[place] if verdicts.state else None
     sender = f"sent by {judge.row.account}" if judge.row.account else "paper"
     return JudgeVerdict(
@@ -250,14 +249,14 @@ def _differs(labels: Labels, entry: TrajectoryEntry) -> bool | None:
 
 
 def reasoning_in(reply: str) -> str:
-    """What a reply says besides its verdict: the text in its tag of reasoning, else the whole reply."""
+    """Return the text in a reply's reasoning tag, or the whole reply if it has none."""
     tagged = re.search(r"<(reasoning|think|thinking)>(.*?)</\1>", reply, re.DOTALL | re.IGNORECASE)
     return (tagged[2] if tagged and tagged[2].strip() else reply).strip()
 
 
 @lru_cache(maxsize=1)
 def judge_names() -> Mapping[str, tuple[str, str]]:
-    """The name and the row on the board of each published judge, by the folder of its judgments."""
+    """Return the name and the row id of each published judge, by the folder of its judgments."""
     names: dict[str, tuple[str, str]] = {}
     for judge in read_published_files().judges:
         inputs = {"tree": " (A)", "screenshot": " (S)"}.get(judge.inputs, "")

@@ -17,12 +17,6 @@ DECLARED = {**FORM, "test_labels_used": "no"}
 
 
 @pytest.fixture
-def settings(settings):
-    """Grace is a maintainer."""
-    return settings.model_copy(update={"maintainers": "Grace"})
-
-
-@pytest.fixture
 def sent(service) -> str:
     """A submission of Ada's."""
     return send(service, verdicts(service.suite, misses=4, false_alarms=2)).submission_id

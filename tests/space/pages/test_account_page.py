@@ -5,20 +5,12 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
-import pytest
-
 from submissions.intake.accounts import Actor
 from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.clocks import one_a_day
 from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import send, verdicts, with_rules
-
-
-@pytest.fixture
-def settings(settings):
-    """Grace is a maintainer."""
-    return settings.model_copy(update={"maintainers": "Grace"})
 
 
 def mine(service, name="Ada", path="/mine") -> str:

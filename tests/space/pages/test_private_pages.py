@@ -14,12 +14,12 @@ from space.pages.leaderboard.query import LeaderboardQuery
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.verdicts import SubmittedJudges
 from space.verdicts import JudgeVerdicts
-from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from tests.space.conftest import shown_text
+from tests.space.pages.conftest import page_at
 from tests.support.clocks import one_a_day
 from tests.support.leaderboard_client import board_html
-from tests.support.space_app import local_client, with_scores
+from tests.support.space_app import with_scores
 from tests.support.submissions import send, verdicts, with_rules
 
 RULES = {"fewest_positives": 1, "private_noise": 6.0, "public_noise": 3.0, "round_days": 3}
@@ -38,10 +38,6 @@ def private(service):
     for _ in range(8):  # days: the round ends
         service.clock()
     return service
-
-
-def page_of(service, path, **choices) -> str:
-    return local_client(service).get(link_to(path, **choices)).text
 
 
 def ids(service) -> list[str]:
@@ -73,8 +69,8 @@ def test_the_leaderboard_and_the_judge_page_say_the_noise_and_where_ranks_come_f
     ranks = "ranks come from the same noisy figures and their intervals"
     for html in (
         board_html(private, LeaderboardQuery()),
-        *(page_of(private, "/judge", id=row_id) for row_id in ids(private)),
-        page_of(private, "/compare", judges=ids(private)),
+        *(page_at(private, "/judge", id=row_id) for row_id in ids(private)),
+        page_at(private, "/compare", judges=ids(private)),
     ):
         assert said in shown_text(html)
         assert ranks in shown_text(html)
@@ -85,7 +81,7 @@ def test_a_public_suite_says_nothing_of_noise(service):
     send(service, verdicts(service.suite))
     (row_id,) = ids(service)
     assert "noise" not in board_html(service, LeaderboardQuery())
-    assert "carry noise" not in page_of(service, "/judge", id=row_id)
+    assert "carry noise" not in page_at(service, "/judge", id=row_id)
 
 
 def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
@@ -100,7 +96,7 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
 
 
 def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
-    text = shown_text(page_of(private, "/compare", judges=ids(private)))
+    text = shown_text(page_at(private, "/compare", judges=ids(private)))
     assert "The labels of this suite are private, so judges are not compared trajectory by trajectory" in text
     for told in (
         "Yes when",
@@ -116,7 +112,7 @@ def test_a_judges_score_is_not_evaluated_against_labels(private):
         facts = file_facts(private, row, "success")
         assert facts["calibration"] is None
         assert "labels of this suite are private" in facts["calibration_absent"]
-        assert "<figure" not in page_of(private, "/judge", id=row.id)
+        assert "<figure" not in page_at(private, "/judge", id=row.id)
 
 
 def test_the_explorer_shows_no_verdicts_of_files_that_were_sent(private):
@@ -127,10 +123,10 @@ def test_the_explorer_shows_no_verdicts_of_files_that_were_sent(private):
 
 
 def test_success_rates_have_no_experts_and_only_of_rows_on_the_board(private):
-    text = shown_text(page_of(private, "/rates", by=ids(private)))
+    text = shown_text(page_at(private, "/rates", by=ids(private)))
     assert "Experts" not in text
     assert "verdicts scored here" in text
-    hidden = shown_text(page_of(private, "/rates", by=[kept_to_herself(private)]))
+    hidden = shown_text(page_at(private, "/rates", by=[kept_to_herself(private)]))
     assert "No evaluator has the id" in hidden
 
 
@@ -140,9 +136,9 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
     if row == "hidden by a maintainer":
         row_id = ids(private)[0]
         private.moderation.decide("hidden", row_id, Actor("Grace", is_maintainer=True), "a test")
-    assert "No row of the board has this id." in page_of(private, "/judge", id=row_id)
-    assert "not on the board" in page_of(private, "/compare", judges=[row_id, *ids(private)], figure="f1")
-    assert "No evaluator has the id" in shown_text(page_of(private, "/rates", by=[row_id]))
+    assert "No row of the board has this id." in page_at(private, "/judge", status=404, id=row_id)
+    assert "not on the board" in page_at(private, "/compare", judges=[row_id, *ids(private)], figure="f1")
+    assert "No evaluator has the id" in shown_text(page_at(private, "/rates", by=[row_id]))
 
 
 def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name(private, monkeypatch):
@@ -164,14 +160,14 @@ def test_what_is_shown_of_files_is_the_same_under_any_labels(private):
     row_id = ids(private)[0]
     before = (
         file_facts(private, private.records.board().rows[0], "success"),
-        page_of(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
+        page_at(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
     )
     primary = private.labels.test.primary["success"]
     changed = dict(private.labels.test.primary) | {"success": np.where(primary == 1, 0, 1).astype(np.int8)}
     object.__setattr__(private.labels.test, "primary", changed)
     after = (
         file_facts(private, private.records.board().rows[0], "success"),
-        page_of(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
+        page_at(private, "/rates", by=[row_id]).partition('id="rates-training"')[0],
     )
     assert before == after
 
@@ -180,7 +176,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
     from submissions.records.database import snapshot
     from submissions.records.event_log import head
 
-    text = shown_text(page_of(private, "/about"))
+    text = shown_text(page_at(private, "/about"))
     for rule in ("private_noise±6", "public_rows_a_year2", "round_days3"):
         assert rule in text.replace(" ", "")
     assert private.signer.public_key in text
@@ -196,7 +192,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
 
 
 def test_the_about_page_of_a_public_suite_says_why_figures_are_exact(service):
-    text = shown_text(page_of(service, "/about"))
+    text = shown_text(page_at(service, "/about"))
     assert "All metrics of this suite are exact, with no noise and no budget, because" in text
     assert "private_noise" not in text
     assert "files_a_day" in text

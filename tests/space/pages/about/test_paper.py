@@ -5,10 +5,9 @@ import shutil
 import pytest
 
 from leaderboard.paper.table import PaperCell, PaperTable, TableRow
-from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
-from tests.support.space_app import local_client
+from tests.space.pages.conftest import page_at
 
 CELLS = (
     PaperCell(0.698, 0.6984, "counts", "", 1106),
@@ -19,12 +18,6 @@ CELLS = (
     PaperCell(0.717, 0.7189, "counts", "why", 1106),
 )
 TABLE = PaperTable(1, "A table", ("Judge",), (("", 6),), tuple("abcdef"), (TableRow(("J",), CELLS),))
-
-
-def page_of(service, table) -> str:
-    answer = local_client(service).get(link_to("/paper", table=table))
-    assert answer.status_code == 200
-    return answer.text
 
 
 def test_cells_say_whether_the_metric_agrees_differs_or_is_only_printed():
@@ -48,7 +41,9 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
     shutil.copy(real / "aer-c.jsonl", folder / "grok.jsonl")
     (folder / "nnetnav.jsonl").write_text("[]")
     updates = {"state_dir": tmp_path / "state", "paper_verdicts": folder}
-    text = shown_text(page_of(SubmissionsApp(official_settings.model_copy(update=updates)), "10"))
+    text = shown_text(
+        page_at(SubmissionsApp(official_settings.model_copy(update=updates)), "/paper", table="10")
+    )
     assert "Rule-based" in text
     assert "AER-C" not in text
     assert "'grok' is no judge of the paper" in caplog.text
@@ -58,10 +53,10 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
 @pytest.mark.labels
 def test_without_files_the_tables_of_one_agent_say_what_to_do(official_settings, tmp_path):
     service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
-    assert "ARB_PAPER_VERDICTS" in page_of(service, "9")
+    assert "ARB_PAPER_VERDICTS" in page_at(service, "/paper", table="9")
 
 
 def test_a_suite_of_ones_own_has_the_printed_metrics_only(service, hostile):
-    html = page_of(service, hostile)  # no such table: the first one
+    html = page_at(service, "/paper", table=hostile)  # no such table: the first one
     assert "Table 1." in html
     assert "agrees with the paper" in html

@@ -7,9 +7,9 @@ import pytest
 from leaderboard.success_rates.rates import Evaluator, rate_of
 from space.pages.agent.success_rates import view_rates, view_training
 from space.web.frame import render
-from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
+from tests.space.pages.conftest import page_at
 from tests.support.space_app import local_client, public_with_three
 from tests.support.submissions import assert_nothing_was_written, send, verdicts, with_rules
 
@@ -17,12 +17,6 @@ from tests.support.submissions import assert_nothing_was_written, send, verdicts
 def evaluator(name, **successes):
     """An evaluator with so many successes of ten runs for each agent on one benchmark."""
     return Evaluator(name, "made up", {("shop", agent): rate_of(k, 10) for agent, k in successes.items()})
-
-
-def page_of(service, **choices) -> str:
-    answer = local_client(service).get(link_to("/rates", **choices))
-    assert answer.status_code == 200
-    return answer.text
 
 
 EXPERTS = evaluator("Experts", ann=8, bob=5, cyd=2)
@@ -58,7 +52,7 @@ def test_an_evaluator_that_agrees_everywhere_is_said_to():
 @pytest.mark.labels
 def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_path):
     service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
-    text = shown_text(page_of(service, benchmark="webarena"))
+    text = shown_text(page_at(service, "/rates", benchmark="webarena"))
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
     assert "Rule-based, paper puts none above and all 4 agents below experts on WebArena" in text
     assert "Qwen2.5-VL above GPT-4o, unlike experts" in text
@@ -70,13 +64,13 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
 
 def test_experts_are_not_shown_where_the_labels_are_hidden(service):
     with_rules(service, is_public=False)
-    text = shown_text(page_of(service))
+    text = shown_text(page_at(service, "/rates"))
     assert "the labels are private" in text
     assert "Experts" not in text
 
 
 def test_a_wrong_benchmark_or_judge_in_the_address_is_said_and_not_echoed_as_markup(service, hostile):
-    html = page_of(service, benchmark=hostile, by=[hostile])
+    html = page_at(service, "/rates", benchmark=hostile, by=[hostile])
     assert "No evaluator has the id" in html
     assert "This address sets benchmark to a value that this page does not have." in html
     assert "<script>alert" not in html
@@ -92,23 +86,23 @@ def estimates_in(html: str) -> dict[str, list[str]]:
 
 def test_estimates_are_of_a_recorded_draw_of_as_many_labels_as_the_address_says(tmp_path):
     service, ids = public_with_three(tmp_path)
-    found = estimates_in(page_of(service, labels=12, judges=[ids["Beta"]]))
+    found = estimates_in(page_at(service, "/rates", labels=12, judges=[ids["Beta"]]))
     # 15 runs of each agent, 5 succeeded; Beta misses two of ten and calls four more successful
     assert found.keys() == {"agent-a", "agent-b"}
     for labels, alone, only, assisted, by_all, saved in found.values():
         assert (labels, by_all) == ("12 of 15", "33.3")
         assert " to " in only and " to " in assisted
         assert float(alone) in (33.3, 40.0, 46.7) and saved
-    assert estimates_in(page_of(service, labels=12, judges=[ids["Beta"]])) == found
-    assert estimates_in(page_of(service, labels=12, judges=[ids["Gamma"]])) != found
-    text = shown_text(page_of(service, labels=12))
+    assert estimates_in(page_at(service, "/rates", labels=12, judges=[ids["Beta"]])) == found
+    assert estimates_in(page_at(service, "/rates", labels=12, judges=[ids["Gamma"]])) != found
+    text = shown_text(page_at(service, "/rates", labels=12))
     assert "the 12 runs of each agent with the lowest SHA-256 of the seed 0 and their id" in text
     assert "A judge alone is off by up to" in text and "agents; 95 % of such intervals do" in text
 
 
 def test_a_number_of_labels_or_a_judge_that_there_is_not_is_said(tmp_path):
     service, _ = public_with_three(tmp_path)
-    text = shown_text(page_of(service, labels=9, judges=["no-such"]))
+    text = shown_text(page_at(service, "/rates", labels=9, judges=["no-such"]))
     assert "This address sets labels to a value that this page does not have" in text
     assert "No evaluator has the id 'no-such'" in text
 
@@ -117,7 +111,7 @@ def test_nothing_is_estimated_from_hidden_labels(service):
     with_rules(service, is_public=False)
     send(service, verdicts(service.suite))
     for address in ({}, {"split": "test", "labels": 20}):
-        html = page_of(service, **address)
+        html = page_at(service, "/rates", **address)
         assert estimates_in(html) == {}
         assert "Test" not in re.findall(r"<option[^>]*>([^<]*)</option>", html)
 
@@ -137,7 +131,7 @@ def test_a_form_with_two_files_gives_the_page_with_their_estimate_and_keeps_noth
     assert "how the labelled runs were chosen is not recorded" in shown_text(answer.text)
     assert '<option value="webarena" selected>' in answer.text  # the rest of the page is as it was
     assert_nothing_was_written(service)
-    assert "my-agent" not in page_of(service)
+    assert "my-agent" not in page_at(service, "/rates")
 
 
 def test_files_that_cannot_be_used_are_findings_on_the_page_and_markup_in_them_is_text(service, hostile):

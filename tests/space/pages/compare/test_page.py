@@ -10,28 +10,22 @@ from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts
 from space.web.query import link_to
 from tests.space.conftest import shown_text
+from tests.space.pages.conftest import page_at
 from tests.support.boards import second_annotator
 from tests.support.space_app import (
     local_client,
     make_public,
     private_service,
     public_service,
-    public_with_three,
     send_three,
 )
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
-@pytest.fixture
-def public(tmp_path):
-    return public_with_three(tmp_path)
-
-
 def page_of(service, judges, label="success", figure="precision", found=None) -> str:
     """The page between menu and foot."""
-    answer = local_client(service, found).get(link_to("/compare", judges=judges, label=label, figure=figure))
-    assert answer.status_code == 200
-    return re.search(r"<main.*?</main>", answer.text, re.S)[0]
+    html = page_at(service, "/compare", found, judges=judges, label=label, figure=figure)
+    return re.search(r"<main.*?</main>", html, re.S)[0]
 
 
 def test_two_judges_are_compared_on_the_same_tasks(public):
@@ -193,7 +187,7 @@ class DevVerdicts(JudgeVerdicts):
         super().__init__(service, Explorer(service.settings, service))
         self._found = {name: np.isin(np.arange(8), runs).astype(np.int8) for name, runs in called.items()}
 
-    def on(self, split):
+    def by_judge(self, split):
         return {name: SimpleNamespace(success=column) for name, column in self._found.items()}
 
 

@@ -7,26 +7,20 @@ from space.pages.judge.page import neighbours
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
+from tests.space.pages.conftest import page_at
 from tests.support.space_app import (
     local_client,
     make_public,
     private_service,
-    public_with_three,
     with_scores,
 )
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts
 
 
-@pytest.fixture
-def public(tmp_path):
-    return public_with_three(tmp_path)
-
-
 def page_of(service, row_id, label="success", status=200) -> str:
     """The page between menu and foot."""
-    answer = local_client(service).get(link_to("/judge", id=row_id, label=label))
-    assert answer.status_code == status
-    return re.search(r"<main.*?</main>", answer.text, re.S)[0]
+    html = page_at(service, "/judge", status=status, id=row_id, label=label)
+    return re.search(r"<main.*?</main>", html, re.S)[0]
 
 
 def test_the_page_tells_what_it_is_how_good_and_where(public):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leaderboard.calibration import calibrate
-from space.pages.judge.page import CLEARANCE, HEIGHT, WIDTH, plot_values, sweep_lines, x, y
+from space.pages.judge.plots import CLEARANCE, HEIGHT, WIDTH, plot_values, sweep_lines, x, y
 from space.web.frame import render
 
 

@@ -20,7 +20,7 @@ from space.pages.leaderboard.plots import (
     NamePlace,
     PlotView,
     Point,
-    place_names,
+    marks_of,
     to_pixels,
 )
 from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows
@@ -42,6 +42,10 @@ def cost_plot(found: Board, choice: LeaderboardQuery) -> PlotView | None:
 
 def point(x: float, y: float, name: str = "name", order: int = 0, half: float = 0.0) -> Point:
     return Point(judge("A"), x, y, y - half, y + half, name, order)
+
+
+def place_names(points: list[Point], window: tuple[float, float]) -> list[NamePlace | None]:
+    return [mark.label for mark in marks_of(points, window, lambda _: "")]
 
 
 def text(label: NamePlace | None) -> str:

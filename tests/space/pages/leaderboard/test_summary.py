@@ -4,16 +4,16 @@ from itertools import pairwise
 import pytest
 
 from leaderboard.board.history import board_history
-from space.pages.leaderboard.summary import (
+from space.pages.leaderboard.history import (
     DATE_WIDTH,
     LEFT,
     MOST_CHANGES,
     MOST_LINES,
     RIGHT,
     WIDTH,
-    sentences,
     view_history,
 )
+from space.pages.leaderboard.summary import sentences
 from space.web.frame import render
 from tests.space.conftest import shown_text
 from tests.support.boards import board, cell, label, row, second_annotator

@@ -18,12 +18,6 @@ ACTS = (
 
 
 @pytest.fixture
-def settings(settings):
-    """Grace is a maintainer."""
-    return settings.model_copy(update={"maintainers": "Grace"})
-
-
-@pytest.fixture
 def sent(service) -> str:
     """A submission of Ada's."""
     return send(service, verdicts(service.suite, misses=1)).submission_id

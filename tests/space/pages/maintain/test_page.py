@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.scoring.rescore import rescore
@@ -13,12 +11,6 @@ from tests.support.space_app import local_client, signed_in
 from tests.support.submissions import SECRET_ANNOTATOR, send, verdicts, with_rules
 
 GRACE = Actor("Grace", is_maintainer=True)
-
-
-@pytest.fixture
-def settings(settings):
-    """Grace is a maintainer."""
-    return settings.model_copy(update={"maintainers": "Grace"})
 
 
 def maintain(service, query="") -> str:

@@ -37,11 +37,16 @@ def built(tmp_path_factory) -> Path:
     return make_dataset(tmp_path_factory.mktemp("built") / "data", shape=SMALL, only=some_trajectories())
 
 
+def explorer_over(folder: Path, tmp_path: Path, **changes) -> Explorer:
+    """An explorer over a dataset, with no submission and no labels."""
+    settings = Settings(**{"data_dir": folder, "state_dir": tmp_path / "state", "labels": "none", **changes})
+    return Explorer(settings, SubmissionsApp(settings))
+
+
 @pytest.fixture(scope="session")
 def explorer(built, tmp_path_factory) -> Explorer:
-    """An explorer over the small dataset, with no submission and no labels."""
-    settings = Settings(data_dir=built, state_dir=tmp_path_factory.mktemp("state"), labels="none")
-    return Explorer(settings, SubmissionsApp(settings))
+    """An explorer over the small dataset."""
+    return explorer_over(built, tmp_path_factory.mktemp("explorer"))
 
 
 @pytest.fixture(scope="session")

@@ -5,17 +5,10 @@ import os
 import pyarrow.parquet as pq
 import pytest
 
-from arb.core.settings import Settings
-from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
+from space.pages.trajectories.dataset import TrajectoriesUnavailable
 from space.pages.trajectories.images import NoPicture
-from submissions.app import SubmissionsApp
-from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
+from tests.space.pages.trajectories.conftest import SMALL, explorer_over, some_trajectories
 from tests.support.synthetic_dataset import make_dataset
-
-
-def explorer_over(folder, tmp_path) -> Explorer:
-    settings = Settings(data_dir=folder, state_dir=tmp_path / "state", labels="none")
-    return Explorer(settings, SubmissionsApp(settings))
 
 
 def test_a_built_dataset_comes_first_and_the_sample_can_be_chosen_beside_it(explorer):

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arb.core.predictions.table import Predictions
 from arb.core.suite import load_dev_labels, load_suite
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import (
@@ -41,10 +42,8 @@ def test_without_judgments_the_rule_based_verdict_comes_from_the_rewards(tmp_pat
 
 
 def test_submitted_verdicts_are_added_and_no_verdict_is_silence():
-    judge = SimpleNamespace(
-        places={"a": 0, "b": 1, "c": 2},
-        verdicts=SimpleNamespace(success=np.array([1, 0, -1], dtype=np.int8)),
-    )
+    verdicts = Predictions(tuple("abc"), {"success": np.array([1, 0, -1], dtype=np.int8)})
+    judge = SimpleNamespace(places={"a": 0, "b": 1, "c": 2}, verdicts=verdicts)
     vote_counts = with_submitted({"a": Votes(yes=2, no=1), "z": Votes(silent=1)}, [judge, judge])
     assert vote_counts.by_id == {
         "a": Votes(yes=4, no=1), "b": Votes(no=2), "c": Votes(silent=2), "z": Votes(silent=1),
@@ -91,7 +90,7 @@ def test_dev_has_the_published_labels_and_test_has_none(dev, test_entries):
 
 def test_actions_are_one_fewer_than_steps(entries, explorer):
     entry = entries[3]
-    steps = explorer.of_suite().steps(entry.trajectory_id, ("num", "action"))
+    steps = explorer.of_suite().dataset.rows_of("steps", entry.trajectory_id, ["num", "action"])
     assert entry.n_actions == sum(step["action"] is not None for step in steps)
 
 

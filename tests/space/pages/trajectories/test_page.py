@@ -8,16 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from dataset_script.new_suite import build_source
 from dataset_script.sources.published import PublishedDataset
-from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import browse_fragment, story_fragment
 from space.pages.trajectories.verdicts import reasoning_in
-from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
-from tests.space.pages.trajectories.conftest import SMALL, some_trajectories
+from tests.space.pages.trajectories.conftest import SMALL, explorer_over, some_trajectories
 from tests.support.synthetic_dataset import make_dataset
 from tests.support.text_runs import READING, REPEAT
 
@@ -27,11 +24,6 @@ def ids_in(page: str) -> list[str]:
     return [
         html.unescape(found) for found in re.findall(r'class="run[^>]*><a href="[^"]*[?;]id=([^"&]*)', page)
     ]
-
-
-def explorer_over(folder, tmp_path, **changes) -> Explorer:
-    settings = Settings(**{"data_dir": folder, "state_dir": tmp_path / "state", "labels": "none", **changes})
-    return Explorer(settings, SubmissionsApp(settings))
 
 
 # The list

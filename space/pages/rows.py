@@ -1,0 +1,43 @@
+"""Helpers of all pages for the rows of a board: cells, ranks, names and their order."""
+
+from collections.abc import Collection, Iterable
+
+from arb.core.vocabulary import METRIC_TITLES
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.ranks import Rank
+from leaderboard.score import Cell
+
+
+def overall_of(row: BoardRow, label: str) -> Cell | None:
+    """Return the cell over all trajectories, or None if the judge gives no verdicts on the label."""
+    score = row.labels.get(label)
+    return score["overall"] if score else None
+
+
+def is_best(row: BoardRow, label: str) -> bool:
+    """Return whether the row represents its judge under the label."""
+    score = row.labels.get(label)
+    return bool(score and score.get("best"))
+
+
+def ranked_rows(board: Board, label: str, figure: str = "precision") -> list[tuple[BoardRow, Rank]]:
+    """Return the rows that have a rank by a figure, with their ranks, best first."""
+    ranks = board.ranks(label, figure)
+    found = []
+    for row in board.ranking(label, figure):
+        rank = ranks.get(row.id)
+        if rank:
+            found.append((row, rank))
+    return found
+
+
+def in_order(names: Collection[str], titles: Iterable[str]) -> list[str]:
+    """Return the names that have a title in the order of the titles, then the others by name."""
+    known = [name for name in titles if name in names]
+    return [*known, *sorted(set(names) - set(known))]
+
+
+def figure_name(figure: str) -> str:
+    """Return a metric's name as used within a sentence: ``precision``, ``F1``."""
+    title = METRIC_TITLES[figure]
+    return title if title.isupper() else title.lower()
