@@ -76,6 +76,42 @@ def copy(tmp_path) -> Copy:
     return Copy(tmp_path)
 
 
+def test_a_column_is_shown_and_sorts_the_board(copy):
+    copy.change(
+        "a column of the board",
+        heading=(
+            "space/templates/leaderboard/table.html",
+            '{{ heading("date", "Source", "from", "sorts by date") }}\n',
+            '{{ heading("model", "Model", "model") }}\n',
+        ),
+        cell=(
+            "space/templates/leaderboard/row.html",
+            "{{ row.attempts or '' }}</td>{% endif %}\n",
+            '<td class="model">{{ row.model }}</td>\n',
+        ),
+        key=(
+            "space/pages/leaderboard/query.py",
+            '    "judge": lambda row: row.judge.casefold(),\n',
+            '    "model": lambda row: row.model.casefold() or None,\n',
+        ),
+    )
+    code = """
+        import re
+        from fastapi.testclient import TestClient
+        from arb.core.settings import Settings
+        from space.app import create_app
+
+        settings = Settings(state_dir="state", labels="none", suite="agent-reward-bench")
+        client = TestClient(create_app(settings))
+        (address,) = re.findall(r'id="sort-model" href="([^"]*)"', client.get("/").text)
+        answer = client.get(address.replace("&amp;", "&"))
+        models = re.findall(r'<td class="model">([^<]*)</td>', answer.text)
+        models = [model.casefold() for model in models if model]
+        print(answer.status_code, len(models) > 5, models == sorted(models, reverse="sort=-" in address))
+    """
+    assert copy.python(code).split() == ["200", "True", "True"]
+
+
 def test_a_judge_is_listed_planned_and_run(copy):
     judge = '''
         """A judge that trusts runs which end with an answer."""

@@ -57,7 +57,7 @@ def options_of(board: Board) -> Options:
     if board.suite == OFFICIAL:
         agents |= AGENT_TITLES.keys()
     parts = sorted(part_names(board.rows, LABELS, "by_benchmark") | agents)
-    columns = ("rank", "judge", "figure", *METRIC_TITLES, "cost", "submissions", "date", *parts)
+    columns = ("rank", "figure", *METRIC_TITLES, *SORT_KEYS, *parts)
     return {
         "label": dict(LABEL_TITLES),
         "figure": dict(METRIC_TITLES),
@@ -181,6 +181,15 @@ def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
     return all(word in text for word in choice.search.lower().split())
 
 
+SORT_KEYS: Final[Mapping[str, Callable[[BoardRow], Any]]] = {
+    "judge": lambda row: row.judge.casefold(),
+    "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
+    "submissions": lambda row: row.attempts or None,
+    "date": lambda row: None if row.provenance == "reference" else row.date,
+}
+"""The columns that sort by a value of the row itself, by their names in the address."""
+
+
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
     """Return the sort key for the chosen column; it gives None if a row has no value there."""
     name = choice.sort.removeprefix("-")
@@ -188,16 +197,11 @@ def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], An
     group = "by_agent" if choice.agent else "by_benchmark"
     if figure in METRIC_TITLES:
         return lambda row: figure_of(row, choice, figure)
-    places = {row_id: rank.place for row_id, rank in ranks.items() if rank}
-    keys: dict[str, Callable[[BoardRow], Any]] = {
-        "rank": lambda row: places.get(row.id),
-        "judge": lambda row: row.judge.casefold(),
-        "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
-        "submissions": lambda row: row.attempts or None,
-        "date": lambda row: None if row.provenance == "reference" else row.date,
-    }
+    if name == "rank":
+        places = {row_id: rank.place for row_id, rank in ranks.items() if rank}
+        return lambda row: places.get(row.id)
 
     def of_part(row: BoardRow) -> float | None:
         return metric_of(parts_of(row, choice.label, group).get(name) or {}, choice.figure)
 
-    return keys.get(name, of_part)
+    return SORT_KEYS.get(name, of_part)
