@@ -1,5 +1,9 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[3]
 
 SCRIPT = """
 import sys
@@ -22,6 +26,38 @@ def test_a_module_imported_in_the_block_loads_when_a_name_of_it_is_used():
 
     name = next(name for name, value in vars(report).items() if callable(value))
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(name=name)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT.format(name=name)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines() == ["False False", "DataFrame True True", "module"]
+
+
+THREADS = """
+import sys, threading
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import slow_module
+
+barrier, found = threading.Barrier(8), []
+def use():
+    barrier.wait()
+    found.append(slow_module.last)
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found)
+"""
+
+
+def test_threads_wait_until_a_module_is_executed_once(tmp_path):
+    slow = "import time\nprint('executed')\nfirst = 1\ntime.sleep(0.2)\nassert first == 1\nlast = 2\n"
+    (tmp_path / "slow_module.py").write_text(slow)
+    environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["executed", str([2] * 8)]
