@@ -43,8 +43,8 @@ def commands() -> Iterator[str]:
 
     yield "# Commands"
     yield "After `pip install` the command is `arb`. In a checkout without it, type `python -m arb`."
-    yield "Run `arb --install-completion` once, and bash, zsh and fish complete commands, options, splits and the"
-    yield "names of judges."
+    yield "Run `arb --install-completion` once to complete commands, options, splits and judges in bash, zsh"
+    yield "and fish."
     yield from ("", "## Output", "")
     yield "Without `--json` most commands end with a suggestion for the next command. With `--json` a command"
     yield "prints one JSON document on stdout. Messages and progress go to stderr."
@@ -176,9 +176,9 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
             )
     yield from (
         "",
-        "Calls and tokens are per trajectory, as `judges plan` estimates them for the 20 dev trajectories of",
-        "the sample. Pages of real websites are longer, so plan with your own runs. Add `--pilot 5` if you do",
-        "not know how long the replies are. Models that you serve yourself have an unknown price.",
+        "Calls and tokens are per trajectory, as `judges plan` estimates them for the sample's 20 dev runs.",
+        "Pages of real websites are longer, so plan with your own runs. Add `--pilot 5` if you do not know",
+        "how long the replies are. The price of a model that you serve yourself is unknown.",
         "",
         "```text",
         f'arb judges plan "{names[0]}" --split dev',
@@ -292,10 +292,7 @@ def columns() -> Iterator[str]:
     yield from (f"| `{name}` | {column.description} |" for name, column in PREDICTION_COLUMNS.items())
     yield from ("", "## The states of an answer", "", "| state | meaning |", "|---|---|")
     yield from (f"| `{state}` | {STATE_MEANINGS[state]} |" for state in STATES)
-    yield from (
-        "",
-        "Only `ok` comes with a verdict. [Read the board](../read_the_board.md#no-verdict) says how the others count.",
-    )
+    yield from ("", "Only `ok` has a verdict; [how the others count](../read_the_board.md#no-verdict).")
 
 
 def _columns_table(found: Sequence[Any]) -> Iterator[str]:
@@ -327,7 +324,7 @@ def results() -> Iterator[str]:
 
     rows = make_board(OFFICIAL, [], load_published_rows(), None).ranking("success")
     yield "# Results"
-    yield "These are the published rows of the board, for the label success. A Space adds its own submissions."
+    yield "These are the published rows of the board, on success. A Space adds its own submissions."
     yield from (
         "",
         "| judge | sees | precision | recall | F1 | evidence | source |",

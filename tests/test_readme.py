@@ -60,7 +60,7 @@ def checkout(tmp_path_factory, shared) -> Path:
 
 
 def run_command(command: str, folder: Path) -> None:
-    """Run a line as one types it: variables, ``arb`` or ``python -m``, arguments; other lines by the shell."""
+    """Run a typed line: variables, ``arb`` or ``python -m``, arguments; any other line by the shell."""
     found = re.fullmatch(r"((?:\w+=\S+ )*)(?:python -m |(?=arb ))(.+)", command)
     if found is None:
         subprocess.run(command, shell=True, cwd=folder, check=True, timeout=60)
