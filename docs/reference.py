@@ -275,7 +275,13 @@ def columns() -> Iterator[str]:
     default = CONFIGURATIONS[DEFAULT].columns
     for name, configuration in CONFIGURATIONS.items():
         found = configuration.columns
-        yield from ("", f"## {name}", "", f"A row is {configuration.row}. {configuration.purpose}", "")
+        yield from (
+            "",
+            f"## {name}",
+            "",
+            f"A row is {configuration.row}. Use it for {configuration.purpose}.",
+            "",
+        )
         if name != DEFAULT and found[: len(default)] == default:
             yield from (f"It has the columns of [{DEFAULT}](#{DEFAULT}) and these:", "")
             found = found[len(default) :]
