@@ -1,4 +1,4 @@
-"""Makes the reference pages of the documentation from the code; a hook of mkdocs (mkdocs.yml)."""
+"""Make the reference pages of the documentation from the code, as a hook of mkdocs (mkdocs.yml)."""
 
 import csv
 import shutil
@@ -42,14 +42,14 @@ def commands() -> Iterator[str]:
     from arb.core.cli import EXIT_CODES
 
     yield "# Commands"
-    yield "After `pip install` the command is `arb`. In a checkout use `python -m arb judges` for judges, and"
-    yield "`python -m` with the name of the package for everything else."
-    yield from ("", "| exit code | |", "|---|---|")
+    yield "After `pip install` the command is `arb`. In a checkout without it, type `python -m arb`."
+    yield "Run `arb --install-completion` once to complete commands, options, splits and judges in bash, zsh"
+    yield "and fish."
+    yield from ("", "## Output", "")
+    yield "Without `--json` most commands end with a suggestion for the next command. With `--json` a command"
+    yield "prints one JSON document on stdout. Messages and progress go to stderr."
+    yield from ("", "## Exit codes", "", "| exit code | meaning |", "|---|---|")
     yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
-    yield ""
-    yield "With `--json` a command prints one JSON document on stdout; messages and progress are on stderr."
-    yield "Without, most end with the command that comes next. After `arb --install-completion` bash, zsh and"
-    yield "fish complete commands, options, splits and the names of judges."
     yield from _help(app, "arb", [])
     for group in app.registered_groups:
         for command in group.typer_instance.registered_commands:
@@ -84,7 +84,7 @@ def rest() -> Iterator[str]:
         document = app.openapi()
     yield "# REST"
     yield document["info"]["description"]
-    yield "A running Space has the same under `/api`, and the OpenAPI document under `/api/openapi.json`."
+    yield "A running Space shows this page at `/api` and the OpenAPI document at `/api/openapi.json`."
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield from ("", f"## {method.upper()} {path}", "", operation["summary"], "")
@@ -120,7 +120,7 @@ def judges() -> Iterator[str]:
     from arb.judges.registry import entries
 
     yield "# Which judges there are"
-    yield "Several names may be one judge with another model, or that sees something else of the last page."
+    yield "Some names stand for one judge with different models or with different views of the last page."
     yield from ("", "| judge | sees | calls | model of its authors | other names |", "|---|---|---|---|---|")
     pages = {name: page.name for page in sorted(JUDGE_PAGES.glob("*.md")) for name in _meta(page)["judges"]}
     for entry in entries():
@@ -130,7 +130,8 @@ def judges() -> Iterator[str]:
         aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)
         yield f"| {page} | {judge.inputs} | {judge.calls} | {models} | {aliases} |"
     yield ""
-    yield "n: the trajectory's steps, or its screenshots. [A judge of your own](../own_judge.md)."
+    yield "The column *calls* counts calls per trajectory. n is the number of its steps or screenshots."
+    yield "You can also write [a judge of your own](../own_judge.md)."
 
 
 JUDGE_PAGES = Path(__file__).parent / "judges"
@@ -168,17 +169,16 @@ def _cost(names: Sequence[str]) -> Iterator[str]:
                 for kind in ("input_tokens", "output_tokens")
             )
             models = ", ".join(dict.fromkeys(f"`{role.model.model}`" for role in plan.roles)) or "none"
-            usd = "not known" if plan.usd is None else f"{1000 * plan.usd * each:.2f}"
+            usd = "unknown" if plan.usd is None else f"{1000 * plan.usd * each:.2f}"
             yield (
                 f"| {name} | {models} | {plan.calls * each:.1f} | {tokens_in:,.0f} "
                 f"| {tokens_out:,.0f} | {usd} |"
             )
     yield from (
         "",
-        "Calls and tokens are those of a trajectory, as `judges plan` expects them of the 20 dev",
-        "trajectories of the sample. Pages of real websites are longer: plan with your own runs, and with",
-        "`--pilot 5` where the lengths of replies are not known. No price is known of models that one serves",
-        "oneself.",
+        "Calls and tokens are per trajectory, as `judges plan` estimates them for the sample's 20 dev runs.",
+        "Pages of real websites are longer, so plan with your own runs. Add `--pilot 5` if you do not know",
+        "how long the replies are. The price of a model that you serve yourself is unknown.",
         "",
         "```text",
         f'arb judges plan "{names[0]}" --split dev',
@@ -217,7 +217,7 @@ def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
         yield from _ablation()
     yield from (
         "",
-        "What *evidence* means, and the audit of the figures: [Results](../reference/results.md).",
+        "[Results](../reference/results.md) explains *evidence* and audits the figures.",
     )
 
 
@@ -225,7 +225,7 @@ def _ablation() -> Iterator[str]:
     from arb.core.vocabulary import LABEL_TITLES
     from leaderboard.paper.published import PUBLISHED
 
-    yield from ("", "GPT-4o Mini by what it is shown, as the paper's Table 2 has it:", "")
+    yield from ("", "The paper's Table 2 compares GPT-4o Mini with and without tree and screenshot:", "")
     yield from ("| tree | screenshot | label | precision | recall | F1 |", "|---|---|---|---|---|---|")
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -241,12 +241,13 @@ def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:
         row for row in DEVIATIONS.read_text(encoding="utf-8").splitlines() if row.startswith("|")
     )
     yield from ("", "## Where it differs from the original", "")
-    yield "*both*: with `--prompts official` and in our own wording; *own*: in our own wording alone."
+    yield "The column *wording* says whether a difference holds only in our own wording (*own*), or with"
+    yield "`--prompts official` too (*both*)."
     yield from ("", heading, line)
     yield from (row for row in rows if any(each in row.split("|")[1] for each in about))
     yield from (
         "",
-        "What holds for all judges, and what the names of the sources mean: [all deviations](../judges.md).",
+        "[All deviations](../judges.md) lists those of all judges and explains the names of the sources.",
     )
 
 
@@ -255,7 +256,7 @@ def settings() -> Iterator[str]:
     from arb.core.settings import Settings, variable_of
 
     yield "# Settings"
-    yield "Environment variables, or lines of a file `.env` in the working folder."
+    yield "Set these as environment variables, or as lines of a file `.env` in the working folder."
     yield "[Operate a board](../operate.md) says which of them a board needs."
     yield from ("", "| variable | default | what it sets |", "|---|---|---|")
     for name, field in Settings.model_fields.items():
@@ -269,23 +270,35 @@ def columns() -> Iterator[str]:
     from dataset_script.schema import CONFIGURATIONS, DEFAULT
 
     yield "# Columns and states"
-    yield "Of the dataset that `build` makes; its own card has the same. Any column but ids may be null."
+    yield "These are the columns of a dataset that `arb data build` makes. The dataset's card lists them too."
+    yield "Every column except ids may be null."
     default = CONFIGURATIONS[DEFAULT].columns
     for name, configuration in CONFIGURATIONS.items():
         found = configuration.columns
-        yield from ("", f"## {name}", "", f"A row is {configuration.row}. {configuration.purpose}", "")
+        yield from (
+            "",
+            f"## {name}",
+            "",
+            f"A row is {configuration.row}. Use it for {configuration.purpose}.",
+            "",
+        )
         if name != DEFAULT and found[: len(default)] == default:
-            yield from (f"The columns of [{DEFAULT}](#{DEFAULT}), and:", "")
+            yield from (f"It has the columns of [{DEFAULT}](#{DEFAULT}) and these:", "")
             found = found[len(default) :]
         yield from _columns_table(found)
         for column in found:
             if column.fields:
-                yield from ("", f"Each of the `{column.name}`:", "", *_columns_table(column.fields))
+                yield from (
+                    "",
+                    f"Each element of `{column.name}` has these fields:",
+                    "",
+                    *_columns_table(column.fields),
+                )
     yield from ("", "## A prediction file", "", "| column | what it holds |", "|---|---|")
     yield from (f"| `{name}` | {column.description} |" for name, column in PREDICTION_COLUMNS.items())
     yield from ("", "## The states of an answer", "", "| state | meaning |", "|---|---|")
     yield from (f"| `{state}` | {STATE_MEANINGS[state]} |" for state in STATES)
-    yield from ("", "Only `ok` carries a verdict; [how the others count](../read_the_board.md#no-verdict).")
+    yield from ("", "Only `ok` has a verdict; [how the others count](../read_the_board.md#no-verdict).")
 
 
 def _columns_table(found: Sequence[Any]) -> Iterator[str]:
@@ -295,12 +308,12 @@ def _columns_table(found: Sequence[Any]) -> Iterator[str]:
 
 STATE_MEANINGS = {
     "ok": "a verdict was read",
-    "unsure": "the reply says that it cannot tell",
-    "unparsed": "there is a reply, and no verdict can be read in it",
-    "refused": "the model, or its provider, declined to answer",
-    "truncated": "the reply ended at its limit of tokens before a verdict",
-    "too_long": "the prompt does not fit the model, nor does its shorter form",
-    "error": "the call failed, or what the judge needs was not recorded; `--retry error` asks again",
+    "unsure": "the reply says that the model cannot tell",
+    "unparsed": "the reply contains no readable verdict",
+    "refused": "the model or its provider refused to answer",
+    "truncated": "the reply reached its token limit before a verdict",
+    "too_long": "the prompt does not fit the model, not even in its shorter form",
+    "error": "the call failed, or the run lacks something that the judge needs; `--retry error` asks again",
 }
 
 
@@ -317,7 +330,7 @@ def results() -> Iterator[str]:
 
     rows = make_board(OFFICIAL, [], load_published_rows(), None).ranking("success")
     yield "# Results"
-    yield "The published rows of the board, on success; a Space adds what was submitted there."
+    yield "These are the published rows of the board, on success. A Space adds its own submissions."
     yield from (
         "",
         "| judge | sees | precision | recall | F1 | evidence | source |",
@@ -331,7 +344,13 @@ def results() -> Iterator[str]:
     yield ""
     yield from (f"- **{name}**: {meaning}" for name, meaning in EVIDENCE.items())
     audit = CliRunner().invoke(app, ["audit"]).stdout.strip()
-    yield from ("", "## Audit", "", "Counts behind the paper's printed figures, where some fit:", "")
+    yield from (
+        "",
+        "## Audit",
+        "",
+        "The audit searches for counts that give the figures printed in the paper:",
+        "",
+    )
     yield from ("```text", audit, "```")
 
 

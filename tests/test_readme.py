@@ -60,15 +60,13 @@ def checkout(tmp_path_factory, shared) -> Path:
 
 
 def run_command(command: str, folder: Path) -> None:
-    """Run a line as one types it: variables, ``python -m``, arguments; or any other line, by the shell."""
-    words = shlex.split(command)
-    if "python" not in words:
+    """Run a typed line: variables, ``arb`` or ``python -m``, arguments; any other line by the shell."""
+    found = re.fullmatch(r"((?:\w+=\S+ )*)(?:python -m |(?=arb ))(.+)", command)
+    if found is None:
         subprocess.run(command, shell=True, cwd=folder, check=True, timeout=60)
         return
-    place = words.index("python")
-    assert words[place + 1] == "-m"
-    variables = dict(word.split("=", 1) for word in words[:place])
-    commands.run(words[place + 2 :], {**os.environ, **variables}, folder)
+    variables = dict(word.split("=", 1) for word in shlex.split(found[1]))
+    commands.run(shlex.split(found[2]), {**os.environ, **variables}, folder)
 
 
 def run_python(block: str, folder: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_s
     monkeypatch.chdir(tmp_path)
     (source,) = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
     Path("my_judge.py").write_text(source)
-    commands = re.findall(r"^python -m (?:arb )?(judges|leaderboard) (.+)$", GUIDE, flags=re.MULTILINE)
+    commands = re.findall(r"^arb (judges|leaderboard) (.+)$", GUIDE, flags=re.MULTILINE)
     assert len(commands) == 4
     from leaderboard.__main__ import app as leaderboard
 
