@@ -5,6 +5,8 @@ are made from this declaration. Nothing else is published: no prompts of agents 
 annotators or paths of the recording machine, and no rewards outside ``rewards``.
 """
 
+from __future__ import annotations
+
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,11 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from arb.core.console import markdown_text
+from arb.core.lazy import lazy_imports
 from arb.core.suites.questions import Question
 from arb.core.vocabulary import SPLITS, STATES
+
+with lazy_imports():
+    import pyarrow as pa
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -37,7 +41,7 @@ class Column:
     sentence: str
     names: tuple[str, ...] = ()
     item: str = ""
-    fields: tuple["Column", ...] = ()
+    fields: tuple[Column, ...] = ()
     private: bool = False
 
     @property
@@ -147,7 +151,7 @@ def _own_column(question: Question) -> Column:
     return Column(question.name, "string", markdown_text(sentence))
 
 
-def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> "Features":
+def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> Features:
     """Return the columns of a configuration as features of `datasets`, in any version from 2 on.
 
     A label is stored as its index. Class 1 is the positive one, so that the metric accepts the column as it

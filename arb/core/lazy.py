@@ -13,25 +13,42 @@ from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """A module that is executed when one of its names is used, by one thread while others wait.
+    """A module that is executed when a name of it is used, by one thread while others wait.
 
-    `importlib.util.LazyLoader` shows other threads a half-executed module before Python 3.11.9.
+    `importlib.util.LazyLoader` shows other threads a half-executed module before Python 3.11.9, and makes the
+    imports of a package's own code lazy too.
     """
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("__class__", "__spec__"):  # the import system asks for these of every module
-            return object.__getattribute__(self, name)
-        spec: Any = self.__spec__
-        with spec.loader_state["lock"]:
-            if self.__class__ is _LazyModule and not spec.loader_state["begun"]:
-                spec.loader_state["begun"] = True  # the module may use its own names while it is executed
-                try:
-                    spec.loader.exec_module(self)
-                except BaseException:
-                    spec.loader_state["begun"] = False
-                    raise
-                object.__setattr__(self, "__class__", ModuleType)
+        # What the import system set needs no execution: the module's spec and path, and lazy submodules.
+        present = object.__getattribute__(self, "__dict__")
+        if name not in present and name != "__class__":
+            _execute(self)
         return ModuleType.__getattribute__(self, name)
+
+
+def _execute(module: ModuleType) -> None:
+    """Execute a lazy module, after the package that it is in."""
+    spec: Any = module.__spec__
+    parent = sys.modules.get(spec.parent)
+    if isinstance(parent, _LazyModule) and parent is not module:
+        _execute(parent)
+    with spec.loader_state["lock"]:
+        if not isinstance(module, _LazyModule) or spec.loader_state["begun"]:
+            return  # another thread was first, or the module uses its own names while it is executed
+        spec.loader_state["begun"] = True
+        finders = [finder for finder in sys.meta_path if isinstance(finder, _LazyFinder)]
+        try:
+            for finder in finders:  # the imports of the module itself are ordinary ones
+                finder.is_active = False
+            spec.loader.exec_module(module)
+        except BaseException:
+            spec.loader_state["begun"] = False
+            raise
+        finally:
+            for finder in finders:
+                finder.is_active = True
+        object.__setattr__(module, "__class__", ModuleType)
 
 
 class _LazyLoader(Loader):
@@ -44,20 +61,21 @@ class _LazyLoader(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
-        assert spec is not None
+        spec: Any = module.__spec__
         spec.loader = module.__loader__ = self._loader
         spec.loader_state = {"lock": RLock(), "begun": False}
         module.__class__ = _LazyModule
 
 
 class _LazyFinder:
-    """A finder whose modules load when one of their names is used."""
+    """A finder whose modules are executed when one of their names is used."""
+
+    is_active = True
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target)
+        spec = PathFinder.find_spec(fullname, path, target) if self.is_active else None
         # Extension modules cannot wait: their loader creates the module itself.
         if spec is None or spec.loader is None or not (spec.origin or "").endswith(".py"):
             return None
@@ -67,7 +85,7 @@ class _LazyFinder:
 
 @contextmanager
 def lazy_imports() -> Iterator[None]:
-    """Load the modules imported in this block when they are first used.
+    """Execute the modules imported in this block when they are first used.
 
     Use it at the top of a module that defines commands:
 
@@ -76,7 +94,7 @@ def lazy_imports() -> Iterator[None]:
 
             from leaderboard import report
 
-    Import modules, not names: ``from leaderboard.report import build`` has to load the module to find the
+    Import modules, not names: ``from leaderboard.report import build`` has to execute the module to find the
     name. Type checkers and editors see ordinary imports.
     """
     finder = _LazyFinder()

@@ -31,33 +31,42 @@ They are listed here, and not in pyproject.toml, because a checkout and the Spac
 _logger: Final = logging.getLogger(__name__)
 
 
-@cache
-def load_plugins(group: Group) -> Mapping[str, Any]:
-    """Return what the entry points of a group name, our own first.
+def load_plugins(group: Group) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each entry point of a group, our own first.
 
-    A plug-in that cannot be imported, or that has a name already in use, is left out with one warning that
-    names it, so that a broken package does not stop every command.
+    Each is imported when its turn comes. A plug-in that cannot be imported, or whose name is already in use,
+    is left out with one warning that names it, so that a broken package does not stop every command.
     """
-    loaded: dict[str, Any] = {}
     for point in _entry_points(group):
-        if point.name in loaded:
-            leave_out(group, point.name, f"{point.value} has a name that is in use")
-            continue
-        try:
-            loaded[point.name] = point.load()
-        except Exception as error:  # whatever the package does when it is imported
-            if point.dist is None:
-                raise
-            leave_out(group, point.name, f"{point.value} cannot be loaded ({type(error).__name__}: {error})")
-    return loaded
+        loaded = _load(point)
+        if loaded is not None:
+            yield point.name, loaded
 
 
-def leave_out(group: Group, name: str, problem: str) -> None:
+@cache
+def _load(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:  # whatever the package does when it is imported
+        if point.dist is None:
+            raise
+        leave_out(
+            point.group, point.name, f"{point.value} cannot be loaded ({type(error).__name__}: {error})"
+        )
+        return None
+
+
+def leave_out(group: str, name: str, problem: str) -> None:
     """Warn that an entry point is not used; without a configured log the line goes to stderr."""
     _logger.warning("entry point %s of %s is left out: %s", name, group, problem)
 
 
-def _entry_points(group: Group) -> Iterator[EntryPoint]:
-    for name, value in BUILT_IN[group].items():
-        yield EntryPoint(name, value, group)
-    yield from sorted(entry_points(group=group), key=lambda point: (point.name, point.value))
+@cache
+def _entry_points(group: Group) -> tuple[EntryPoint, ...]:
+    found = {name: EntryPoint(name, value, group) for name, value in BUILT_IN[group].items()}
+    for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
+        if point.name in found:
+            leave_out(group, point.name, f"{point.value} has a name that is in use")
+        else:
+            found[point.name] = point
+    return tuple(found.values())

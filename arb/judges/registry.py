@@ -221,7 +221,7 @@ def entries() -> tuple[RegisteredJudge, ...]:
     arguments. A plug-in that is no judge, or whose name is in use, is left out with a warning.
     """
     found: list[RegisteredJudge] = []
-    for point, loaded in load_plugins("arb.judges").items():
+    for point, loaded in load_plugins("arb.judges"):
         if loaded is catalog_judges:
             found += catalog_judges()
             continue

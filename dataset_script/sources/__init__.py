@@ -28,7 +28,7 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
     Raises:
         SourceError: No kind recognises the folder.
     """
-    for name, kind in load_plugins("arb.sources").items():
+    for name, kind in load_plugins("arb.sources"):
         if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):
             leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")
         elif kind.recognises(folder):

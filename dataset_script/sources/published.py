@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import structs
 
+from arb.core.lazy import lazy_imports
 from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
@@ -37,6 +36,10 @@ from dataset_script.sources.base import (
     find_links_out,
     link_names,
 )
+
+with lazy_imports():  # a judge's run over recorded files needs half the memory without it
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1

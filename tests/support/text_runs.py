@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import pytest
 
+from arb.core.plugins import load_plugins
 from arb.core.trajectory import Recording, Step
-from dataset_script.sources import agentlab
+from dataset_script import sources
 from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource, read_json_object
 from tests.support.judges import picture
 
@@ -134,5 +135,6 @@ def _step(num: int, step: dict) -> Step:
 @pytest.fixture
 def text_runs(tmp_path, monkeypatch) -> Path:
     """A folder of runs without web pages that `open_source` recognises."""
-    monkeypatch.setattr(agentlab, "AgentLabSource", TextSource)
+    kinds = dict(load_plugins("arb.sources")) | {"agentlab": TextSource}
+    monkeypatch.setattr(sources, "load_plugins", lambda group: kinds.items())
     return write_text_runs(tmp_path / "logs")

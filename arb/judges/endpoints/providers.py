@@ -63,7 +63,7 @@ def catalog_providers() -> dict[str, Provider]:
 def find_providers() -> dict[str, Provider]:
     """Return our own providers, then those of entry points: each names a `Provider`."""
     found: dict[str, Provider] = {}
-    for name, loaded in load_plugins("arb.providers").items():
+    for name, loaded in load_plugins("arb.providers"):
         if isinstance(loaded, Provider):
             found.setdefault(name, loaded)
         elif loaded is catalog_providers:

@@ -31,6 +31,11 @@ class SameName(PluginJudge):
     name = "aer-c"
 
 
+def forget() -> None:
+    for cached in (plugins._entry_points, plugins._load, registry.entries):
+        cached.cache_clear()
+
+
 @pytest.fixture
 def installed(monkeypatch):
     """Pretend that packages with these entry points are installed."""
@@ -42,13 +47,11 @@ def installed(monkeypatch):
         monkeypatch.setattr(
             plugins, "entry_points", lambda group: [each for each in points if each.group == group]
         )
-        plugins.load_plugins.cache_clear()
-        registry.entries.cache_clear()
+        forget()
 
     yield install
     monkeypatch.undo()
-    plugins.load_plugins.cache_clear()
-    registry.entries.cache_clear()
+    forget()
 
 
 def test_a_judge_of_a_package_comes_after_the_catalogue(installed):
@@ -77,7 +80,7 @@ def test_a_judge_that_cannot_be_used_is_left_out_with_one_warning(installed, cap
 
 def test_an_entry_point_with_a_name_of_ours_is_left_out(installed, caplog):
     installed("arb.sources", released="json:dumps")
-    assert plugins.load_plugins("arb.sources")["released"].kind == "released"
+    assert dict(plugins.load_plugins("arb.sources"))["released"].kind == "released"
     assert (
         "entry point released of arb.sources is left out: json:dumps has a name that is in use" in caplog.text
     )

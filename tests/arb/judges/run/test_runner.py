@@ -74,7 +74,8 @@ def test_a_run_over_recorded_files_imports_neither_numpy_nor_pydantic_nor_pyarro
         "make_runs(source, 2)\n"
         "options = RunOptions(judge='rule-based', suite='agent-reward-bench', split='test', source=source)\n"
         "assert run_judge(build_config(options), source / 'run', run_local).judged == 2\n"
-        "print(*(name for name in ('numpy', 'pydantic', 'pyarrow') if name in sys.modules))"
+        "loaded = {name for name, module in sys.modules.items() if type(module).__name__ != '_LazyModule'}\n"
+        "print(*loaded & {'numpy', 'pydantic', 'pyarrow'})"
     )
     command = [sys.executable, "-c", program, tmp_path]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
