@@ -46,7 +46,9 @@ def compare(folder: Path, workers: int) -> bool:
     print(f"build             {ours.seconds:8.1f} s  {ours.peak_bytes / 1e6:8.0f} MB")
     json_bytes = _bytes(source / "cleaned")
     default_bytes = _bytes(out / "data" / "trajectories")
-    print(f"JSON {json_bytes / 1e6:.0f} MB; by the plain script {_bytes(folder / 'plain') / 1e6:.0f} MB")
+    print(
+        f"size: JSON {json_bytes / 1e6:.0f} MB, from the plain script {_bytes(folder / 'plain') / 1e6:.0f} MB"
+    )
     for name in sorted(path.name for path in (out / "data").iterdir()):
         print(f"  {name:<32}{_bytes(out / 'data' / name) / 1e6:8.1f} MB")
     faster, smaller = plain.seconds / ours.seconds, json_bytes / default_bytes
@@ -72,18 +74,18 @@ NOISE_CALLS = 2
 """Messages between processes; the number of them per call varies."""
 
 RULE = f"""
-Memory is flat where no process takes more at the last number of runs than at the one before. Of each stage
-the command's own process and the largest of its workers are looked at apart (how many workers there are
-depends on the machine, and only larger datasets are shared out to them), less what each takes idle: that
-may grow by {100 * MOST_GROWTH - 100:.0f} %, {NOISE_BYTES / 1e6:.0f} MB more for noise.
-CPU is flat where a further run takes at most {MOST_GROWTH} times as much between the last two numbers of runs
-as between the two before, of each of these: seconds of processors in the program, bytes read, bytes written,
-calls of write ({NOISE_IO} bytes and {NOISE_CALLS} calls more for noise). The kernel's seconds, and so the sum
-of both, are printed and not judged: for the same bytes and calls they differ by machine (docs/speed.md).
+Memory is flat if no process takes more at the last number of runs than at the one before it. For each stage,
+the command's own process and its largest worker are checked separately, because the number of workers depends
+on the machine and only larger datasets are shared among them. Their memory when idle is subtracted. The rest
+may grow by {100 * MOST_GROWTH - 100:.0f} %, plus {NOISE_BYTES / 1e6:.0f} MB for noise.
+CPU is flat if a further run takes at most {MOST_GROWTH} times as much between the last two numbers of runs as
+between the two before. This is checked for CPU seconds in the program, bytes read, bytes written and calls of
+write, plus {NOISE_IO} bytes and {NOISE_CALLS} calls for noise. The kernel's seconds, and the sum of both, are
+printed but not judged: for the same bytes and calls they differ by machine (docs/speed.md).
 """
 
 MEASURES: Final = (
-    ("ms of processors", "cpu_seconds", 1000),
+    ("CPU ms", "cpu_seconds", 1000),
     ("ms in the program", "user_seconds", 1000),
     ("ms in the kernel", "kernel_seconds", 1000),
     ("kB read", "read_bytes", 0.001),
@@ -104,10 +106,10 @@ def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool
     """Run all stages at each number of runs; return whether the costs grow as they should."""
     figures: dict[str, list[Watched]] = {stage: [] for stage in STAGES}
     idle = watch([sys.executable, "-c", _IDLE.format(workers=workers)])
-    print(f"idle: the command {idle.parent_bytes / 1e6:.0f} MB, a worker {idle.worker_bytes / 1e6:.0f} MB")
     print(
-        "seconds of processors, program + kernel; most MB of: all processes, the command, its largest worker"
+        f"memory when idle: command {idle.parent_bytes / 1e6:.0f} MB, worker {idle.worker_bytes / 1e6:.0f} MB"
     )
+    print("CPU seconds (program + kernel); peak MB of all processes, of the command, of its largest worker")
     print(f"{'runs':>6}" + "".join(f"{stage:>34}" for stage in STAGES))
     for count in sizes:
         place = folder / str(count)
@@ -123,9 +125,9 @@ def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool
     if len(sizes) < 2:
         return True
     slopes = _print_slopes(figures, sizes)
-    last = {stage: found[-1] for stage, found in slopes["ms of processors"].items()}
+    last = {stage: found[-1] for stage, found in slopes["CPU ms"].items()}
     times = last["plain"] / (last["build"] + last["verify"])
-    print(f"the plain script, which builds and verifies, takes {times:.1f} times as much as ours")
+    print(f"The plain script, which builds and verifies, takes {times:.1f} times as much CPU time as ours.")
     print(RULE)
     verify = last["verify"] / last["build"]
     checks: list[tuple[str, bool | None]] = [
@@ -285,14 +287,18 @@ def _bytes(folder: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=5_000, help="size of the corpus")
-    parser.add_argument("--workers", type=int, default=default_workers(), help="processes, of both")
+    parser.add_argument("--workers", type=int, default=default_workers(), help="processes of each side")
     parser.add_argument("--source", type=Path, default=RECORDED, help="recorded runs to replicate")
-    parser.add_argument("--folder", type=Path, help="where the corpus goes; a temporary folder by default")
-    parser.add_argument("--runs", type=int, nargs="*", default=(40, 160, 640, 2_560), help="numbers of runs")
-    parser.add_argument("--more-of", type=int, default=400, help="runs of which 1 percent come later")
+    parser.add_argument("--folder", type=Path, help="folder for the corpus (default: a temporary one)")
+    parser.add_argument(
+        "--runs", type=int, nargs="*", default=(40, 160, 640, 2_560), help="numbers of runs to compare"
+    )
+    parser.add_argument(
+        "--more-of", type=int, default=400, help="runs of which 1 percent are published later"
+    )
     options = parser.parse_args()
     if not options.source.is_dir():
-        sys.exit(f"{options.source}: not here; --source names a folder in the released layout")
+        sys.exit(f"{options.source} does not exist. Use --source to name a folder in the released layout.")
     folder = Path(tempfile.mkdtemp(prefix="bench-build-", dir=options.folder))
     holds = True
     try:
@@ -304,10 +310,10 @@ def main() -> None:
         files = make_corpus(options.source, folder, options.megabytes * 1_000_000)
         sizes = [path.stat().st_size / 1e6 for path in (folder / "source" / "cleaned").rglob("*.json")]
         print(
-            f"{files} files of {min(sizes):.0f} to {max(sizes):.0f} MB, {sum(sizes):.0f} MB in all",
+            f"{files} files of {min(sizes):.0f} to {max(sizes):.0f} MB, {sum(sizes):.0f} MB in total",
             flush=True,
         )
-        print(f"{options.workers} processes each", flush=True)
+        print(f"{options.workers} processes on each side", flush=True)
         holds &= compare(folder, options.workers)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

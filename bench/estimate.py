@@ -129,8 +129,8 @@ def rows_of(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--verdicts", type=Path, required=True)
-    parser.add_argument("--draws", type=int, default=N_DRAWS)
+    parser.add_argument("--verdicts", type=Path, required=True, help="folder with verdict files (required)")
+    parser.add_argument("--draws", type=int, default=N_DRAWS, help="draws per agent and judge")
     chosen = parser.parse_args(arguments)
     settings, suite = Settings(), load_suite()
     labels = load_labels(suite, "test", settings)
@@ -145,11 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for agent in sorted(set(agents)):
         rows = agents == agent
         rate = truth[rows].mean()
-        print(f"{AGENT_TITLES.get(agent, agent)}: experts {100 * rate:.1f} % of {rows.sum()} runs")
+        print(f"{AGENT_TITLES.get(agent, agent)}: experts say {100 * rate:.1f} % of {rows.sum()} runs")
         own = {name: column[rows].astype(float) for name, column in verdicts.items()}
         for name, column in own.items():
             off = 100 * (column.mean() - rate)
-            print(f"  {name:<12} alone {100 * column.mean():5.1f} %, off by {off:+5.1f}")
+            print(f"  {name:<12} says {100 * column.mean():5.1f} %, off by {off:+5.1f}")
         for name, draw, without, found in rows_of(own, truth[rows], tasks[rows], chosen.draws):
             is_textbook = draw == TEXTBOOK
             as_it_should = is_textbook or LOWEST - CHANCE <= found.covered <= HIGHEST + CHANCE
@@ -165,15 +165,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"  {name:<12} {draw:<10}  coverage {found.covered:.3f}{'' if as_it_should else ' MISSED'}"
                 f"  ±{100 * found.half_width:.1f} points, labels only ±{100 * without.half_width:.1f}"
-                f" ({without.covered:.3f})  saved {found.saved(without):.0%} of at most {most:.0%}"
+                f" ({without.covered:.3f})  saves {found.saved(without):.0%} of labels, at most {most:.0%}"
             )
     print(
-        f"with one judge {min(widths):.2f} to {max(widths):.2f} times as wide as the textbook's, of which "
-        f"{short} of {len(widths)} cover less than {LOWEST:.0%}"
+        f"with one judge, intervals {min(widths):.2f} to {max(widths):.2f} times as wide as the textbook's; "
+        f"of the textbook's, {short} of {len(widths)} cover less than {LOWEST:.0%}"
     )
-    print(
-        f"coverage {LOWEST:.0%} to {HIGHEST:.0%} for every judge and agent: {'holds' if holds else 'MISSED'}"
-    )
+    print(f"coverage {LOWEST:.0%} to {HIGHEST:.0%} for every judge and agent: {'met' if holds else 'MISSED'}")
     return 0 if holds else 1
 
 

@@ -250,16 +250,18 @@ def print_phase(title: str, phase: Phase, alone: Phase | None = None) -> bool:
             holds = holds and ratio <= MOST_TIMES_ALONE
             parts.append(f"(x {ratio:.2f})")
     health = at_95th(phase.health)
-    print(f"  {title:<28} {'  '.join(parts)}   /healthz {1000 * health:5.1f} ms at the 95th", flush=True)
+    print(
+        f"  {title:<28} {'  '.join(parts)}   /healthz {1000 * health:5.1f} ms (95th percentiles)", flush=True
+    )
     if not phase.is_answered:
-        print(f"    honest requests were answered {dict(sorted(phase.statuses.items()))}")
+        print(f"    answers to honest requests: {dict(sorted(phase.statuses.items()))}")
     return holds and health < MOST_HEALTH_SECONDS
 
 
 def print_junk(answered: dict[str, Counter[int]]) -> bool:
     """Print the responses to the junk by door; return whether none was an error of the server."""
     for name, statuses in answered.items():
-        print(f"    junk by {name:<9} was answered {dict(sorted(statuses.items()))}")
+        print(f"    answers to junk by {name:<9} {dict(sorted(statuses.items()))}")
     errors = sum(map(server_errors, answered.values()))
     print(f"    5xx other than 503: {errors}", flush=True)
     return errors == 0
@@ -290,7 +292,7 @@ def run_floods(folder: Path, sizes: Sizes) -> bool:
         f"(target: at most {MOST_MORE_BYTES / 1e6:+.0f})"
     )
     print(
-        f"  targets: a check at most {MOST_TIMES_ALONE:g} times its time alone, /healthz under "
+        f"  targets: a check takes at most {MOST_TIMES_ALONE:g} times as long in a flood, /healthz under "
         f"{1000 * MOST_HEALTH_SECONDS:.0f} ms, no 5xx other than 503"
     )
     return holds and more <= MOST_MORE_BYTES
@@ -309,7 +311,7 @@ def run_fuzzed(folder: Path, sizes: Sizes) -> bool:
         answered += asyncio.run(send_fuzzed(port, sizes.files, 2))
         more, errors = memory(pid) - before, server_errors(answered)
     print(
-        f"  {answered.total():,} fuzzed files were answered {dict(sorted(answered.items()))}; "
+        f"  answers to {answered.total():,} fuzzed files: {dict(sorted(answered.items()))}; "
         f"5xx other than 503: {errors}"
     )
     print(
@@ -351,7 +353,7 @@ def run_small(folder: Path, minutes: float, most_bytes: int) -> bool:
     by = "enforced by a control group" if group is not None else "resident memory, watched"
     print(
         f"  the server {'survived' if survives else 'ended'}; memory of all processes at most "
-        f"{max(peaks) / 1e6:.0f} MB of {most_bytes / 1e6:.0f} ({by}); {killed} processes killed for memory"
+        f"{max(peaks) / 1e6:.0f} of {most_bytes / 1e6:.0f} MB ({by}); {killed} processes killed for memory"
     )
     return survives and all(is_met) and (group is not None or max(peaks) <= most_bytes)
 
@@ -375,9 +377,9 @@ def main() -> bool:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="few checks and files, to see that it works")
-    parser.add_argument("--minutes", type=float, help="flood one Space for so long instead")
-    parser.add_argument("--most-mb", type=int, default=512, help="with --minutes: memory of that Space")
+    parser.add_argument("--quick", action="store_true", help="make few checks and files, as a smoke test")
+    parser.add_argument("--minutes", type=float, help="flood one Space for so many minutes instead")
+    parser.add_argument("--most-mb", type=int, default=512, help="with --minutes: memory of that Space in MB")
     parser.add_argument("--junk", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--addresses", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()

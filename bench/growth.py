@@ -54,7 +54,7 @@ def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
     state = folder / str(n_rows)
     begun = time.perf_counter()
     fill_records(state, n_rows)
-    print(f"{n_rows:,} submissions: records made in {time.perf_counter() - begun:.0f} s", flush=True)
+    print(f"{n_rows:,} submissions: records written in {time.perf_counter() - begun:.0f} s", flush=True)
     labels = SubmissionsApp(Settings(state_dir=state)).labels_for_public_figures()
     found = Measured()
     begun = time.perf_counter()
@@ -140,9 +140,9 @@ def report(found: dict[int, Measured]) -> bool:
             holds = holds and at_95th(one.ranked) <= MOST_SECONDS
         print(f"{one.start:>8.1f} s{one.memory:>7,.0f} MB")
     print(
-        f"median / 95th; x: 95th to that of {min(found)} rows, at most {MOST_TIMES} for readers "
-        f"and for uploads up to {MOST_TIMES_UP_TO:,} rows; uploads within {MOST_SECONDS:g} s up to "
-        f"{DESIGNED_FOR:,} rows"
+        f"Cells: median / 95th percentile; x: ratio of the 95th percentile to that of {min(found)} rows.\n"
+        f"Targets: at most x{MOST_TIMES} for readers, and for uploads up to {MOST_TIMES_UP_TO:,} rows; "
+        f"uploads within {MOST_SECONDS:g} s up to {DESIGNED_FOR:,} rows."
     )
     return holds
 
@@ -150,10 +150,10 @@ def report(found: dict[int, Measured]) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few rows and uploads, no targets")
-    parser.add_argument("--sizes", type=int, nargs="+", help="how many submissions")
-    parser.add_argument("--uploads", type=int, default=20, help="how many judges are sent and timed")
-    parser.add_argument("--folder", type=Path, help="keeps the records, to measure again sooner")
+    parser.add_argument("--quick", action="store_true", help="use few rows and uploads, and no targets")
+    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of submissions")
+    parser.add_argument("--uploads", type=int, default=20, help="number of judges to send and time")
+    parser.add_argument("--folder", type=Path, help="folder to keep the records in, for the next run")
     options = parser.parse_args(arguments)
     sizes = options.sizes or (QUICK if options.quick else SIZES)
     with tempfile.TemporaryDirectory(prefix="bench-growth-") as temporary:
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"ranks of {n_rows:,} judges: {ranks_seconds(n_rows):.2f} s")
     if options.quick:
         return 0
-    print("every target holds" if holds else "a target is MISSED")
+    print("All targets are met." if holds else "At least one target was MISSED.")
     return 0 if holds else 1
 
 

@@ -125,7 +125,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
     ends = time.monotonic() + WAIT_S
     while not holds():
         if time.monotonic() > ends:
-            raise SystemExit(f"it did not come to that within {WAIT_S:g} s")
+            raise SystemExit(f"The run did not reach the expected state within {WAIT_S:g} s.")
         time.sleep(0.002)
 
 
@@ -190,22 +190,23 @@ def hostile_run(judge: str, kills: int, seed: int) -> list[str]:
     states = Counter(state for state, _ in found.values())
     met = {fault: counts.faults[fault] for fault in FAULTS if counts.faults[fault]}
     print(f"{judge}: {len(found)} trajectories, {calls} calls in a clean run, seed {seed}")
-    print(f"  faults met: {len(met)} kinds: {', '.join(f'{n} {fault}' for fault, n in met.items())}")
-    print(f"  killed {killed} times; {counts.calls} calls asked, {counts.unusable.total()} answers of no use")
+    print(f"  {len(met)} kinds of faults met: {', '.join(f'{n} {fault}' for fault, n in met.items())}")
+    print(f"  killed {killed} times; {counts.calls} calls made, {counts.unusable.total()} unusable answers")
     print(f"  states: {', '.join(f'{n} {state}' for state, n in sorted(states.items()))}; exit code {code}")
     print(f"  usable answers: {books.answered.total()} to {len(books.answered)} prompts;"
           f" {books.lost.total()} of them were on their way at a kill")  # fmt: skip
     dev = {each.trajectory_id for each in load_suite("sample").split("dev")}
     differing = [each for each in dev if found.get(each) != wanted.get(each)]
     problems = {
-        f"of {len(dev)} trajectories {len(dev ^ found.keys())} are absent or strange": found.keys() != dev,
+        f"{len(dev ^ found.keys())} of {len(dev)} trajectories are missing or unexpected": found.keys()
+        != dev,
         f"{len(differing)} answers differ from the clean run's": bool(differing),
         f"{len(books.paid_again())} prompts were paid again": bool(books.paid_again()),
         f"{lost_at_the_end} answers were lost without a kill": lost_at_the_end > 0,
-        "a kill lost more answers than were under way": any(each > MAX_IN_FLIGHT for each, _ in lost),
+        "a kill lost more answers than were on their way": any(each > MAX_IN_FLIGHT for each, _ in lost),
         "a kill lost more than one answer that had been read": any(read > 1 for _, read in lost),
-        "the cache has not each reply of the clean run once": books.cached != expected,
-        f"only {killed} of {kills} kills met a run that was alive": killed < kills,
+        "the cache does not have each reply of the clean run exactly once": books.cached != expected,
+        f"only {killed} of {kills} kills hit a running process": killed < kills,
         f"only {len(met)} kinds of fault were met": len(met) < 12,
     }
     return [problem for problem, is_one in problems.items() if is_one]
@@ -213,9 +214,9 @@ def hostile_run(judge: str, kills: int, seed: int) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.hostile", description=__doc__.splitlines()[0])
-    parser.add_argument("--judge", action="append", help="a judge's name; several times")
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--judge", action="append", help="name of a judge; repeat to add a judge")
+    parser.add_argument("--kills", type=int, default=10, help="number of kills")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults and kills")
     options = parser.parse_args(arguments)
     problems = [
         f"{judge}: {problem}"
@@ -223,7 +224,8 @@ def main(arguments: list[str] | None = None) -> int:
         for problem in hostile_run(judge, options.kills, options.seed)
     ]
     print(
-        "\n".join(problems) or "every line holds: one state each, answers as in a clean run, none paid twice"
+        "\n".join(problems)
+        or "Every trajectory has one state and the answer of a clean run; none was paid twice."
     )
     return 1 if problems else 0
 

@@ -152,7 +152,7 @@ def bench(server: LLMProcess, source: Path, options: argparse.Namespace, with_im
     bare, ours = (max(found, key=rate) for found in taken.values())
     of_bare, times_one = rate(ours) / rate(bare), rate(ours) / rate(one)
     peak = max(each["peak_mb"] for each in taken["ours"])
-    print(f"  of the bare loop's rate   {of_bare:8.1%}   (the best of each; target {AT_LEAST_OF_BARE:.0%})")
+    print(f"  of the bare loop's rate   {of_bare:8.1%}   (best round of each; target {AT_LEAST_OF_BARE:.0%})")
     print(f"  times one at a time       {times_one:8.1f}   (target {AT_LEAST_TIMES_ONE})")
     print(f"  peak memory               {peak:8.0f} MB (target under {PEAK_MB})")
     holds = of_bare >= AT_LEAST_OF_BARE and times_one >= AT_LEAST_TIMES_ONE and peak < PEAK_MB
@@ -203,17 +203,21 @@ def bench_inspect(source: Path, options: argparse.Namespace) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures; return 1 if a target is missed; ``--quick`` makes too few calls to tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.judges", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few calls, no targets")
-    parser.add_argument("--calls", type=int, default=1106, help="at most 1,106")
-    parser.add_argument("--in-flight", type=int, default=64)
-    parser.add_argument("--latency", type=float, default=0.2, help="seconds that the server takes for a call")
-    parser.add_argument("--one-at-a-time", type=int, default=20, help="calls that are made one at a time")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--samples", type=int, default=10, help="of each call, for the memory of many")
-    parser.add_argument("--inspect", type=Path, metavar="PYTHON", help="of an environment with inspect_ai")
+    parser.add_argument("--quick", action="store_true", help="make few calls, and use no targets")
+    parser.add_argument("--calls", type=int, default=1106, help="number of calls, at most 1,106")
+    parser.add_argument("--in-flight", type=int, default=64, help="calls at the same time")
+    parser.add_argument("--latency", type=float, default=0.2, help="seconds per call of the server")
+    parser.add_argument("--one-at-a-time", type=int, default=20, help="number of calls made one at a time")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements")
+    parser.add_argument("--samples", type=int, default=10, help="repetitions of each call, to measure memory")
+    parser.add_argument(
+        "--inspect", type=Path, metavar="PYTHON", help="Python of an environment with inspect_ai"
+    )
     options = parser.parse_args(arguments)
     if options.calls > (most := len(load_suite().split("test"))):
-        parser.error(f"--calls {options.calls}: the test split has {most:,}; for more, --samples")
+        parser.error(
+            f"--calls {options.calls} is more than the {most:,} of the test split. Use --samples for more."
+        )
     if options.quick:
         options.calls, options.one_at_a_time, options.rounds, options.samples = 40, 2, 1, 2
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the start")
@@ -225,7 +229,7 @@ def main(arguments: list[str] | None = None) -> int:
             held.append(bench_inspect(Path(folder), options))
     if options.quick:
         return 0
-    print("every target holds" if all(held) else "a target is MISSED")
+    print("All targets are met." if all(held) else "At least one target was MISSED.")
     return 0 if all(held) else 1
 
 

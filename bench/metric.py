@@ -88,7 +88,7 @@ def bench_report(n_resamples: int, n_theirs: int) -> bool:
     theirs = seconds(lambda: theirs_found.extend(scikit_learn_intervals(columns, n_theirs)))
     theirs *= n_resamples / n_theirs
     if not same_intervals(columns, theirs_found, n_theirs):
-        print("the two ways give different intervals: nothing to compare")
+        print("The two ways give different intervals, so their times cannot be compared.")
         return False
     ours = seconds(lambda: judge_scores(**columns, n_resamples=n_resamples), repeats=5)
     n_tasks = len(np.unique(columns["clusters"]))
@@ -125,13 +125,13 @@ def bench_compute(rows: int) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.metric", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few resamples and rows, no targets")
+    parser.add_argument("--quick", action="store_true", help="use few resamples and rows, and no targets")
     quick = parser.parse_args(arguments).quick
     held = [bench_report(500, 2) if quick else bench_report(10_000, 100)]
     held.append(bench_compute(10_000 if quick else 1_000_000))
     if quick:
         return 0
-    print("every target holds" if all(held) else "a target is MISSED")
+    print("All targets are met." if all(held) else "At least one target was MISSED.")
     return 0 if all(held) else 1
 
 

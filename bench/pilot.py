@@ -145,9 +145,9 @@ def _invoke(*arguments: object) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Print the five figures; return 1 if a plan after the pilot is off by more than a tenth."""
     parser = argparse.ArgumentParser(prog="python -m bench.pilot", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="six trajectories, no target")
+    parser.add_argument("--quick", action="store_true", help="use six trajectories, and no target")
     parser.add_argument("--pilot", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0, help="of the lengths")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the lengths")
     options = parser.parse_args(arguments)
     more = ("--limit", "6") if options.quick else ()
     found = []
@@ -163,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.quick:
         return 0
     is_near = all(abs(each.off_by) <= NEAR for each in found)
-    print("every plan is within a tenth" if is_near else "a plan is off by MORE than a tenth")
+    print("Every plan is within a tenth of the bill." if is_near else "A plan is off by MORE than a tenth.")
     return 0 if is_near else 1
 
 

@@ -215,25 +215,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--verdicts", type=Path, help="folder with the real verdict files of the three judges"
     )
-    parser.add_argument("--quick", action="store_true", help="20 boards and 100 draws")
+    parser.add_argument("--quick", action="store_true", help="simulate 20 boards and 100 draws")
     options = parser.parse_args(arguments)
     settings = Settings()
     split, are_real = load_split(settings)
     n_boards, n_draws = (20, 100) if options.quick else (options.boards, 1_000)
-    labels = "real labels" if are_real else "labels drawn at 27 %: the real ones are not at hand"
+    labels = "real labels" if are_real else "labels drawn at 27 %, since the real ones are not here"
     print(f"{len(split.labels):,} test trajectories of {split.n_tasks} tasks, {labels}")
     most = FAMILYWISE + 2 * sqrt(FAMILYWISE * (1 - FAMILYWISE) / n_boards)
     shares = [null_share(split, n_judges, n_boards) for n_judges in options.judges]
     for n_judges, share in zip(options.judges, shares, strict=True):
-        print(f"  {n_judges:3} equal judges: some pair separated on {share:6.1%} of {n_boards} boards"
+        print(f"  {n_judges:3} equal judges: a pair is separated on {share:6.1%} of {n_boards} boards"
               f"   (at most {FAMILYWISE:.0%}; {most:.1%} with noise)")  # fmt: skip
     verdicts = real_verdicts(options.verdicts, settings) if options.verdicts else None
     source = "real verdicts" if options.verdicts else "drawn at their published rates"
     for n_judges in (3, 30):
         share = power(split, n_judges, n_boards, verdicts)
-        print(
-            f"  AER-C above NNetNav ({source}) among {n_judges:2} judges: separated on {share:.1%} of boards"
-        )
+        print(f"  AER-C above NNetNav ({source}) among {n_judges:2} judges: separated on {share:.1%}")
     for name, share in coverage(split, n_draws).items():
         print(f"  95 % interval of {name:9} covers in {share:.1%} of {n_draws:,} draws of tasks")
     share = paired_type_1_error(split, n_draws)

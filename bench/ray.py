@@ -133,8 +133,8 @@ def measured(folder: Path, base_url: str) -> Measured:
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures of each size."""
     parser = argparse.ArgumentParser(prog="python -m bench.ray", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few calls")
-    parser.add_argument("--sizes", type=int, nargs="*", help="how many judgments")
+    parser.add_argument("--quick", action="store_true", help="make few calls")
+    parser.add_argument("--sizes", type=int, nargs="*", help="numbers of judgments")
     parser.add_argument("--judge", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.judge:
@@ -149,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
             peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in sorted(one.peak.items()) if role != "other")
             print(
                 f"{size:,} calls: {one.seconds:,.0f} s, {one.driver_cpu:,.0f} CPU s of the driver, "
-                f"{one.cpu_seconds:,.0f} of all; MB at most: {peaks}",
+                f"{one.cpu_seconds:,.0f} CPU s of all; peak MB: {peaks}",
                 flush=True,
             )
     return 0

@@ -132,7 +132,7 @@ def upload_walk() -> list[str]:
                 )
                 passed.is_on = False
                 if sent.status_code != 201:
-                    raise SystemExit(f"the file was not taken: {sent.text}")
+                    raise SystemExit(f"The file was not accepted: {sent.text}")
     return passed.names()
 
 
@@ -200,13 +200,13 @@ def main() -> None:
         return
     print(f"product modules {found['modules']}, lines {found['lines']:,} (at most {AIMS['lines']:,})")
     print(f"test lines {found['test lines']:,} (at most {AIMS['test lines']:,})")
-    print(f"lines a module: median {found['median lines']:g}, mean {found['mean lines']}")
+    print(f"lines per module: median {found['median lines']:g}, mean {found['mean lines']}")
     print(f"classes {found['classes']}, dataclasses {found['dataclasses']}")
     for package, (modules, lines) in found["by package"].items():
         print(f"  {package:15} {modules:4} modules {lines:7,} lines")
     print("longest modules:", *(f"{name} {n}" for n, name in found["longest modules"]))
     for walk, passed in found["walks"].items():
-        print(f"{walk} passes {len(passed)} modules (aim {AIMS[walk]}):")
+        print(f"{walk} visits {len(passed)} modules (at most {AIMS[walk]}):")
         print("  " + "\n  ".join(passed))
 
 

@@ -68,7 +68,7 @@ def report(ours: Measured, bare: Measured, n_readers: int) -> bool:
     filled_alone = [[load.filled for load in side.alone] for side in (ours, bare)]
     ways = {
         f"{n_readers} readers over HTTP": (ours.over_http, bare.over_http),
-        "Chromium, alone": tuple(filled_alone),
+        "Chromium, one page": tuple(filled_alone),
         f"Chromium among {n_readers}": (ours.among, bare.among),
     }
     for place, one in enumerate((ours, bare)):
@@ -77,7 +77,7 @@ def report(ours: Measured, bare: Measured, n_readers: int) -> bool:
             f"  {one.target.name}: {filled_bytes / 1e3:.0f} kB in {filled} requests to the filled table,",
             end=" ",
         )
-        print(f"{all_bytes / 1e3:.0f} kB in {in_all} until the page rests")
+        print(f"{all_bytes / 1e3:.0f} kB in {in_all} until the page is idle")
         for way, sides in ways.items():
             print(f"    {way:<26}{describe_seconds(sides[place])}   ({len(sides[place])} of them)")
         for address in one.load.left_out:
@@ -309,7 +309,7 @@ async def _one_round(browser, one: Measured, n_readers: int) -> None:
     one.over_http.extend(seconds)
     one.among.append(in_chromium)
     print(f"  {one.target.name:<19}{describe_seconds(seconds)}   in Chromium {in_chromium:5.2f} s", end="   ")
-    print(f"(all loaded in {passed:.1f} s; {worked:.1f} s work of the readers)", flush=True)
+    print(f"(all loaded in {passed:.1f} s; {worked:.1f} s of CPU time of the readers)", flush=True)
 
 
 def space_target(url: str, board: dict) -> Target:
@@ -330,10 +330,10 @@ def bare_target(url: str, board: dict) -> Target:
 
 def in_advance(sizes: Sizes, n_rows: int) -> str:
     """Print what is going to be measured and what is not."""
-    return f"""{n_rows} rows; {os.cpu_count()} cores for the servers and the readers together
-{sizes.readers} readers at once over HTTP, {CONNECTIONS} connections each, rounds: {sizes.rounds}. They replay
-what Chromium asked for in one recorded load, and draw nothing. One real page in Chromium
-opens together with them; {sizes.chromium} more of each open alone, before."""
+    return f"""{n_rows} rows. The servers and the readers share {os.cpu_count()} cores.
+{sizes.rounds} rounds of {sizes.readers} readers at once over HTTP, {CONNECTIONS} connections each. They
+replay the requests of Chromium in one recorded load, and draw nothing. A real page in Chromium opens
+together with them. Before that, {sizes.chromium} of each open one at a time."""
 
 
 def bench(folder: Path, sizes: Sizes) -> bool:
@@ -358,16 +358,18 @@ def bench(folder: Path, sizes: Sizes) -> bool:
         rate = asyncio.run(requests_a_second(url, "/api/board.json", sizes.requests, CLIENTS))
     print(f"GET /api/board.json with its ETag (304): {rate:,.0f} a second", end="   ")
     print(f"(target over {AT_LEAST_A_SECOND:,})")
-    print(f"  asked by one process on the same cores, {CLIENTS} raw sockets kept open")
+    print(f"  requested by one process on the same cores, over {CLIENTS} open sockets")
     return fast and rate > AT_LEAST_A_SECOND
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.space", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few submissions and readers, no targets")
-    parser.add_argument("--rounds", type=int, default=FULL.rounds, help="how often the readers come")
-    parser.add_argument("--folder", type=Path, help="keeps the records, to measure again sooner")
+    parser.add_argument(
+        "--quick", action="store_true", help="use few submissions and readers, and no targets"
+    )
+    parser.add_argument("--rounds", type=int, default=FULL.rounds, help="number of rounds of readers")
+    parser.add_argument("--folder", type=Path, help="folder to keep the records in, for the next run")
     options = parser.parse_args(arguments)
     sizes = QUICK if options.quick else replace(FULL, rounds=options.rounds)
     with tempfile.TemporaryDirectory(prefix="bench-space-") as temporary:
@@ -376,7 +378,7 @@ def main(arguments: list[str] | None = None) -> int:
         holds = bench(folder, sizes)
     if options.quick:
         return 0
-    print("every target holds" if holds else "a target is MISSED")
+    print("All targets are met." if holds else "At least one target was MISSED.")
     return 0 if holds else 1
 
 

@@ -16,7 +16,7 @@ from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]
 GUIDE = (REPOSITORY / "docs" / "own_agent.md").read_text(encoding="utf-8").partition("\n## More\n")[0]
-PACKAGES = ("arb", "dataset_script", "leaderboard")
+PACKAGES = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 ENDPOINT = "http://127.0.0.1:8000/v1"
 
 

@@ -47,7 +47,7 @@ def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> Non
     service = SubmissionsApp(Settings(state_dir=state), clock=lambda: moment[0])
     labels = service.labels_for_public_figures()
     if labels is None:
-        sys.exit(f"no records without labels: {service.intake.read_only_reason}")
+        sys.exit(f"Records cannot be made without labels: {service.intake.read_only_reason}")
     for number in range(n_submissions):
         if number // 10 % workers != part:
             continue
@@ -78,7 +78,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
     service = SubmissionsApp(Settings(state_dir=state))
     labels = service.labels_for_public_figures()
     if labels is None:
-        sys.exit(f"no records without labels: {service.intake.read_only_reason}")
+        sys.exit(f"Records cannot be made without labels: {service.intake.read_only_reason}")
     service.secret  # noqa: B018 - is recorded before the first submission
     with snapshot(service.engine) as session:
         there = number_of_events(session) // 2

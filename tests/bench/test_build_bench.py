@@ -14,7 +14,7 @@ def test_every_stage_is_measured_and_an_added_run_uploads_little_else(printed_by
     assert [line.split()[0] for line in lines[3:5]] == ["2", "6"]
     further = [line.removeprefix("2 to 6: ").rsplit(maxsplit=4) for line in lines[6:12]]
     assert [name for name, *_ in further] == [
-        "ms of processors",
+        "CPU ms",
         "ms in the program",
         "ms in the kernel",
         "kB read",

@@ -19,8 +19,8 @@ def test_each_agent_has_its_judges_and_three_intervals_for_each_choice(official_
     folder = shared / "data" / "agent-reward-bench" / "verdicts"
     estimate.main(["--verdicts", str(folder), "--draws", "4"])
     lines = capsys.readouterr().out.splitlines()
-    assert "Qwen2.5-VL: experts 22.3 % of 300 runs" in lines
-    assert "  nnetnav      alone  37.9 %, off by +20.9" in lines  # of Llama 3.3, estimate.md
+    assert "Qwen2.5-VL: experts say 22.3 % of 300 runs" in lines
+    assert "  nnetnav      says  37.9 %, off by +20.9" in lines  # of Llama 3.3, estimate.md
     for draw in ("uniform", "stratified", "textbook"):
-        assert sum(f" {draw} " in line and "saved" in line for line in lines) == 4 * 4
+        assert sum(f" {draw} " in line and "saves" in line for line in lines) == 4 * 4
     assert "for every judge and agent: " in lines[-1] and "times as wide as the textbook's" in lines[-2]

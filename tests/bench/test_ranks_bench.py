@@ -39,6 +39,7 @@ def test_equal_judges_are_rarely_separated_and_unequal_ones_are(split):
 def test_a_board_too_large_for_the_step_down_separates_unequal_judges_rarely_equal_ones(split, monkeypatch):
     monkeypatch.setattr(ranks, "TESTED_TOGETHER", 12)
     monkeypatch.setattr("leaderboard.board.ranks.TESTED_TOGETHER", 12)
+    monkeypatch.setattr("leaderboard.board.ranks.RESAMPLED_IN_FULL", 12)
     assert ranks.null_share(split, 16, 40) <= 6 / 40
     rates = [ranks.rates_of(ranks.PUBLISHED[name]) for name in ["aer-c"] * 8 + ["nnetnav"] * 8]
     verdicts = ranks.draw_verdicts(split, rates, np.random.default_rng(0))

@@ -198,9 +198,9 @@ def test_the_bare_page_gets_the_boards_rows(tmp_path):
 def test_one_command_measures_both_pages(printed_by, tmp_path):
     printed = printed_by("space", "--quick", "--folder", str(tmp_path))
     for line in (
-        r"the leaderboard: \d+ kB in \d+ requests to the filled table, \d+ kB in \d+ until the page rests",
+        r"the leaderboard: \d+ kB in \d+ requests to the filled table, \d+ kB in \d+ until the page is idle",
         r"8 readers over HTTP +median +[\d.]+ s +95th +[\d.]+ s   \(8 of them\)",
-        r"Chromium, alone +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
+        r"Chromium, one page +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
         r"Chromium among 8 +median +[\d.]+ s +95th +[\d.]+ s   \(1 of them\)",
         r"first load in Chromium: \d+ kB in \d+ requests",
         r"scrolled to its end: \d+ kB in \d+ requests for more rows, 0 of them for something else",

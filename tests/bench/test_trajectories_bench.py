@@ -18,7 +18,7 @@ def test_one_command_opens_trajectories_beside_reading_the_whole_split(printed_b
     for line in (
         r"51 trajectories, \d+ MB",
         r"story and picture over HTTP +\d+ ms +\d+ ms",
-        r"in Chromium, until it is seen +\d+ ms",
+        r"in Chromium, until visible +\d+ ms",
         r"the Space: \d+ MB after its start, \d+ MB at most",
         r"the whole split with pandas +\d+ ms +\d+ MB",
         r"the whole split with datasets +\d+ ms +\d+ MB",

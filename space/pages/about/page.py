@@ -61,16 +61,18 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def read_change_log() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the date and the lines of each release, newest first; nothing if the file is missing."""
+    """Return the heading and the lines of each section, newest first; nothing if the file is missing."""
     try:
         text = project_file("CHANGELOG.md").read_text(encoding="utf-8")
     except OSError:
         return ()
-    releases = []
-    for entry in text.split("\n## ")[1:]:
-        date, _, body = entry.partition("\n")
-        lines = (" ".join(item.split()) for item in f"\n{body}".split("\n- ")[1:])
-        releases.append((date.strip(), tuple(lines)))
+    releases, headings = [], [""]
+    for section in text.split("\n##")[1:]:
+        heading, _, body = section.partition("\n")
+        level = len(heading) - len(heading.lstrip("#"))
+        headings[level:] = [heading.strip("# ")]
+        if lines := tuple(" ".join(item.split()) for item in f"\n{body}".split("\n- ")[1:]):
+            releases.append((", ".join(headings), lines))
     return tuple(releases)
 
 
