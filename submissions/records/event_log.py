@@ -191,7 +191,7 @@ def parse_event(line: bytes) -> Event:
             raise ValueError("not the fields of a record")
         event = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
     except (ValueError, TypeError, RecursionError) as error:
-        raise EventLogBroken(f"a line is not a record ({error})") from None
+        raise EventLogBroken(f"this is not a record ({error})") from None
     if hash_of(event) != event.hash:
         raise EventLogBroken(f"record {event.sequence}: its content was changed (the hash differs)")
     return event
@@ -208,13 +208,15 @@ def check_event_log(events: Sequence[Event]) -> list[str]:
     previous = NO_HASH
     for place, event in enumerate(events, start=1):
         if event.sequence != place:
-            return [*problems, f"record {place} is missing: the next one is {event.sequence}"]
+            return [*problems, f"record {place} is missing; the next one is {event.sequence}"]
         if event.previous != previous:
-            problems.append(f"record {place}: does not follow record {place - 1} (the hash before differs)")
+            problems.append(
+                f"record {place}: it does not follow record {place - 1} (the hash before differs)"
+            )
         if hash_of(event) != event.hash:
             problems.append(f"record {place}: its content was changed (the hash differs)")
         if event.nonce is None:
-            problems.append(f"record {place}: has no nonce")
+            problems.append(f"record {place}: it has no nonce")
         previous = event.hash
     return problems
 

@@ -96,7 +96,7 @@ def test_a_day_has_its_bound(client, service):
     for place in range(20):
         assert file_one(client, service, trajectory_id=a_run(service, place=place)).status_code == 201
     answer = file_one(client, service, trajectory_id=a_run(service, place=21))
-    assert answer.status_code == 429 and "limit of an account" in answer.json()["detail"]
+    assert answer.status_code == 429 and "an account may send 20 disputes" in answer.json()["detail"]
 
 
 def test_a_page_of_another_site_files_nothing(client, service):
