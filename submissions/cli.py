@@ -68,7 +68,7 @@ def verify(as_json: JsonOption = False) -> None:
         replaced = found.scores_of_replaced_secrets
         typer.echo(
             f"records: {found.records:,}, files: {found.files:,}, recomputed scores: {found.scores:,}"
-            + (f" ({replaced:,} without their halves, because the secret was replaced)" if replaced else "")
+            + (f" ({replaced:,} only in part, because the secret was replaced)" if replaced else "")
         )
         for problem in found.problems:
             typer.echo(as_called(f"problem: {problem}"))
@@ -328,7 +328,7 @@ def accept_charge(
     if as_json:
         print_json({"submissions": found.submissions, "rho": found.rho})
         return
-    typer.echo(f"the figures of {len(found.submissions):,} files are shown again for rho = {found.rho:.4f}")
+    typer.echo(f"figures of {len(found.submissions):,} files are shown again (charge: rho = {found.rho:.4f})")
     next_step("check the records", "submissions", "verify")
 
 

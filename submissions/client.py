@@ -95,9 +95,7 @@ def send_submission(
             sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
             return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
-            raise SubmissionNotSent(
-                f"{space} cannot be reached: {problem}; send the file again later"
-            ) from None
+            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; send it again later") from None
 
 
 def _send_until_answered(
@@ -178,7 +176,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         )
     if not isinstance(found, dict):
         raise SubmissionNotSent(
-            f"{address} answered {answer.status_code} and is no Space of this project; check the address"
+            f"{address} answered {answer.status_code} but is not a Space of this project; check the address"
         )
     return SpaceAnswer(answer.status_code in (200, 201, 202), found, retry_after)
 

@@ -49,7 +49,7 @@ class BoardCopy:
         self._repository = HubRepository(
             hub_of(settings),
             repo,
-            say=lambda line: logger.info("the Hub: %s", line),
+            say=lambda line: logger.info("Hub: %s", line),
             sleep=self._pause,
         )
         self._folder = settings.state_dir / "hub" / "board"

@@ -29,7 +29,7 @@ from submissions.resources import Durability, Resources
 
 logger = logging.getLogger(__name__)
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
-HUB_SILENT: Final = "the records cannot be restored yet: the Hub does not answer; the server keeps trying"
+HUB_SILENT: Final = "the Hub does not answer, so the records are not restored yet; the server keeps trying"
 REPLACED: Final = (
     "another server writes to the same repository of records; servers that share a repository need a shared "
     "database (DATABASE_URL)"

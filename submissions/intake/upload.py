@@ -100,14 +100,14 @@ def reasons_to_hold(
     if count < rules.fewest_positives:
         reasons.append(
             f"It calls {count} of {len(called)} trajectories successful; with fewer than "
-            f"{rules.fewest_positives}, its metrics would be about single trajectories."
+            f"{rules.fewest_positives}, its metrics could reveal the label of a single trajectory."
         )
     where = {
         trajectory.benchmark for trajectory, is_called in zip(trajectories, called, strict=True) if is_called
     }
     if len(where) == 1 and len({trajectory.benchmark for trajectory in trajectories}) > 1:
         reasons.append(
-            f"All trajectories that it calls successful are in one benchmark, {where.pop()}; a judge of the "
-            "suite has to judge all of them."
+            f"All trajectories that it calls successful are in one benchmark, {where.pop()}; a judge of this "
+            "suite has to cover every benchmark."
         )
     return tuple(reasons)

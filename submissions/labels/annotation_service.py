@@ -284,8 +284,8 @@ class AnnotationService:
             state = self._state(session)
             annotators = {each.person or "": self._invited(state, each.person or "") for each in annotations}
             problems = [
-                f"{person or 'an annotation without a name'}: no account of this name is invited; use "
-                "`annotate invite`, or name the account with --person NAME=ACCOUNT"
+                f"{person or 'an annotation without a name'}: no account of this name is invited; "
+                "invite it, or name the account with --person NAME=ACCOUNT"
                 for person, annotator in annotators.items()
                 if annotator is None
             ]
@@ -298,7 +298,7 @@ class AnnotationService:
                 if before is not None and before.is_same(draft):
                     continue
                 if before is not None and before.is_done:
-                    problems.append(f"{name}, {each.person}: has other answers here, and they stay")
+                    problems.append(f"{name}, {each.person}: already has other answers here, which stay")
                 try:
                     body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.questions)}
                 except SubmissionError as problem:

@@ -298,7 +298,7 @@ def import_answers(
         typer.Option("--format", help="Name the tool; csv is released CSV or our Parquet."),
     ],
     person: Annotated[
-        list[str] | None, typer.Option(help="Match names: NAME_IN_FILE=ACCOUNT. Repeat to add a person.")
+        list[str] | None, typer.Option(help="Map a name to an account: NAME=ACCOUNT. Repeat to add more.")
     ] = None,
     out: Annotated[
         Path | None,

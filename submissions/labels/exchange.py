@@ -321,9 +321,7 @@ class AnswersReader:
         if n_problems != len(self._problems):
             return
         if len(comment) > COMMENT_LENGTH or not is_utf8(comment):
-            self._problems.append(
-                f"{where}, comment: write valid text of up to {COMMENT_LENGTH:,} characters"
-            )
+            self._problems.append(f"{where}, comment: use valid text of up to {COMMENT_LENGTH:,} characters")
         if missing := [question.title for question in self.questions if question.name not in answers]:
             self.left_out.append(f"{where}: not answered: {', '.join(missing)}")
             return

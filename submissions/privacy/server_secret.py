@@ -119,7 +119,7 @@ class ServerSecret:
                 source, value = "the file `secret` in ARB_STATE_DIR", _secret_in(path)
         except OSError as error:
             raise SecretUnavailable(
-                f"the secret cannot be kept in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
+                f"the secret cannot be stored in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
                 "set ARB_SECRET, or set ARB_STATE_DIR to a folder where this user may write"
             ) from error
         if (bits := estimated_bits(value.decode(errors="replace"))) < LEAST_BITS:

@@ -76,9 +76,7 @@ class NotEmpty(RecordsUnavailable):
     """Raised when records are restored into a place that already has some."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL"
-        )
+        super().__init__("there are records already; restore into an empty ARB_STATE_DIR or DATABASE_URL")
 
 
 def random_nonce() -> bytes:
@@ -210,13 +208,11 @@ def check_event_log(events: Sequence[Event]) -> list[str]:
         if event.sequence != place:
             return [*problems, f"record {place} is missing; the next one is {event.sequence}"]
         if event.previous != previous:
-            problems.append(
-                f"record {place}: it does not follow record {place - 1} (the hash before differs)"
-            )
+            problems.append(f"record {place} does not follow record {place - 1} (the hash before differs)")
         if hash_of(event) != event.hash:
             problems.append(f"record {place}: its content was changed (the hash differs)")
         if event.nonce is None:
-            problems.append(f"record {place}: it has no nonce")
+            problems.append(f"record {place} has no nonce")
         previous = event.hash
     return problems
 

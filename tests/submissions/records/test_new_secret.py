@@ -154,7 +154,7 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
     assert leaked.figures == 2
     assert {row.judge for row in restored.records.board().rows} == {row.judge for row in board.rows}
     code, said = command("verify", ARB_STATE_DIR="restored")
-    assert code == 0 and "(2 without their halves" in said, said
+    assert code == 0 and "(2 only in part" in said, said
     code, said = command("accept-charge", ARB_STATE_DIR="restored")
     assert code == 1 and "nothing to accept" in said
 
