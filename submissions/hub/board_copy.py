@@ -101,10 +101,8 @@ class BoardCopy:
                     self.push()
             except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE
-                is_known = isinstance(problem, HubError | PublishError)
-                reason = problem if is_known else "it could not be computed"
-                details = None if is_known else problem
                 if not self._stop.is_set():
-                    logger.warning("the board was not committed to the Hub: %s", reason, exc_info=details)
+                    details = not isinstance(problem, HubError | PublishError)
+                    logger.warning("the board was not committed to the Hub: %s", problem, exc_info=details)
             self._stop.wait(pause)
         self._lease.release()

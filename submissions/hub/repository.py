@@ -95,7 +95,7 @@ class RecordsRepository:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
                 found = self.hub.dataset_info(self.repo)
         if not found.private:
-            raise HubError(f"{self.repo}: is public; records go into a private repository only")
+            raise HubError(f"{self.repo} is public; records go into a private repository only")
         if found.sha is None:
             raise HubError(f"{self.repo}: the Hub did not name its last commit")
         listed = self.sizes(RECORDS, found.sha)

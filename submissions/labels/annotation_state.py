@@ -41,9 +41,7 @@ class Draft:
     comment: Annotated[str, Field(description="A comment for the other annotators.")] = ""
     seconds: Annotated[float, Field(description="Seconds spent on the trajectory so far.")] = 0.0
     is_done: Annotated[bool, Field(description="Whether it is finished and every question answered.")] = False
-    step: Annotated[int | None, Field(description="Number of the step that decided success, if known.")] = (
-        None
-    )
+    step: Annotated[int | None, Field(description="Number of the step that decided success.")] = None
     flag: Annotated[str, Field(description="Why maintainers should look at it, if they should.")] = ""
     is_skipped: Annotated[bool, Field(description="Whether it moves to the end of the queue.")] = False
     client: Annotated[

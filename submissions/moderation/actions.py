@@ -241,7 +241,7 @@ class ModerationService(Actions):
         round_now = policy.round(self.app.clock())
         for submission_id in self._submissions_of(session, account):
             status = found.of(submission_id)
-            self._refund(session, submission_id, status, actor, "its account was banned before the score")
+            self._refund(session, submission_id, status, actor, "its account was banned before it was scored")
             if status.published_at is not None and policy.round(status.published_at) >= round_now:
                 self._add(session, "unpublished", actor, {"submission_id": submission_id})
 

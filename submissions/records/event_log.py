@@ -183,10 +183,10 @@ def parse_event(line: bytes) -> Event:
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
-            raise ValueError("not the fields of a record")
+            raise ValueError("it has other fields")
         nonce = fields["nonce"]
         if not isinstance(fields["body"], dict) or not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-            raise ValueError("not the fields of a record")
+            raise ValueError("its body or nonce is invalid")
         event = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
     except (ValueError, TypeError, RecursionError) as error:
         raise EventLogBroken(f"this is not a record ({error})") from None

@@ -128,5 +128,5 @@ def test_a_nonce_is_new_for_each_event_and_in_no_text_of_it(engine):
 def test_a_line_with_something_else_for_a_nonce_is_refused(engine, nonce):
     (record,) = add(engine, {"submission_id": "a"})
     said = {**json.loads(record.line()), "nonce": nonce}
-    with pytest.raises(EventLogBroken, match="not the fields"):
+    with pytest.raises(EventLogBroken, match="its body or nonce is invalid"):
         parse_event(canonical(said))
