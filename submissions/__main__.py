@@ -107,9 +107,7 @@ def check_command(
 def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool) -> None:
     """Print the next step: correct the file, score it (dev), or submit it (test)."""
     if not is_acceptable:
-        next_step(
-            "correct and check it again", "submissions", "check", file, *flags(split=split, suite=suite)
-        )
+        next_step("fix and check it again", "submissions", "check", file, *flags(split=split, suite=suite))
     elif split == "dev":
         next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
     else:

@@ -105,9 +105,7 @@ def print_rescoring(found: Rescoring) -> None:
 
 
 def account(
-    action: Annotated[
-        Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="The change to make.")
-    ],
+    action: Annotated[Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="The decision.")],
     name: Annotated[str, typer.Argument(help="Name of the account.")],
     reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")],
     even_if_unknown: Annotated[

@@ -42,7 +42,7 @@ def open_service(
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
             raise InvalidRepositoryName(
-                f"{variable_of(field)}: {name!r} is not the name of a repository; write OWNER/NAME"
+                f"{variable_of(field)}: write a repository as OWNER/NAME, not {name!r}"
             )
     service = SubmissionsApp(settings)
     with suppress(SecretUnavailable):

@@ -165,7 +165,7 @@ class ModerationService(Actions):
                 raise SubmissionError("metrics are withdrawn until this Space's operator shows them again")
             if find_score(session, submission.id, label_version or "") is None:
                 raise SubmissionError(
-                    "it has no score under the current labels yet; a maintainer has to re-score submissions"
+                    "it has no score under the current labels; ask a maintainer to re-score"
                 )
             if current is not None and current.label_version == label_version:
                 raise SubmissionError("its metrics are already those under the current labels")

@@ -52,9 +52,7 @@ class ReaderActions(Actions):
             for other in known.values():
                 is_open = other.decided is None and is_same_name(other.by, actor.name)
                 if is_open and (other.trajectory_id, other.question) == asked:
-                    raise SubmissionError(
-                        f"you already have an open dispute about this answer (dispute {other.dispute_id})"
-                    )
+                    raise SubmissionError(f"your dispute {other.dispute_id} about this answer is still open")
             body = {
                 "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
                 "suite": suite.name,
@@ -111,9 +109,7 @@ class ReaderActions(Actions):
         """Raise SubmissionError unless the suite still asks the question and ``answer`` may correct it."""
         question = self.app.suite.question(dispute.question)
         if question is None:
-            raise SubmissionError(
-                f"this suite no longer asks the question {dispute.question}, so there is nothing to correct"
-            )
+            raise SubmissionError(f"the suite no longer asks {dispute.question}, so it cannot be corrected")
         answers = (*question.values, UNSURE)
         if answer not in answers:
             raise SubmissionError(f"answer: a correction needs the right one of {', '.join(answers)}")

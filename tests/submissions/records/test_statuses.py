@@ -142,7 +142,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
 
 def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
-    with pytest.raises(SubmissionError, match=r"open dispute about this answer \(dispute 1\)"):
+    with pytest.raises(SubmissionError, match=r"your dispute 1 about this answer is still open"):
         acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
     acts.dispute(ids[0], "repetition", "another question", ADA)
     acts.dispute(ids[0], "success", "another person", Actor("bob"))

@@ -82,7 +82,7 @@ def test_whoever_may_not_gets_a_status_and_a_reason(client, service):
     assert file_one(client, service, text="\ud800").status_code == 422
     assert file_one(client, service).status_code == 201
     again = file_one(client, service)
-    assert again.status_code == 409 and "already have an open dispute" in again.json()["detail"]
+    assert again.status_code == 409 and "about this answer is still open" in again.json()["detail"]
     assert decide(client, service, "kept", name="ada").status_code == 403
     assert decide(client, service, "moved").status_code == 422
     assert client.post(
