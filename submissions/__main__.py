@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from arb.core.predictions.findings import Finding
 
 FileFormat = Literal["jsonl", "csv", "parquet"]
+PredictionFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="Prediction file: JSONL, CSV or Parquet.")
+]
 app = new_command()
 for command in (
     accept_charge, account, export, export_labels, label_versions, new_secret, publish_labels, receipt,
@@ -72,12 +75,12 @@ app.add_typer(annotate_app, name="annotate")
 
 @app.callback()
 def submissions() -> None:
-    """Prediction files: start from a template, check one, submit it. Records: verify, rescore, export."""
+    """Fill in, check and submit prediction files; verify, rescore and export the records."""
 
 
 @app.command("check")
 def check_command(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    file: PredictionFile,
     split: SplitOption,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
@@ -104,7 +107,7 @@ def check_command(
 def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool) -> None:
     """Print the next step: correct the file, score it (dev), or submit it (test)."""
     if not is_acceptable:
-        next_step("correct it, then", "submissions", "check", file, *flags(split=split, suite=suite))
+        next_step("fix and check it again", "submissions", "check", file, *flags(split=split, suite=suite))
     elif split == "dev":
         next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
     else:
@@ -113,7 +116,7 @@ def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool)
             judge = json.loads(file.with_name("run.json").read_bytes())["judge"]["name"]
         words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
         chosen = (file, *flags(suite=suite, **words))
-        purpose = "submit it, with your words for those in capitals and --[no-]test-labels-used"
+        purpose = "submit it; replace the words in capitals and add --[no-]test-labels-used"
         next_step(purpose, "submissions", "submit", *chosen)
 
 
@@ -122,26 +125,28 @@ def template_command(
     split: SplitOption,
     suite: SuiteOption = None,
     file_format: Annotated[
-        FileFormat | None, typer.Option("--format", help="By default what --out ends in, else jsonl.")
+        FileFormat | None,
+        typer.Option("--format", help="Format of the file (default: the suffix of --out, or jsonl)."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", dir_okay=False, help="Write this new file, not standard output.")
+        Path | None,
+        typer.Option("--out", dir_okay=False, help="Write to this new file (default: standard output)."),
     ] = None,
 ) -> None:
-    """Write a file to fill in.
+    """Write a prediction file to fill in.
 
-    It has one row per trajectory of the split, with an empty success.
+    It has one row per trajectory of the split; the column success is empty.
     """
     chosen = read_suite(suite, read_settings())
 
     file_format = file_format or _format_of(out)
     if out is None:
         if file_format == "parquet" and sys.stdout.isatty():
-            stop("Parquet is no text: name a file with --out")
+            stop("Parquet is not text; name a new file with --out")
         sys.stdout.buffer.write(write.template(chosen, split, file_format))
         return
     if out.exists():
-        stop(f"{str(out)!r} exists and may be filled in already: name a new file with --out")
+        stop(f"{str(out)!r} exists already and may be filled in; name a new file with --out")
 
     try:
         atomic_write(out, write.template(chosen, split, file_format))
@@ -152,39 +157,41 @@ def template_command(
 
 @app.command("submit")
 def submit_command(  # noqa: PLR0913 - each option is an argument
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    file: PredictionFile,
     space: Annotated[
-        str | None, typer.Option(help="The Space's address; that of ARB_HOST and ARB_PORT if left out.")
-    ] = None,
-    account: Annotated[str, typer.Option(help="Your name; with a token it is known.")] = "",
-    judge: Annotated[str, typer.Option(help="The judge's name.")] = "",
-    kind: Annotated[str, typer.Option(help="Such as 'LLM judge'.")] = "",
-    inputs: Annotated[str, typer.Option(help="What it sees, such as 'tree'.")] = "",
-    model: Annotated[str, typer.Option(help="The model behind it.")] = "",
-    authors: Annotated[str, typer.Option(help="Who made it.")] = "",
-    link: Annotated[str, typer.Option(help="An https:// address about it.")] = "",
-    test_labels_used: Annotated[
-        bool | None,
-        typer.Option(
-            "--test-labels-used/--no-test-labels-used", help="Were they used to build or tune the judge?"
-        ),
+        str | None, typer.Option(help="Submit to this address (default: ARB_HOST and ARB_PORT).")
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="Your Hugging Face token, for a Space; HF_TOKEN if left out.", show_default=False),
+        typer.Option(help="Sign in with this Hugging Face token (default: HF_TOKEN).", show_default=False),
+    ] = None,
+    account: Annotated[str, typer.Option(help="Give your account's name. Required without a token.")] = "",
+    judge: Annotated[str, typer.Option(help="Name the judge. Required.")] = "",
+    kind: Annotated[str, typer.Option(help="Give its kind, such as 'LLM judge'. Required.")] = "",
+    inputs: Annotated[str, typer.Option(help="Say what it sees, such as 'tree'. Required.")] = "",
+    model: Annotated[str, typer.Option(help="Name the model that the judge uses.")] = "",
+    authors: Annotated[str, typer.Option(help="Name the people who made the judge.")] = "",
+    link: Annotated[str, typer.Option(help="Link to a page about the judge (https://).")] = "",
+    test_labels_used: Annotated[
+        bool | None,
+        typer.Option(
+            "--test-labels-used/--no-test-labels-used",
+            help="Say whether test labels helped to build or tune it. Required.",
+        ),
     ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Submit test verdicts to a Space.
 
-    The file and the declaration are checked here first. Sending the same file again adds no second entry.
+    The file and the declaration are checked on this machine first. You can submit the same file again: it
+    stays one submission.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
 
     if not (space or settings.port):
-        stop("ARB_PORT is 0, any free port: name the address that `space serve` printed with --space")
+        stop("ARB_PORT=0 means any free port; pass the address that `space serve` printed with --space")
     is_named = bool(space)
     space = space or client.local_address(settings.host, settings.port)
     texts = {
@@ -205,28 +212,28 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
             for field, message in error.problems
         ]
     if problems:
-        stop("\n".join(["nothing was sent:", *(f"  {problem}" for problem in problems)]), code=1)
+        stop("\n  ".join(["nothing was sent; correct this first:", *problems]), code=1)
     try:
         declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
         sent = client.send_submission(
             space, file, declared, token=token, say=lambda line: typer.echo(line, err=True)
         )
     except client.SubmissionNotSent as problem:
-        hint = "" if is_named else "; start it with `python -m space serve`, or name another with --space"
+        hint = "" if is_named else "; start one with `python -m space serve`, or use another --space"
         stop(f"{problem}{hint}", code=1)
     if not sent.is_accepted:
-        refused = (f"  {problem}" for problem in client.problems_in(sent.answer))
-        stop("\n".join(["the Space took nothing:", *refused]), code=1)
+        refused = client.problems_in(sent.answer)
+        stop("\n  ".join(["the Space refused the submission:", *refused]), code=1)
     if as_json:
         print_json(sent.answer)
         return
     receipt = sent.answer
     address = f"{space.rstrip('/')}/mine/{receipt['submission_id']}"
-    verb = "submitted" if receipt["is_new"] else "was submitted before"
+    verb = "submitted" if receipt["is_new"] else "was already submitted"
     typer.echo(f"{file.name} {verb}: {receipt['submission_id']}, SHA-256 {receipt['file_sha256']}")
     if receipt.get("message"):
         typer.echo(receipt["message"])
-    typer.echo(f"Next, see its state and its figures: {address}")
+    typer.echo(f"Next, see its status and metrics: {address}")
 
 
 def _format_of(out: Path | None) -> FileFormat:

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 HUB_SECONDS: Final = 120.0
 """How long a command waits until the Hub has what it recorded."""
 COMMAND_LINE: Final = "the command line"
-MaintainerOption = Annotated[str, typer.Option(help="Who does it; kept with the record.")]
-OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="The folder to write.")]
+MaintainerOption = Annotated[str, typer.Option(help="Record the action under this maintainer's name.")]
+OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="Write to this new or empty folder.")]
 CHANGES: Final[dict[str, AccountChange]] = {
     "confirm": "confirmed", "unconfirm": "unconfirmed", "ban": "banned", "unban": "unbanned",
 }  # fmt: skip
@@ -61,19 +61,19 @@ def verify(as_json: JsonOption = False) -> None:
     """
     service = open_records()
     with ends_on(RecordsUnavailable), progress_bar(stays=False, only_on_terminal=True) as progress:
-        found = integrity.verify(service, lambda done, of: progress(done, of, "scores made again"))
+        found = integrity.verify(service, lambda done, of: progress(done, of, "scores recomputed"))
     if as_json:
         print_json(vars(found))
     else:
         replaced = found.scores_of_replaced_secrets
         typer.echo(
-            f"{found.records:,} records, {found.files:,} files, {found.scores:,} scores made again"
-            + (f", {replaced:,} of them without halves, since the secret was replaced" if replaced else "")
+            f"records: {found.records:,}, files: {found.files:,}, recomputed scores: {found.scores:,}"
+            + (f" ({replaced:,} only in part, because the secret was replaced)" if replaced else "")
         )
         for problem in found.problems:
-            typer.echo(f"problem: {problem}")
+            typer.echo(as_called(f"problem: {problem}"))
         if not found.problems:
-            typer.echo(f"all as it was written; board {found.board_digest}")
+            typer.echo(f"no problems found; the board's digest is {found.board_digest}")
     raise typer.Exit(1 if found.problems else 0)
 
 
@@ -81,7 +81,7 @@ def rescore(
     as_json: JsonOption = False,
     maintainer: MaintainerOption = COMMAND_LINE,
 ) -> None:
-    """Score every submission under the present labels, and show ranks before and after.
+    """Score every submission under the current labels, and show ranks before and after.
 
     Old scores stay under their label version. After an interruption, run the command again to continue.
     """
@@ -96,7 +96,7 @@ def rescore(
 
 def print_rescoring(found: Rescoring) -> None:
     typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
-    table = text_table("Judge", "Account", "Place before", "Place after")
+    table = text_table("Judge", "Account", "Rank before", "Rank after")
     for change in found.changes:
         before, after = ("–" if place is None else str(place) for place in (change.before, change.after))
         table.add_row(change.judge, change.account, before, after)
@@ -105,11 +105,11 @@ def print_rescoring(found: Rescoring) -> None:
 
 
 def account(
-    action: Annotated[Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="What to do.")],
-    name: Annotated[str, typer.Argument(help="The account's name.")],
-    reason: Annotated[str, typer.Option(help="Why; stored with the record.")],
+    action: Annotated[Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="The decision.")],
+    name: Annotated[str, typer.Argument(help="Name of the account.")],
+    reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")],
     even_if_unknown: Annotated[
-        bool, typer.Option("--even-if-unknown", help="Accept a name that nobody has here yet.")
+        bool, typer.Option("--even-if-unknown", help="Accept a name that is not in the records yet.")
     ] = False,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
@@ -135,26 +135,27 @@ def publish_labels(
             exists=True,
             dir_okay=False,
             show_default=False,
-            help="Released CSV, or our Parquet; left out, the labels served with the corrections that wait.",
+            help="Labels as released CSV or our Parquet (default: accepted corrections).",
         ),
     ] = None,
     why: Annotated[
-        str, typer.Option(help="What changed and why; kept with the version, and shown. Needed with FILE.")
+        str, typer.Option(help="Say what changed and why; shown with the version. Required with FILE.")
     ] = "",
     preview: Annotated[
-        bool, typer.Option("--preview", help="Without FILE: say what it would do, and publish nothing.")
+        bool, typer.Option("--preview", help="Show the effect of accepted corrections without publishing.")
     ] = False,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a file the suite's newest label set.
+    """Publish a file, or the accepted corrections, as the suite's newest label set.
 
-    ARB_LABELS=records serves the set, and `rescore` scores everything under it. Without FILE, the accepted
-    corrections of disputes are published for any ARB_LABELS; they are served, and everything is scored at
-    once. Old sets stay: ARB_LABELS=records:VERSION serves one again.
+    To serve a published file, set ARB_LABELS=records; then `rescore` scores everything under it. Without
+    FILE, the served labels are published with the accepted corrections of disputes, whatever ARB_LABELS is;
+    they are served, and everything is scored at once. Old sets are kept: ARB_LABELS=records:VERSION serves
+    one again.
     """
     if file is not None and preview:
-        stop("--preview is of corrections: leave FILE out")
+        stop("--preview shows only accepted corrections; leave FILE out")
     actor = as_maintainer(maintainer)
     try:
         if preview:
@@ -174,7 +175,7 @@ def publish_labels(
         return
     print_version(version)
     if scored is None:
-        next_step("score everything under it, with ARB_LABELS=records", "submissions", "rescore")
+        next_step("set ARB_LABELS=records and score everything under it", "submissions", "rescore")
     else:
         print_rescoring(scored)
         next_step("check the records", "submissions", "verify")
@@ -194,16 +195,16 @@ def _print_next(as_json: bool) -> None:
         return
     for kind in kinds:
         for each in getattr(found, kind):
-            entry = {"trajectory_id": "a hidden label", **each.to_json(service.suite.labels_are_public)}
+            entry = {"trajectory_id": "its label is hidden", **each.to_json(service.suite.labels_are_public)}
             answers = f" {each.target}: {each.before} -> {each.value}" if len(entry) > 2 else ""
             typer.echo(f"{kind}: dispute {each.dispute_id}, {entry['trajectory_id']}{answers}")
     if not found.applied:
-        typer.echo("no accepted correction waits: the labels that are served hold them all")
+        typer.echo("no accepted correction is waiting; the served labels contain them all")
         return
     with service.snapshot() as session:
         names = overview.judge_names(session, service.suite.name)
     for label, effects in rescoring.label_effects(service, found.served, found.test).items():
-        columns = ("Place", "Precision", "Recall", "F1", "Now wrong", "Now right")
+        columns = ("Rank", "Precision", "Recall", "F1", "Now wrong", "Now right")
         table = text_table(f"Judge, by {label}", "Account", figures=columns)
         for effect in effects:
             places = " -> ".join("–" if place is None else str(place) for place in effect.places)
@@ -215,15 +216,14 @@ def _print_next(as_json: bool) -> None:
 
 
 def label_versions(as_json: JsonOption = False) -> None:
-    """List the suite's label sets, oldest first: what changed, when, by whom and why. No label is shown."""
+    """List the suite's label sets, oldest first: date, author, reason and number of changes, but no label."""
     service = open_records()
     found = versions.published_versions(service.engine, service.suite.name)
     if as_json:
         print_json([version.to_json() for version in found])
         return
     if not found:
-        advice = as_called("`python -m submissions publish-labels` does it")
-        typer.echo(f"no label set was published for {service.suite.name}; {advice}")
+        typer.echo(as_called(versions.not_published(service.suite.name)))
     for version in found:
         print_version(version)
 
@@ -233,14 +233,14 @@ def print_version(version: LabelVersion) -> None:
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
-        f"({version.labelled:,} with a success label; labels that changed: {changes or 'none'})"
-        + ("; the questions or guidelines changed since the version before" * version.questions_changed)
+        f"({version.labelled:,} with a success label; changed labels: {changes or 'none'})"
+        + ("; the questions or guidelines changed since the previous version" * version.questions_changed)
     )
 
 
 def receipt(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A receipt, as JSON.")],
-    key: Annotated[str, typer.Option(help="The server's public key, from its About page.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Receipt in JSON.")],
+    key: Annotated[str, typer.Option(help="Use this public key, from the server's About page.")],
     as_json: JsonOption = False,
 ) -> None:
     """Check the signature of a receipt without asking the server."""
@@ -249,27 +249,25 @@ def receipt(
         if not isinstance(fields, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as problem:
-        stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save it as it was given", 1)
+        stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save the receipt again", 1)
     if found := receipts.problem_of(fields, key):
         stop(f"{file.name!r}: {found}", code=1)
     if as_json:
         print_json(fields)
         return
     typer.echo(
-        f"{fields['submission_id']}: {fields['judge']!r} of {fields['account']!r}, "
-        f"file {fields['file_sha256']}, submitted {fields['submitted_at']}, "
-        f"record {fields['record']}: the signature holds"
+        f"the signature is valid for submission {fields['submission_id']}: judge {fields['judge']!r} of "
+        f"account {fields['account']!r}, file {fields['file_sha256']}, submitted {fields['submitted_at']}, "
+        f"record {fields['record']}"
     )
 
 
 def export(
     out: OutOption,
-    static: Annotated[
-        bool, typer.Option("--static", help="A read-only site of the board instead of the records.")
-    ] = False,
+    static: Annotated[bool, typer.Option("--static", help="Write a read-only site instead.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write records, files and board to a folder that can be restored, or write a static site.
+    """Export the records, files and board to a folder for `restore`, or write a static site.
 
     Without --static the folder contains hidden figures, so keep it as private as the labels.
     """
@@ -283,36 +281,35 @@ def export(
     except OSError as problem:
         stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
     if not static:
-        _say_backup(found, f"in {out}", as_json)
+        _say_backup(found, f"written to {out}", as_json)
         if not as_json:
-            next_step("where ARB_STATE_DIR is empty, bring it back", "submissions", "restore", out)
+            next_step("restore them where ARB_STATE_DIR is empty", "submissions", "restore", out)
     elif as_json:
         print_json({"folder": str(out), "files": number})
     else:
-        typer.echo(f"{number} files in {out}: open {out / 'index.html'}, or serve the folder as it is")
+        typer.echo(f"{number} files written to {out}; open {out / 'index.html'}, or serve the folder")
 
 
 def restore(
-    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="What `export` wrote.")],
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder that `export` wrote.")],
     new_secret: Annotated[
-        bool, typer.Option("--new-secret", help="Go on with another secret if the old one is lost.")
+        bool, typer.Option("--new-secret", help="Continue with another secret if the old one is lost.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Restore the records and files of an export into an empty ARB_STATE_DIR or DATABASE_URL.
 
-    The server's secret has to be there: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
-    --new-secret, private figures are withdrawn until `accept-charge`, since their noise is drawn again.
+    Provide the server's secret first: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
+    --new-secret, private figures are withdrawn until you run `accept-charge`, because their noise is drawn
+    again.
     """
     with ends_on(RecordsUnavailable):
         found = backup.restore_from_folder(read_settings(), folder, new_secret)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
-        typer.echo(
-            "this export does not name its secret; `verify` shows whether it is the one that is set", err=True
-        )
+        typer.echo("the export does not name its secret; run `verify` to see whether yours fits", err=True)
     if not as_json:
-        next_step("check them", "submissions", "verify")
+        next_step("check the records", "submissions", "verify")
 
 
 def accept_charge(
@@ -321,15 +318,15 @@ def accept_charge(
 ) -> None:
     """Show private figures again after the secret was replaced, and charge them to the leak budget.
 
-    Every file is scored with the new secret first. Each file whose figures were shown before counts once more
-    for its account.
+    First, every file is scored with the new secret. Each file whose figures were shown before is charged to
+    its account once more.
     """
     with records_to_write() as service:
         found = secret_change.accept_charge(service, as_maintainer(maintainer))
     if as_json:
         print_json({"submissions": found.submissions, "rho": found.rho})
         return
-    typer.echo(f"the figures of {len(found.submissions):,} files are shown again, for {found.rho:.4f} of rho")
+    typer.echo(f"figures of {len(found.submissions):,} files are shown again (charge: rho = {found.rho:.4f})")
     next_step("check the records", "submissions", "verify")
 
 
@@ -344,9 +341,7 @@ def _say_backup(found: Backup, where: str, as_json: bool) -> None:
     else:
         typer.echo(f"{found.records:,} records and {found.files:,} files {where}")
     for sha256 in found.missing:
-        typer.echo(
-            f"missing: the stored file {sha256}; what was submitted with it cannot be scored", err=True
-        )
+        typer.echo(f"missing: the stored file {sha256}; its submissions cannot be scored", err=True)
 
 
 def as_maintainer(name: str) -> Actor:
@@ -394,31 +389,30 @@ def records_to_write() -> Iterator[SubmissionsApp]:
             with service.snapshot() as session:
                 last = event_log.number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
-            stop("it is recorded here, and the Hub does not have it yet: run the command again", code=1)
+            stop("it is recorded here, but not on the Hub yet; run the command again", code=1)
     finally:
         if is_on_hub:
             service.close()
 
 
 def export_labels(
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
-    version: Annotated[str | None, typer.Option(help="A version; the newest if left out.")] = None,
+    out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
+    version: Annotated[str | None, typer.Option(help="Export this version (default: the newest).")] = None,
 ) -> None:
     """Write a published label set to a file in the released format.
 
-    The file contains test labels. Only its owner can read it; do not put it into a public folder.
+    The file contains test labels. Only your user account can read it; keep it out of public folders.
     """
     settings = read_settings()
     read_suite(None, settings)
     if out.exists():
-        stop(f"{out} is there already and is not written over; name a new file")
+        stop(f"{out} exists already; name a new file")
     service = services.SubmissionsApp(settings)
     with ends_on(RecordsUnavailable, code=2):
         known = versions.published_versions(service.engine, service.suite.name)
     found = next((each for each in reversed(known) if version in (None, each.version)), None)
     if found is None:
-        there = ", ".join(each.version for each in known) or "none; `publish-labels` publishes one"
-        stop(f"no label set {version or ''} of {service.suite.name}: there are {there}".replace("  ", " "), 1)
+        stop(versions.not_published(service.suite.name, version, known), code=1)
     try:
         content = service.files.read(found.file_sha256)
         out.touch(mode=0o600, exist_ok=False)
@@ -428,4 +422,4 @@ def export_labels(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}")
     typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")
-    next_step("publish those of dev in the suite", "leaderboard", "dev-labels", *flags(annotations=out))
+    next_step("publish the dev labels in the suite", "leaderboard", "dev-labels", *flags(annotations=out))

@@ -86,7 +86,7 @@ def send_submission(
     Raises SubmissionNotSent if no Space responds, or if the token would be sent unencrypted.
     """
     if token is not None and not may_carry_token(space):
-        raise SubmissionNotSent(f"no token is sent to {space}: it would go there unencrypted; use https://")
+        raise SubmissionNotSent(f"a token would go to {space} unencrypted; use an https:// address")
     address = f"{space.rstrip('/')}/api/submissions"
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         if token is not None:
@@ -95,9 +95,7 @@ def send_submission(
             sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
             return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
-            raise SubmissionNotSent(
-                f"{space} cannot be reached: {problem}; send the file again later"
-            ) from None
+            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; send it again later") from None
 
 
 def _send_until_answered(
@@ -139,7 +137,7 @@ def _follow(
         waited += max(sent.retry_after, 1.0)
         if waited > MOST_WAITED_SECONDS:
             break
-        message = sent.answer.get("message", "It waits to be stored for good.")
+        message = sent.answer.get("message", "It waits to be stored permanently.")
         say(f"{message} Asking again in {sent.retry_after:.0f} s")
         sleep(max(sent.retry_after, 1.0))
         try:
@@ -163,7 +161,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
     except httpx.TransportError as error:
         raise _Unreachable(str(error) or type(error).__name__) from None
     except httpx.InvalidURL as error:
-        raise SubmissionNotSent(f"{address} is no address: {error}") from None
+        raise SubmissionNotSent(f"{address} is not a valid address: {error}") from None
     try:
         found = answer.json()
     except ValueError:
@@ -173,11 +171,12 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         why = found.get("error") or found.get("detail") or ""
     is_busy = answer.status_code == 429 and retry_after is not None and "next_at" not in (found or ())
     if answer.status_code >= 500 or is_busy:
-        raise _Unreachable(f"it answers {answer.status_code}" + (f": {why}" if why else ""), retry_after)
+        raise _Unreachable(
+            f"the Space answered {answer.status_code}" + (f": {why}" if why else ""), retry_after
+        )
     if not isinstance(found, dict):
         raise SubmissionNotSent(
-            f"{address} answers {answer.status_code}, and not an answer of this project's Space; "
-            "check the address"
+            f"{address} answered {answer.status_code} but is not a Space of this project; check the address"
         )
     return SpaceAnswer(answer.status_code in (200, 201, 202), found, retry_after)
 
@@ -188,4 +187,4 @@ def problems_in(answer: Mapping[str, Any]) -> list[str]:
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]
     error = answer.get("error") or answer.get("detail")
-    return found or [str(error or "the Space refused the file and did not say why")]
+    return found or [str(error or "the Space refused the file without giving a reason")]

@@ -27,9 +27,7 @@ class DatabaseAway(TemporarilyClosed):
     RETRY_AFTER_SECONDS = 10
 
     def __init__(self) -> None:
-        super().__init__(
-            f"the database does not answer at the moment; try again in {self.RETRY_AFTER_SECONDS} seconds"
-        )
+        super().__init__(f"the database does not answer; try again in {self.RETRY_AFTER_SECONDS} seconds")
 
 
 class RateLimited(SubmissionError):

@@ -97,9 +97,9 @@ class Resources:
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None
         return (
-            "this Space's disk does not last and no other place for records is set; whoever runs it sets "
-            "ARB_RECORDS_REPO (a private dataset repository), DATABASE_URL, or ARB_STATE_LASTS=true for a "
-            "storage that lasts"
+            "this Space has no place that keeps records, since its disk is cleared at every restart; its "
+            "operator has to set ARB_RECORDS_REPO (a private dataset repository), DATABASE_URL, or "
+            "ARB_STATE_LASTS=true for permanent storage"
         )
 
     @cached_property

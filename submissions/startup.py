@@ -42,7 +42,7 @@ def open_service(
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
             raise InvalidRepositoryName(
-                f"{variable_of(field)}: a repository is named OWNER/NAME, and {name!r} is not"
+                f"{variable_of(field)}: write a repository as OWNER/NAME, not {name!r}"
             )
     service = SubmissionsApp(settings)
     with suppress(SecretUnavailable):
@@ -76,7 +76,7 @@ def _finish(service: SubmissionsApp) -> None:
     try:
         finish(service)
     except Exception:
-        logger.exception("scoring what had no score yet has failed; the next start goes on")
+        logger.exception("scoring the unscored submissions failed; the next start tries again")
 
 
 def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> HubSync:
@@ -88,6 +88,6 @@ def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> H
         hub_of(settings),
         repo,
         settings.state_dir / "hub" / folder,
-        lambda line: logger.info("the Hub: %s", line),
+        lambda line: logger.info("Hub: %s", line),
     )
     return HubSync(service, RecordsCopy(service, repository, limiter, stop), stop)

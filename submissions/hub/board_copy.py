@@ -49,7 +49,7 @@ class BoardCopy:
         self._repository = HubRepository(
             hub_of(settings),
             repo,
-            say=lambda line: logger.info("the Hub: %s", line),
+            say=lambda line: logger.info("Hub: %s", line),
             sleep=self._pause,
         )
         self._folder = settings.state_dir / "hub" / "board"
@@ -101,12 +101,8 @@ class BoardCopy:
                     self.push()
             except Exception as problem:
                 pause = SECONDS_AFTER_FAILURE
-                is_known = isinstance(problem, HubError | PublishError)
-                reason = problem if is_known else "it could not be made"
-                details = None if is_known else problem
                 if not self._stop.is_set():
-                    logger.warning(
-                        "the public board was not brought to the Hub: %s", reason, exc_info=details
-                    )
+                    details = not isinstance(problem, HubError | PublishError)
+                    logger.warning("the board was not committed to the Hub: %s", problem, exc_info=details)
             self._stop.wait(pause)
         self._lease.release()

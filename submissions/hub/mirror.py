@@ -29,16 +29,14 @@ from submissions.resources import Durability, Resources
 
 logger = logging.getLogger(__name__)
 RESTORING: Final = "the records are being restored from the Hub; come back in a few minutes"
-HUB_SILENT: Final = (
-    "the records cannot be restored yet because the Hub does not answer; the server keeps trying"
-)
+HUB_SILENT: Final = "the Hub does not answer, so the records are not restored yet; the server keeps trying"
 REPLACED: Final = (
-    "another server writes to the same repository of records; several at a time need one database "
-    "(DATABASE_URL)"
+    "another server writes to the same repository of records; servers that share a repository need a shared "
+    "database (DATABASE_URL)"
 )
-OTHER_SECRET: Final = "the server's secret is not the one that its records were made with; its log says more"
+OTHER_SECRET: Final = "the server's secret is not the one of its records; the Space's log has the details"
 DIVERGED: Final = (
-    "the records on the Hub differ from those of this server; several servers with one repository need one "
+    "the records on the Hub differ from those of this server; servers that share a repository need a shared "
     "database (DATABASE_URL), and the Space's log has the details"
 )
 ENDS: Final[Mapping[type[Exception], str]] = MappingProxyType(
@@ -105,10 +103,9 @@ class HubSync(Durability):
     def message(self) -> str | None:
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
-        some, them = ("1 record waits", "it") if number == 1 else (f"{number} records wait", "they")
-        if self._is_failing:
-            return f"The Hub does not answer as it should: {some}, and {them} will be saved when it does."
-        return f"{some} to be saved on the Hub."
+        some = "1 record waits" if number == 1 else f"{number} records wait"
+        problem = " It does not answer at the moment." if self._is_failing else ""
+        return f"{some} to be saved on the Hub.{problem}"
 
     def waiting(self) -> int:
         with snapshot(self._engine) as session:
@@ -211,13 +208,13 @@ class HubSync(Durability):
             try:
                 call()
             except Exception:
-                logger.exception("what was left to do after restoring has failed")
+                logger.exception("the work after restoring the records failed")
 
     def _note_failure(self, problem: Exception, failures: int, pause: float) -> None:
         if isinstance(problem, HeadMoved):
             return
         is_known = isinstance(problem, HubError)
-        message = problem if is_known else "committing records to the Hub has failed"
+        message = problem if is_known else "committing records to the Hub failed"
         details = None if is_known else problem
         logger.warning("%s; trying again in %.1f s", message, pause, exc_info=details)
         with self._changed:
@@ -225,7 +222,7 @@ class HubSync(Durability):
             self._changed.notify_all()
 
     def _end(self, reason: str, problem: Exception) -> None:
-        logger.error("no record is written any more: %s (%s)", reason, problem)
+        logger.error("no more records are written: %s (%s)", reason, problem)
         with self._changed:
             self.ended = reason
             self._changed.notify_all()

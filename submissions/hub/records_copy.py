@@ -57,7 +57,7 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
             try:
                 content = files.read(sha256)
             except (OSError, ValueError):
-                logger.error("record %d goes to the Hub without its file %s", event.sequence, sha256)
+                logger.error("record %d is committed to the Hub without its file %s", event.sequence, sha256)
         size += len(content) + len(event.line())
         if taken and size > MOST_BYTES:
             break
@@ -165,7 +165,7 @@ class RecordsCopy:
 
     def _commit(self, head: Head, contents: dict[str, bytes], message: str) -> str:
         while seconds := self._limiter.seconds_to_wait():
-            logger.info("commits to the Hub go on in %.0f s: the limit of an hour is reached", seconds)
+            logger.info("the hourly limit of commits to the Hub is reached; continuing in %.0f s", seconds)
             if self._stop.wait(seconds):
                 raise Stopping
         self._head = None  # unknown until the Hub responds
@@ -199,7 +199,7 @@ class RecordsCopy:
         with transaction(self._app.engine) as session:
             lock_event_log(session)
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, own_hash)):
-                raise HubError("records were added here while others were fetched; looking again")
+                raise HubError("records were added here while others were fetched from the Hub")
             replaced_by = self._replaced_by(session, newer, head)
             for event in newer:
                 insert(session, event)
@@ -207,7 +207,7 @@ class RecordsCopy:
                 replace_secret(session, replaced_by, self._app.clock())
             note_commit(session, head.last, head.commit, self._app.clock())
         if newer:
-            logger.info("restored from the Hub: the records %d to %d", newer[0].sequence, newer[-1].sequence)
+            logger.info("restored records %d to %d from the Hub", newer[0].sequence, newer[-1].sequence)
         self._repository.clear()
 
     def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
@@ -236,7 +236,7 @@ class RecordsCopy:
                 raise EventFilesDamaged(f"record {event.sequence} on the Hub does not follow the one before")
             previous = event.hash
             if event.sequence == common and event.hash != shared_hash:
-                raise Forked(f"record {common} here and on the Hub ({self._repository.repo}) are different")
+                raise Forked(f"record {common} differs between here and the Hub ({self._repository.repo})")
         return events
 
     def _pull_files(self, wanted: Iterable[str], commit: str) -> None:
@@ -246,7 +246,7 @@ class RecordsCopy:
         there = self._repository.sizes("files", commit)
         for sha256 in absent:
             if file_path(sha256) not in there:
-                logger.error("the file %s is neither here nor on the Hub", sha256)
+                logger.error("the file %s is neither on this server nor on the Hub", sha256)
         found = [sha256 for sha256 in absent if file_path(sha256) in there]
         logger.info("restoring %d files from the Hub", len(found))
         sizes = {file_path(sha256): there[file_path(sha256)] for sha256 in found}

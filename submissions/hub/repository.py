@@ -95,9 +95,9 @@ class RecordsRepository:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
                 found = self.hub.dataset_info(self.repo)
         if not found.private:
-            raise HubError(f"{self.repo}: is public; records go into a private repository only")
+            raise HubError(f"{self.repo} is public; records go into a private repository only")
         if found.sha is None:
-            raise HubError(f"{self.repo}: the Hub does not name its last commit")
+            raise HubError(f"{self.repo}: the Hub did not name its last commit")
         listed = self.sizes(RECORDS, found.sha)
         writer, secret = None, None
         if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
@@ -192,9 +192,7 @@ def in_order(files: Iterable[EventFile]) -> tuple[EventFile, ...]:
     last, ordered = 0, tuple(sorted(files))
     for file in ordered:
         if file.first != last + 1:
-            raise EventFilesDamaged(
-                f"the file {file.path} follows record {last}: records are missing there, or there twice"
-            )
+            raise EventFilesDamaged(f"{file.path} follows record {last}: records are missing or duplicated")
         last = file.last
     return ordered
 
@@ -210,7 +208,7 @@ def read_lines(content: bytes, file: EventFile) -> list[Event]:
     except EventLogBroken as problem:
         raise EventFilesDamaged(f"{file.path}: {problem}") from None
     if [event.sequence for event in events] != list(range(file.first, file.last + 1)):
-        raise EventFilesDamaged(f"{file.path}: it does not hold the records that its name says")
+        raise EventFilesDamaged(f"{file.path}: its name does not match its records")
     return events
 
 

@@ -97,10 +97,10 @@ def age_problem(actor: Actor, rules: SuiteRules, today: date) -> str | None:
     asked = f"an account has to be {rules.account_age_days} days old to submit to this suite"
     if day is None:
         return (
-            f"{asked}, and the Hub did not say when yours was made; sign in again or try later, or ask a "
+            f"{asked}, and the Hub did not say when yours was created; sign in again, try later, or ask a "
             "maintainer to exempt it (age_exempt in the suite's rules)"
         )
-    return f"{asked}; yours, made on {actor.since}, may from {day}"
+    return f"{asked}; yours was created on {actor.since} and may submit from {day}"
 
 
 DAY = timedelta(hours=24)
@@ -150,7 +150,7 @@ def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
     """Raise RateLimited if no file is left to an account now; the message says when the next one is."""
     if found.next_at is None:
         return
-    when = "this suite takes none"
+    when = "this suite accepts no test files"
     if found.next_at.year < 9999:
         when = f"the next one can be sent from {found.next_at:%Y-%m-%d %H:%M} UTC"
     if found.is_suite_full:
@@ -164,7 +164,7 @@ def suite_full_message(is_reserved: bool) -> str:
     """Return why the shared leak budget of a suite shows nothing more to an account now."""
     if is_reserved:
         return (
-            "what accounts without a confirmation may be shown of this suite's labels in a year is used up; "
-            "ask a maintainer to confirm your account"
+            "unconfirmed accounts have used up their part of this suite's leak budget for the year; ask a "
+            "maintainer to confirm your account"
         )
-    return "what all accounts together may be shown of this suite's labels in a year is used up"
+    return "all accounts together have used up this suite's leak budget for the year"

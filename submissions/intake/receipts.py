@@ -27,8 +27,8 @@ Status = Literal["accepted", "waiting", "held"]
 """``accepted``: the record is durable. ``waiting``: the record is written but not durable yet.
 ``held``: the record is durable, and a maintainer reviews the file before it is scored."""
 WAITING: Final = (
-    "It is recorded here and waits to be stored permanently; its page says when it is accepted, and shows its"
-    " metrics then."
+    "It is recorded and waits to be stored permanently. Its page shows when it is accepted, and its metrics "
+    "from then on."
 )
 
 
@@ -41,7 +41,7 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
             return WAITING
         case "held":
             why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was recorded"
-            return f"It is held until a maintainer has reviewed it, and is scored after that: {why}."
+            return f"It is held until a maintainer has reviewed it, and scored after that. Reason: {why}."
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,10 @@ def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
     except ValueError:
-        return "that is not a public key: 64 hexadecimal digits, from the Space's About page"
+        return "the key is not valid; copy the 64 hexadecimal digits from the Space's About page"
     try:
         signed = canonical({name: receipt[name] for name in SIGNED})
         key.verify(bytes.fromhex(receipt["signature"]), signed)
     except (InvalidSignature, ValueError, TypeError):
-        return "the signature does not fit: the receipt was changed, or another server's key made it"
+        return "the signature is not valid: the receipt was changed, or another server signed it"
     return None

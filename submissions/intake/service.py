@@ -50,7 +50,7 @@ class IntakeService:
             raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
         labels = self._app.labels.dev
         if labels is None:
-            raise SubmissionError(f"scoring dev files is off: {self._app.labels.why_none('dev')}")
+            raise SubmissionError(f"dev files cannot be scored: {self._app.labels.why_none('dev')}")
         return score_report(verdicts, labels, POLICY)
 
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
@@ -121,7 +121,7 @@ class IntakeService:
             except DatabaseAway:
                 continue
             except Exception:
-                logger.exception("scoring what had no score yet has failed; the next start does it")
+                logger.exception("scoring the unscored submissions failed; the next start tries again")
                 return
 
     @property

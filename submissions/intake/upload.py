@@ -93,21 +93,21 @@ def reasons_to_hold(
     called = np.asarray(verdicts.success) == 1
     count = int(called.sum())
     if not count:
-        return ("It calls no trajectory successful, so it says the same of every one.",)
+        return ("It calls no trajectory successful, so all its verdicts are the same.",)
     if count == len(called):
-        return ("It calls every trajectory successful, so it says the same of every one.",)
+        return ("It calls every trajectory successful, so all its verdicts are the same.",)
     reasons = []
     if count < rules.fewest_positives:
         reasons.append(
             f"It calls {count} of {len(called)} trajectories successful; with fewer than "
-            f"{rules.fewest_positives} a figure would speak of single trajectories."
+            f"{rules.fewest_positives}, its metrics could reveal the label of a single trajectory."
         )
     where = {
         trajectory.benchmark for trajectory, is_called in zip(trajectories, called, strict=True) if is_called
     }
     if len(where) == 1 and len({trajectory.benchmark for trajectory in trajectories}) > 1:
         reasons.append(
-            f"All that it calls successful is in one benchmark, {where.pop()}; a judge of the suite answers "
-            "for all of them."
+            f"All trajectories that it calls successful are in one benchmark, {where.pop()}; a judge of this "
+            "suite has to cover every benchmark."
         )
     return tuple(reasons)

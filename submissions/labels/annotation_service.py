@@ -91,8 +91,7 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
         return load_annotations(service.suite, service.settings, file=file)
     except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
-            "the previous label set cannot be read, and publishing now would lose its labels; restore its "
-            "file first"
+            "the previous label set cannot be read, so publishing would lose its labels; restore its file"
         ) from None
 
 
@@ -162,7 +161,7 @@ class AnnotationService:
         require_maintainer(actor)
         name = account.strip()
         if not name or len(name) > NAME_LENGTH or not name.isprintable():
-            raise SubmissionError(f"name the account, in up to {NAME_LENGTH} characters on one line")
+            raise SubmissionError(f"write the account's name on one line, in up to {NAME_LENGTH} characters")
         with transaction(self.engine) as session:
             state = self._state(session)
             if state.annotator_of(name) is not None:
@@ -218,14 +217,14 @@ class AnnotationService:
         require_maintainer(actor)
         for what, value in (("second annotations", share), ("gold items", gold_share)):
             if not 0 <= value <= 1:
-                raise SubmissionError(f"the share of {what} is a number from 0 to 1")
+                raise SubmissionError(f"the share of {what} must be a number from 0 to 1")
         found = [self.suite.find(name) for name in trajectories]
         if None in found:
-            raise SubmissionError("some of these trajectories are not in the suite")
+            raise SubmissionError("some of these trajectories are not in the suite; use its ids")
         with transaction(self.engine) as session:
             state = self._state(session)
             if not state.active:
-                raise SubmissionError("nobody is invited yet: invite annotators first")
+                raise SubmissionError("nobody is invited yet; invite annotators first")
             finished = {key for key, saved in state.saved.items() if saved.is_done}
             ids = [trajectory.trajectory_id for trajectory in found if trajectory]
             assignments = new_assignments(ids, sorted(state.active), state.assigned, finished, share, seed)
@@ -255,7 +254,7 @@ class AnnotationService:
                     raise SubmissionError(SAVED_ELSEWHERE)
                 if state.is_closed(trajectory_id, annotator):
                     raise SubmissionError(
-                        "this annotation is closed: others' answers are visible; continue in the discussion"
+                        "this annotation is closed, since you can see others' answers; use the discussion"
                     )
             whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
             return self._add(session, "annotated", actor, whole).sequence
@@ -285,8 +284,8 @@ class AnnotationService:
             state = self._state(session)
             annotators = {each.person or "": self._invited(state, each.person or "") for each in annotations}
             problems = [
-                f"{person or 'an annotation without a name'}: nobody of this name is invited; use `annotate "
-                "invite`, or say who it is with --person NAME=ACCOUNT"
+                f"{person or 'an annotation without a name'}: no account of this name is invited; "
+                "invite it, or name the account with --person NAME=ACCOUNT"
                 for person, annotator in annotators.items()
                 if annotator is None
             ]
@@ -299,7 +298,7 @@ class AnnotationService:
                 if before is not None and before.is_same(draft):
                     continue
                 if before is not None and before.is_done:
-                    problems.append(f"{name}, {each.person}: was answered otherwise here, which stays")
+                    problems.append(f"{name}, {each.person}: already has other answers here, which stay")
                 try:
                     body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.questions)}
                 except SubmissionError as problem:
@@ -362,15 +361,15 @@ class AnnotationService:
         trajectory_id, question, answer, reason = decision
         asked = self.suite.question(question)
         if asked is None or not answer or not asked.accepts(answer):
-            raise SubmissionError("use one of the questions, and one of its answers or unsure")
-        why = checked_line(reason, f"give a reason, in up to {REASON_LENGTH:,} characters", REASON_LENGTH)
+            raise SubmissionError("name a question of the suite, and one of its answers or unsure")
+        why = checked_line(reason, f"give a reason of up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         annotator = state.annotator_of(actor.name)
         if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
             raise PermissionDenied(NOT_YOURS)
         if not state.finished(trajectory_id):
             raise SubmissionError("nobody has annotated this trajectory yet")
         if not (actor.is_maintainer or question in open_questions(state, trajectory_id)):
-            raise SubmissionError("this question is not open")
+            raise SubmissionError("this question is not open, so only maintainers may decide it")
         return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
@@ -390,7 +389,7 @@ class AnnotationService:
         require_maintainer(actor, "publish labels")
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
-            raise SubmissionError("nobody has finished an annotation yet, so there is nothing to publish")
+            raise SubmissionError("there is nothing to publish, since nobody has finished an annotation yet")
         with self.service.snapshot() as session:
             corrections = waiting_corrections(session, self.service.suite)
         discussed = [each for name, _ in state.saved for each in state.decided(name).values()]

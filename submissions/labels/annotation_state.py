@@ -38,23 +38,14 @@ class Draft:
     answers: Annotated[
         Mapping[str, str | None], Field(description="The answer to each question of the suite, or unsure.")
     ] = field(default_factory=dict)
-    comment: Annotated[str, Field(description="A comment for others.")] = ""
-    seconds: Annotated[float, Field(description="Seconds spent on it so far.")] = 0.0
-    is_done: Annotated[
-        bool, Field(description="Whether it is finished; every question then needs an answer.")
-    ] = False
-    step: Annotated[
-        int | None, Field(description="The number of the step that decided success; optional.")
-    ] = None
-    flag: Annotated[
-        str, Field(description="Why maintainers should look at the trajectory; empty for no reason.")
-    ] = ""
-    is_skipped: Annotated[bool, Field(description="Whether it comes again at the end of the queue.")] = False
+    comment: Annotated[str, Field(description="A comment for the other annotators.")] = ""
+    seconds: Annotated[float, Field(description="Seconds spent on the trajectory so far.")] = 0.0
+    is_done: Annotated[bool, Field(description="Whether it is finished and every question answered.")] = False
+    step: Annotated[int | None, Field(description="Number of the step that decided success.")] = None
+    flag: Annotated[str, Field(description="Why maintainers should look at it, if they should.")] = ""
+    is_skipped: Annotated[bool, Field(description="Whether it moves to the end of the queue.")] = False
     client: Annotated[
-        str,
-        Field(
-            description="The same random text with every call of a page: it may save again after an error."
-        ),
+        str, Field(description="A random text per page, so that the page may save again after an error.")
     ] = ""
 
     def __repr__(self) -> str:
@@ -87,26 +78,26 @@ class Draft:
         problems = []
         names = [question.name for question in questions]
         if self.answers.keys() - set(names):
-            problems.append(f"there is an unknown question; use {', '.join(names)}")
+            problems.append(f"a question is unknown; use {', '.join(names)}")
         problems += [
             f"{question.name}: write {', '.join(question.values)}, {UNSURE} or nothing"
             for question in questions
             if not question.accepts(self.answers.get(question.name))
         ]
         if len(self.comment) > COMMENT_LENGTH:
-            problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
+            problems.append(f"comment: it is longer than {COMMENT_LENGTH:,} characters; shorten it")
         if not is_utf8(self.comment):
-            problems.append("comment: contains invalid Unicode; write it again")
+            problems.append("comment: it contains invalid Unicode; write it again")
         if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
-            problems.append("seconds: write a number from 0 to those of a week")
+            problems.append(f"seconds: write a number from 0 to {LONGEST_SECONDS:.0f} (a week)")
         if len(self.flag) > FLAG_LENGTH or not is_utf8(self.flag):
-            problems.append(f"flag: write the reason in up to {FLAG_LENGTH:,} characters")
+            problems.append(f"flag: write a reason of up to {FLAG_LENGTH:,} characters")
         if self.step is not None and not 0 <= self.step <= HIGHEST_STEP:
-            problems.append("step: name a step of the trajectory by its number")
+            problems.append("step: write the number of a step of the trajectory")
         if len(self.client) > CLIENT_LENGTH or not (self.client.isascii() and self.client.isprintable()):
             problems.append(f"client: write up to {CLIENT_LENGTH} letters and digits")
         if self.is_done and self.is_skipped:
-            problems.append("is_skipped: a finished trajectory is not skipped")
+            problems.append("is_skipped: a finished trajectory cannot be skipped")
         missing = [question.title for question in questions if not self.answers.get(question.name)]
         if self.is_done and missing:
             problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")

@@ -175,9 +175,9 @@ def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
     """Return the answers that count now. Raises SubmissionError without any, or if a question is open."""
     finished = state.finished(trajectory_id)
     if not finished:
-        raise SubmissionError("nobody has finished this trajectory, so that no answers are known")
+        raise SubmissionError("nobody has finished this trajectory, so its answers are not known")
     if open_questions(state, trajectory_id):
-        raise SubmissionError("a question of this trajectory is open: decide it first")
+        raise SubmissionError("a question about this trajectory is open; decide it first")
     answers = dict(finished[0][1].answers)
     for question, decision in state.decided(trajectory_id).items():
         if decision.value is not None:

@@ -45,17 +45,18 @@ if TYPE_CHECKING:
     from submissions.privacy.server_secret import ServerSecret
 
 app = new_command()
-AccountsArgument = Annotated[list[str], typer.Argument(help="Names with which the accounts sign in.")]
-WhyOption = Annotated[str, typer.Option(help="What changed and why; kept with the version, and shown.")]
-Split = Annotated[Literal["test", "dev", "both"], typer.Option(help="Of which split.")]
+AccountsArgument = Annotated[list[str], typer.Argument(help="Names of the accounts, as used to sign in.")]
+WhyOption = Annotated[str, typer.Option(help="Say what changed and why; shown with the version.")]
+Split = Annotated[Literal["test", "dev", "both"], typer.Option(help="Use the trajectories of this split.")]
+BUILD_IT = "build it with `python -m dataset_script build`"
 DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
 
 
 @app.callback()
 def annotate() -> None:
-    """Annotation: invite, assign, decide, publish.
+    """Manage annotation: invite annotators, assign trajectories, decide, publish.
 
-    It is the same as on the page /discuss. A Space with the same records sees every change at once.
+    The page /discuss offers the same actions. A Space with the same records sees every change at once.
     """
 
 
@@ -63,7 +64,7 @@ def annotate() -> None:
 def invite(
     accounts: AccountsArgument, maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False
 ) -> None:
-    """Let accounts annotate.
+    """Invite accounts to annotate.
 
     Each account gets an opaque id, which it keeps if it is invited again.
     """
@@ -78,9 +79,9 @@ def invite(
 def uninvite(
     accounts: AccountsArgument, maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False
 ) -> None:
-    """End invitations.
+    """Withdraw the invitations of accounts.
 
-    Finished annotations stay. The next assignment gives the rest to others.
+    Finished annotations stay. The next assignment gives unfinished trajectories to others.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         found, problems = _of_each(accounts, lambda name: annotations.uninvite(name, actor))
@@ -91,21 +92,22 @@ def uninvite(
 def assign(
     split: Split = "test",
     most: Annotated[
-        int | None, typer.Option(min=0, help="At most so many new ones, evenly over the benchmarks.")
+        int | None, typer.Option(min=0, help="Assign at most this many new trajectories (default: all).")
     ] = None,
     percent_twice: Annotated[
-        float, typer.Option(min=0, max=100, help="How many percent get a second annotation.")
+        float,
+        typer.Option(min=0, max=100, help="Give this percentage of the trajectories to two annotators."),
     ] = 10.0,
     percent_gold: Annotated[
-        float, typer.Option(min=0, max=100, help="How many percent of gold items come on top.")
+        float, typer.Option(min=0, max=100, help="Add this percentage of gold items with known answers.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the random assignment.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed the random assignment.")] = 1,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Assign trajectories of the built dataset to annotators.
 
-    They are spread evenly over benchmarks and people. Earlier assignments stay.
+    They are spread evenly over benchmarks and annotators. Earlier assignments stay.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         available = _ids_in_dataset(annotations.service)
@@ -115,7 +117,7 @@ def assign(
         print_json({"assignments": added})
     else:
         typer.echo(f"{added:,} assignments added")
-        next_step("annotators answer at /annotate; see how far they are", "submissions", "annotate", "status")
+        next_step("see the progress (annotators answer at /annotate)", "submissions", "annotate", "status")
 
 
 @app.command()
@@ -135,13 +137,13 @@ def status(as_json: JsonOption = False) -> None:
         return
     typer.echo(
         f"{service.suite.name}: {len(state.assigned):,} trajectories assigned, {len(finished):,} finished by "
-        f"somebody, {len(items):,} with an open question"
+        f"at least one annotator, {len(items):,} with an open question"
     )
     console = plain_console()
     if annotators:
-        table = text_table("annotator", "account", figures=("done", "assigned", "seconds, median"))
+        table = text_table("annotator", "account", figures=("done", "assigned", "median seconds"))
         for each in annotators:
-            account = each.account if each.is_active else f"{each.account} (no longer)"
+            account = each.account if each.is_active else f"{each.account} (no longer invited)"
             seconds = "" if each.seconds is None else f"{each.seconds:.0f}"
             table.add_row(each.annotator, account, f"{each.n_done:,}", f"{each.n_assigned:,}", seconds)
         console.print(table)
@@ -153,9 +155,9 @@ def status(as_json: JsonOption = False) -> None:
         console.print(table)
         first = items[0]
         chosen = (first.item.trajectory_id, first.open[0], "ANSWER", *flags(reason="WHY"))
-        next_step("decide, one by one or with --decisions", "submissions", "annotate", "resolve", *chosen)
+        next_step("decide it, or all with --decisions FILE", "submissions", "annotate", "resolve", *chosen)
     elif finished:
-        next_step("make a label version of it", "submissions", "annotate", "publish", *flags(why="WHY"))
+        next_step("publish them as labels", "submissions", "annotate", "publish", *flags(why="WHY"))
 
 
 def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
@@ -176,26 +178,27 @@ def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
 
 @app.command()
 def resolve(
-    trajectory_id: Annotated[str | None, typer.Argument(help="One trajectory; else --decisions.")] = None,
-    question: Annotated[str | None, typer.Argument(help="Such as success.")] = None,
-    answer: Annotated[str | None, typer.Argument(help="The right answer, or unsure.")] = None,
-    reason: Annotated[str, typer.Option(help="Why; kept with the decision.")] = "",
+    trajectory_id: Annotated[str | None, typer.Argument(help="Trajectory to decide on.")] = None,
+    question: Annotated[str | None, typer.Argument(help="Question, such as success.")] = None,
+    answer: Annotated[str | None, typer.Argument(help="Right answer, or unsure.")] = None,
+    reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")] = "",
     decisions: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help=f"A CSV file: {', '.join(DECISION_COLUMNS)}."),
+        typer.Option(exists=True, dir_okay=False, help=f"Read a CSV file: {', '.join(DECISION_COLUMNS)}."),
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide what annotators answered differently.
+    """Decide questions that annotators answered differently.
 
-    The newest decision counts, and the answers stay. If any row of a file has a problem, nothing is decided.
+    Name one question and its answer, or a file with --decisions. The newest decision counts, and the answers
+    stay. If any row of a file has a problem, nothing is decided.
     """
     rows: list[Sequence[str]] = []
     if trajectory_id is not None and question is not None and answer is not None:
         rows.append((trajectory_id, question, answer, reason))
     if (decisions is None) == (not rows):
-        stop("name a trajectory, a question and an answer, with --reason, or a file with --decisions")
+        stop("name a trajectory, a question and an answer with --reason, or a file with --decisions")
     if decisions is not None:
         rows = _decisions(decisions)
     with _annotation_as(maintainer) as (annotations, actor):
@@ -204,7 +207,7 @@ def resolve(
         print_json({"decided": found})
     else:
         typer.echo(f"{found:,} question{'' if found == 1 else 's'} decided")
-        next_step("see what is still open", "submissions", "annotate", "status")
+        next_step("see the open questions", "submissions", "annotate", "status")
 
 
 def _decisions(path: Path) -> list[Sequence[str]]:
@@ -218,7 +221,7 @@ def _decisions(path: Path) -> list[Sequence[str]]:
 
 @app.command()
 def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False) -> None:
-    """Publish the label set as a new version.
+    """Publish the annotations as a new label version.
 
     If the new version is served, everything is scored under it.
     """
@@ -232,39 +235,40 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
         return
     print_version(version)
     if rescored is None:
-        next_step("it is not served: set ARB_LABELS=records, and", "submissions", "rescore")
+        next_step("set ARB_LABELS=records and score everything under it", "submissions", "rescore")
     else:
         print_rescoring(rescored)
-        next_step(
-            "get the labels into a file of yours", "submissions", "export-labels", "--out", "labels.csv"
-        )
+        next_step("export the labels to a file", "submissions", "export-labels", *flags(out="labels.csv"))
 
 
 @app.command("export")
 def export_items(
-    file_format: Annotated[Literal["label-studio", "argilla"], typer.Option("--format", help="For which.")],
-    out: Annotated[Path, typer.Option(file_okay=False, help="A new folder.")],
+    file_format: Annotated[
+        Literal["label-studio", "argilla"], typer.Option("--format", help="Write for this tool.")
+    ],
+    out: Annotated[Path, typer.Option(file_okay=False, help="Write to this new folder.")],
     split: Split = "both",
     images: Annotated[
         str | None,
-        typer.Option(help="The address at which the folder images/ will be; Argilla needs it."),
+        typer.Option(help="Give the address where images/ is served; Argilla requires it."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the items to annotate for Label Studio or Argilla.
 
-    The suite's questions are included. Items are blind: they have no agent, label, verdict or reward.
-    Label Studio: create a project with config.xml and import tasks.json; it shows images/ of a folder in its
-    LOCAL_FILES_DOCUMENT_ROOT. Argilla: argilla.Dataset.from_disk(OUT).
+    The suite's questions are included. Items are blind: they have no agent, label, verdict or reward. For
+    Label Studio, move the folder into its LOCAL_FILES_DOCUMENT_ROOT, so that it shows images/; create a
+    project with config.xml and import tasks.json. For Argilla, load the folder with
+    argilla.Dataset.from_disk(OUT).
     """
     service = open_records()
     if file_format == "argilla" and images is None:
-        stop("Argilla shows pictures by their address: say with --images where the folder images/ will be")
+        stop("Argilla loads pictures from an address; name that of the folder images/ with --images")
     suite = service.suite
     ids = {t.trajectory_id for name in SPLITS if split in (name, "both") for t in suite.split(name)}
     dataset = next((each for each in _datasets(service) if each.suite == suite.name), None)
     if dataset is None:
-        stop(f"there is no dataset of {suite.name} in ARB_DATA_DIR: make it by `build`", code=1)
+        stop(f"ARB_DATA_DIR has no dataset of {suite.name}; {BUILD_IT}", code=1)
     there = dataset.table("trajectories", columns=["trajectory_id"])[0].to_pylist()
     items = exchange.read_items(dataset, ids & set(there), _secret(service).key("annotation-item"))
     try:
@@ -280,29 +284,30 @@ def export_items(
     if as_json:
         print_json({"items": found, "not_in_dataset": missing})
     else:
-        typer.echo(f"{found:,} items in {out}" + (f"; {missing:,} are not in the dataset" if missing else ""))
+        left_out = f"; left out {missing:,} that are not in the dataset" if missing else ""
+        typer.echo(f"{found:,} items written to {out}{left_out}")
         chosen = ("ANSWERS.json", *flags(format=file_format))
-        next_step("bring what was answered back", "submissions", "annotate", "import", *chosen)
+        next_step("import the answers", "submissions", "annotate", "import", *chosen)
 
 
 @app.command("import")
 def import_answers(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was exported there.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Answers from the tool.")],
     file_format: Annotated[
         Literal["label-studio", "argilla", "csv"],
-        typer.Option("--format", help="csv: annotations as released, or our Parquet."),
+        typer.Option("--format", help="Name the tool; csv is released CSV or our Parquet."),
     ],
     person: Annotated[
-        list[str] | None, typer.Option(help="Who somebody there is here, NAME=ACCOUNT; again for more.")
+        list[str] | None, typer.Option(help="Map a name to an account: NAME=ACCOUNT. Repeat to add more.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="A new CSV or Parquet file, in place of the records."),
+        typer.Option(dir_okay=False, help="Write to this new CSV or Parquet file instead."),
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Import answers that annotators gave elsewhere.
+    """Import answers that annotators gave in another tool.
 
     They are recorded for invited accounts, or written to --out, where annotators have opaque ids. Skipped and
     unfinished items are left out and listed. If there is any problem, nothing is imported and all problems
@@ -312,7 +317,7 @@ def import_answers(
     if not all(names.values()):
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
-        stop(f"{out} is there already and is not written over; name a new file")
+        stop(f"{out} exists already; name a new file")
     if out is None:
         with _annotation_as(maintainer) as (annotations, actor), _ends_if_refused(file):
             found, left_out = _read_answers(annotations.service, file, file_format, names)
@@ -328,10 +333,10 @@ def import_answers(
         return
     for line in left_out:
         typer.echo(f"left out: {line}", err=True)
-    where = f"in {out}" if out else f"recorded, {len(found) - added:,} were there already"
+    where = f"written to {out}" if out else f"recorded; {len(found) - added:,} were already recorded"
     typer.echo(f"{added:,} annotations {where}")
     if out is None:
-        next_step("see what is open", "submissions", "annotate", "status")
+        next_step("see the open questions", "submissions", "annotate", "status")
     else:
         next_step("publish them as labels", "submissions", "publish-labels", out, *flags(why="WHY"))
 
@@ -344,7 +349,7 @@ def _ends_if_refused(file: Path) -> Iterator[None]:
         yield
     except errors as problem:
         lines = problem.problems if isinstance(problem, released.AnnotationsInvalid) else [str(problem)]
-        stop("\n".join([f"{file.name}: nothing was taken:", *lines]), code=1)
+        stop("\n".join([f"nothing was imported from {file.name}; correct this first:", *lines]), code=1)
     except OSError as problem:
         stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}")
 
@@ -388,14 +393,13 @@ def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
     if not any(trajectory.trajectory_id in ids for trajectory in service.suite.trajectories):
         stop(
             f"the dataset in ARB_DATA_DIR ({service.settings.data_dir}) has no trajectory of "
-            f"{service.suite.name}, so annotators would have nothing to look at: make it by `build`",
+            f"{service.suite.name} to show to annotators; {BUILD_IT}",
             code=1,
         )
     return ids
 
 
 def _datasets(service: SubmissionsApp) -> list[Any]:
-
     own, shipped = service.settings.data_dir, Path(sample.__file__).parent / "data"
     try:
         return [

@@ -91,7 +91,7 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
         test = make_label_set(service.suite, "test", found.annotations, version_key=key)
     except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
-            f"the labels of {service.suite.name} cannot be read; the log of the Space has the reason"
+            f"the labels of {service.suite.name} cannot be read; the Space's log has the details"
         ) from None
     digest = version_of(service.suite, found.annotations, key)
     return NextLabels(
@@ -111,22 +111,19 @@ def publish_corrections(
     require_maintainer(actor, "publish labels")
     if serves_records(service.settings) and ":" in service.settings.labels:
         raise SubmissionError(
-            f"ARB_LABELS is {service.settings.labels}, which serves that version whatever is published: set "
-            "it to records first"
+            f"ARB_LABELS={service.settings.labels} serves that version whatever is published; set "
+            "ARB_LABELS=records first"
         )
     found = next_labels(service)
     if expected and expected != found.digest:
-        raise SubmissionError(
-            "corrections or labels have changed since the page was loaded: look at the next version again"
-        )
+        raise SubmissionError("corrections or labels changed meanwhile; review the next version again")
     if not found.applied:
-        raise SubmissionError("no accepted correction waits: the labels that are served hold them all")
+        raise SubmissionError("no accepted correction is waiting; the served labels contain them all")
     try:
         content = write_released(found.annotations, questions=service.suite.questions).encode()
     except AnnotationsInvalid:
         raise SubmissionError(
-            "the labels have questions without an answer, which the released format cannot hold; annotate "
-            "these trajectories first"
+            "some trajectories have unanswered questions, which the released format cannot hold; answer them"
         ) from None
     return publish(
         service, content, actor, why.strip() or found.why, found.base, found.applied, found.sequence

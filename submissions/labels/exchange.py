@@ -192,7 +192,7 @@ def _guide(questions: Sequence[Question], guidelines: str) -> str:
 def _absent_folder(out: Path) -> AbstractContextManager[Path]:
     """Return `new_folder` for a path that does not exist yet. Raises FileExistsError."""
     if out.exists():
-        raise FileExistsError(f"{out} is there already; name a new folder")
+        raise FileExistsError(f"{out} exists already; name a new folder")
     return new_folder(out)
 
 
@@ -229,7 +229,7 @@ class AnswersReader:
         for number, task in enumerate(_objects(content, "tasks"), start=1):
             place, data = f"task {number}", task.get("data")
             if "annotations" not in task:
-                self._problems.append(f"{place}: has no annotations; export as JSON, and not as JSON-MIN")
+                self._problems.append(f"{place}: it has no annotations; export as JSON, not as JSON-MIN")
                 continue
             trajectory_id = self._trajectory(data.get("item") if isinstance(data, dict) else None, place)
             for annotation in self._dicts(task["annotations"], f"{place}, annotations"):
@@ -255,7 +255,7 @@ class AnswersReader:
             place, responses = f"record {number}", record.get("responses") or {}
             trajectory_id = self._trajectory(record.get("id"), place)
             if not isinstance(responses, dict):
-                self._problems.append(f"{place}, responses: is no object of questions; export it again")
+                self._problems.append(f"{place}, responses: this is not an object of questions; export again")
                 continue
             by_person: dict[str, list[tuple[Any, Any]]] = {}
             for question, answers in responses.items():
@@ -276,7 +276,7 @@ class AnswersReader:
         found = self.ids.get(token) if isinstance(token, str) else None
         if found is None:
             self._problems.append(
-                f"{place}: its item {str(token)[:40]!r} is none of this suite; export and import with the "
+                f"{place}: its item {str(token)[:40]!r} is not in this suite; export and import with the "
                 "same suite and the same ARB_SECRET"
             )
         return found
@@ -287,14 +287,14 @@ class AnswersReader:
             value = value.get("email") or value.get("id")
         name = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
         if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            self._problems.append(f"{place}: it is not said, on one line, who answered")
+            self._problems.append(f"{place}: the person who answered is not named, or not on one line")
             return None
         return name
 
     def _dicts(self, value: Any, place: str) -> list[dict[str, Any]]:
         if isinstance(value, list) and all(isinstance(each, dict) for each in value):
             return value
-        self._problems.append(f"{place}: is no list of objects; export it again")
+        self._problems.append(f"{place}: this is not a list of objects; export again")
         return []
 
     def _add(
@@ -315,15 +315,13 @@ class AnswersReader:
                 self._problems.append(f"{where}, {name}: answered twice; keep one answer")
             elif (answer := _answer(known[name], value)) is None:
                 words = ", ".join(choice.title for choice in known[name].choices)
-                self._problems.append(f"{where}, {name}: not one of its answers; they are {words}")
+                self._problems.append(f"{where}, {name}: this is not an answer; use {words}")
             else:
                 answers[name] = answer
         if n_problems != len(self._problems):
             return
         if len(comment) > COMMENT_LENGTH or not is_utf8(comment):
-            self._problems.append(
-                f"{where}, comment: write valid text of up to {COMMENT_LENGTH:,} characters"
-            )
+            self._problems.append(f"{where}, comment: use valid text of up to {COMMENT_LENGTH:,} characters")
         if missing := [question.title for question in self.questions if question.name not in answers]:
             self.left_out.append(f"{where}: not answered: {', '.join(missing)}")
             return
@@ -344,7 +342,7 @@ class AnswersReader:
 def read_export(path: Path) -> bytes:
     """Read a file of answers. Raises AnnotationsInvalid if it is too large, OSError."""
     if path.stat().st_size > MOST_BYTES:
-        raise AnnotationsInvalid([f"is over {MOST_BYTES / 1e6:g} MB; export it in parts"])
+        raise AnnotationsInvalid([f"the file is larger than {MOST_BYTES / 1e6:g} MB; export it in parts"])
     return path.read_bytes()
 
 
@@ -352,10 +350,10 @@ def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
     try:
         found = json.loads(content.decode("utf-8-sig"))
     except (UnicodeDecodeError, ValueError, RecursionError) as problem:
-        reason = f"cannot be read as JSON in UTF-8 ({type(problem).__name__}); export it again"
+        reason = f"the file is not JSON in UTF-8 ({type(problem).__name__}); export it again"
         raise AnnotationsInvalid([reason]) from None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise AnnotationsInvalid([f"is no list of {what}; export it again"])
+        raise AnnotationsInvalid([f"the file is not a list of {what}; export it again"])
     return found
 
 

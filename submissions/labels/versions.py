@@ -143,6 +143,16 @@ class NotPublishedYet(LabelsUnavailable):
     """Raised for ARB_LABELS=records before the first label set, as in every new suite."""
 
 
+def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVersion] = ()) -> str:
+    """Return the message about a suite without the ``wanted`` version, or without any."""
+    if known:
+        return (
+            f"{suite} has no label version {wanted}; use one of {', '.join(each.version for each in known)}"
+        )
+    publish = "publish one with `python -m submissions publish-labels FILE --why …`"
+    return f"no label set has been published for {suite}; {publish}"
+
+
 def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
     """Find the labels that these settings serve. Raises LabelsUnavailable, LabelsInvalid.
 
@@ -155,12 +165,8 @@ def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileSt
     if serves_records(settings):
         found = [each for each in known if wanted in ("", each.version)]
         if not found:
-            others = f"; there are {', '.join(each.version for each in known)}" if known else ""
             problem = LabelsUnavailable if known else NotPublishedYet
-            raise problem(
-                f"no label set {wanted or 'at all'} was published for {suite.name}{others}: publish one with "
-                "`python -m submissions publish-labels FILE --why …`"
-            )
+            raise problem(not_published(suite.name, wanted, known))
         file = files.path(found[-1].file_sha256)
         return LabelOrigin(_naming(settings, file), found[-1], through=through)
     made = [each for each in known if each.base is not None]
@@ -277,10 +283,7 @@ class LabelStore:
         # The message must reveal neither the place nor the rows of a private source.
         if isinstance(found, LabelsUnavailable) and self._settings.labels in PUBLIC_SOURCES:
             return str(found)
-        return (
-            f"the labels of {self._suite.name} cannot be read; whoever runs this Space finds the reason "
-            "in its log"
-        )
+        return f"the labels of {self._suite.name} cannot be read; the Space's log has the details"
 
     def _load(self, split: str) -> LabelSet | NoLabels:
         try:

@@ -58,7 +58,7 @@ def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
     if not text and if_empty is not None:
         raise SubmissionError(if_empty)
     if len(text) > max_length:
-        raise SubmissionError(f"the text is over {max_length:,} characters; shorten it")
+        raise SubmissionError(f"the text is longer than {max_length:,} characters; shorten it")
     if not is_utf8(text):
         raise SubmissionError("the text contains invalid Unicode; write it again")
     return text
@@ -112,7 +112,7 @@ class ModerationService(Actions):
         with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if status.is_withdrawn:
-                raise SubmissionError("this submission is withdrawn already")
+                raise SubmissionError("this submission is already withdrawn")
             body = {"submission_id": submission.id, "reason": _reason(reason, if_empty=None)}
             return self._add(session, "withdrawn", actor, body)
 
@@ -154,7 +154,7 @@ class ModerationService(Actions):
         shown counts. Also raises RateLimited.
         """
         if self.app.suite.labels_are_public:
-            raise SubmissionError("this suite's labels are public: every score is shown as it is made")
+            raise SubmissionError("this suite's labels are public, so every score is shown at once")
         with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if not status.is_on_the_board:
@@ -162,13 +162,13 @@ class ModerationService(Actions):
             found = current_statuses(session)
             current = public_score(session, submission.id, found)
             if found.are_figures_withdrawn:
-                raise SubmissionError("metrics are withdrawn until whoever runs this Space shows them again")
+                raise SubmissionError("metrics are withdrawn until this Space's operator shows them again")
             if find_score(session, submission.id, label_version or "") is None:
                 raise SubmissionError(
-                    "it has no score under the current labels yet; a maintainer re-scores all submissions"
+                    "it has no score under the current labels; ask a maintainer to re-score"
                 )
             if current is not None and current.label_version == label_version:
-                raise SubmissionError("its metrics are those under the current labels already")
+                raise SubmissionError("its metrics are already those under the current labels")
             account, rules = submission.judge.account.name, self.app.suite.rules
             require_quota(quota_of(session, self.app.suite, account, found, self.app.clock()), rules)
             if status.published_at is not None:
@@ -216,7 +216,7 @@ class ModerationService(Actions):
         require_maintainer(actor)
         account = account.strip()
         if not account:
-            raise SubmissionError("name the account")
+            raise SubmissionError("name an account")
         with transaction(self.app.engine) as session:
             lock_event_log(session)
             found, state = current_statuses(session), decision.removeprefix("un")
@@ -225,8 +225,8 @@ class ModerationService(Actions):
                 raise SubmissionError(f"the account {account} is {'' if is_so else 'not '}{state}")
             if decision == state and not (even_if_unknown or _is_known(session, account)):
                 raise SubmissionError(
-                    f"nobody named {account} has done anything here: check the spelling, or say that an "
-                    "unknown name is meant"
+                    f"the records have no account named {account}; check the spelling, or confirm that you "
+                    "mean an unknown account"
                 )
             event = self._add(session, decision, actor, {"account": account, "reason": _reason(reason)})
             if decision == "banned":
@@ -241,7 +241,7 @@ class ModerationService(Actions):
         round_now = policy.round(self.app.clock())
         for submission_id in self._submissions_of(session, account):
             status = found.of(submission_id)
-            self._refund(session, submission_id, status, actor, "its account was banned before the score")
+            self._refund(session, submission_id, status, actor, "its account was banned before it was scored")
             if status.published_at is not None and policy.round(status.published_at) >= round_now:
                 self._add(session, "unpublished", actor, {"submission_id": submission_id})
 
@@ -269,7 +269,7 @@ class ModerationService(Actions):
         account = submission.judge.account.name
         fits = budget_fits_from(session, self.app.suite, account, current_statuses(session), cost, now)
         if fits.own > now and fits.own >= fits.shared:
-            raise _limited("the account was shown what one account may be shown in a year", fits.own)
+            raise _limited("the account has used up its leak budget for the year", fits.own)
         if fits.shared > now:
             raise _limited(suite_full_message(fits.is_reserved), fits.shared)
 
@@ -280,7 +280,7 @@ class ModerationService(Actions):
         rows = sorted(at for at in self._public_rows(session, account) if at > now - YEAR)
         if len(rows) >= most:
             next_at = rows[len(rows) - most] + YEAR if most else datetime.max.replace(tzinfo=UTC)
-            raise _limited(f"an account may make {most} rows public in a year, and yours has", next_at)
+            raise _limited(f"the limit of {most} public rows per account and year is reached", next_at)
         self._check_budget(session, submission, cost, now)
 
     def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
@@ -298,7 +298,7 @@ class ModerationService(Actions):
 
 
 def _limited(why: str, next_at: datetime) -> RateLimited:
-    when = f"; the next one can be from {next_at:%Y-%m-%d %H:%M} UTC" if next_at.year < 9999 else ""
+    when = f"; it is possible again from {next_at:%Y-%m-%d %H:%M} UTC" if next_at.year < 9999 else ""
     return RateLimited(why + when, next_at)
 
 
@@ -329,9 +329,9 @@ def conflict_of(decision: Decision, status: SubmissionStatus) -> str | None:
     if decision == "released":
         return None if status.is_held else "this submission is not held"
     if already[decision]:
-        return f"this submission is {decision.replace('_', ' ')} already"
+        return f"this submission is already {decision.replace('_', ' ')}"
     return None
 
 
-def _reason(text: str, if_empty: str | None = "give a reason: it is stored with the action") -> str:
+def _reason(text: str, if_empty: str | None = "give a reason; it is stored with the decision") -> str:
     return checked_line(text, if_empty, REASON_LENGTH)

@@ -26,7 +26,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "alike": "Look-alike name",
         "same verdicts": "Same verdicts",
         "unscored": "Not scored",
-        "given back": "Given back",
+        "given back": "Refunded",
     }
 )
 
@@ -93,7 +93,7 @@ def _alike(
             seen.setdefault(shape, []).append(each)
         was_seen = each.id in looked_at and looked_at[each.id] >= since[key]
         if before and not was_seen and not each.status.is_rejected:
-            reason = f"can be taken for {before[0].judge!r} by {before[0].account}, which was there before"
+            reason = f"its name looks like {before[0].judge!r} by {before[0].account}, which is older"
             yield Flag(each, "alike", reason)
 
 
@@ -105,7 +105,7 @@ def _same_verdicts(
     for each in submissions:
         before = first.setdefault(each.content_hash, each)
         if before.account != each.account and each.id not in looked_at:
-            reason = f"says the same of every trajectory as {before.id}, which {before.account} sent before"
+            reason = f"it has the same verdicts as {before.id}, which {before.account} sent earlier"
             yield Flag(each, "same verdicts", reason)
 
 
@@ -113,9 +113,9 @@ def _without_score(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
     for each in submissions:
         status = each.status
         if status.is_refunded and not status.is_rejected:
-            yield Flag(each, "given back", f"does not count towards the account's limits: {_reasons(each)}")
+            yield Flag(each, "given back", f"it does not count for the account's limits: {_reasons(each)}")
         elif not (each.is_scored or status.is_held or status.is_rejected):
-            yield Flag(each, "unscored", "has no score under the current labels; re-score to make one")
+            yield Flag(each, "unscored", "it has no score under the current labels; re-score the submissions")
 
 
 def _reasons(each: ListedSubmission) -> str:

@@ -44,7 +44,7 @@ class ReaderActions(Actions):
         if suite.question(question) is None:
             names = ", ".join(each.name for each in suite.questions)
             raise SubmissionError(f"question: use one of {names}")
-        text = checked_text(text, "say what is wrong, and where in the trajectory one sees it", TEXT_LENGTH)
+        text = checked_text(text, "say what is wrong and where the trajectory shows it", TEXT_LENGTH)
         with transaction(self.app.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
             known = self._disputes(session)
@@ -52,9 +52,7 @@ class ReaderActions(Actions):
             for other in known.values():
                 is_open = other.decided is None and is_same_name(other.by, actor.name)
                 if is_open and (other.trajectory_id, other.question) == asked:
-                    raise SubmissionError(
-                        f"you already have an open dispute of this (dispute {other.dispute_id})"
-                    )
+                    raise SubmissionError(f"your dispute {other.dispute_id} about this answer is still open")
             body = {
                 "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
                 "suite": suite.name,
@@ -82,26 +80,25 @@ class ReaderActions(Actions):
         require_maintainer(actor, "decide on disputes")
         if decision not in OUTCOMES:
             raise SubmissionError(f"decision: use one of {', '.join(OUTCOMES)}")
-        reason = checked_text(reason, "give a reason: it is stored with the decision", REASON_LENGTH)
+        reason = checked_text(reason, "give a reason; it is stored with the decision", REASON_LENGTH)
         with transaction(self.app.engine) as session:
             lock_event_log(session)
             found = self._disputes(session)[dispute_id]
             before = found.decided
             if before is not None and seen is not None and seen != len(found.decisions):
                 raise SubmissionError(
-                    f"{before.by} decided this dispute since you loaded the page ({before.outcome}); "
-                    "load it again"
+                    f"{before.by} decided this dispute meanwhile ({before.outcome}); load the page again"
                 )
             if decision == "corrected":
                 self._check_answer(found, answer)
             elif answer:
-                raise SubmissionError("answer: only a correction names one; leave it out")
+                raise SubmissionError("answer: leave it out; only a correction has one")
             if before is not None and (before.outcome, before.value) == (decision, answer or None):
-                raise SubmissionError(f"this dispute is {decision} already")
+                raise SubmissionError(f"this dispute is already {decision}")
             if decision != "corrected" and (version := self._published(session, found)):
                 raise SubmissionError(
-                    f"its correction is in the label version {version}; to take it back, decide "
-                    "'corrected' with the answer that was right"
+                    f"its correction is part of label version {version}; to undo it, decide 'corrected' with "
+                    "the right answer"
                 )
             body: dict[str, Any] = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
             if decision == "corrected":
@@ -112,12 +109,10 @@ class ReaderActions(Actions):
         """Raise SubmissionError unless the suite still asks the question and ``answer`` may correct it."""
         question = self.app.suite.question(dispute.question)
         if question is None:
-            raise SubmissionError(
-                f"this suite does not ask {dispute.question} any more, so that there is nothing to correct"
-            )
+            raise SubmissionError(f"the suite no longer asks {dispute.question}, so it cannot be corrected")
         answers = (*question.values, UNSURE)
         if answer not in answers:
-            raise SubmissionError(f"answer: name the right one for a correction, of {', '.join(answers)}")
+            raise SubmissionError(f"answer: a correction needs the right one of {', '.join(answers)}")
 
     def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
         """Record the category of a judge's error. Also raises ErrorTagInvalid.
@@ -170,4 +165,4 @@ class ReaderActions(Actions):
         if len(newest) >= most:
             next_at = newest[-1] + DAY
             when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"
-            raise RateLimited(f"{most} {what} in 24 hours is the limit of an account; {when}", next_at)
+            raise RateLimited(f"an account may send {most} {what} in 24 hours; {when}", next_at)

@@ -178,7 +178,7 @@ def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: fl
     ``finest``.
     """
     if wanted < finest:
-        raise ValueError(f"noise of {wanted} was asked for, where the finest is {finest}")
+        raise ValueError(f"noise of {wanted} is below the finest noise, {finest}")
     shared = finest * keyed_normal(key, "everyone", *figure)
     if wanted == finest:
         return shared

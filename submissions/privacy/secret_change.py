@@ -18,8 +18,8 @@ from submissions.records.event_log import add_event, lock_event_log
 from submissions.records.queries import current_statuses, disclosure_histories, find_score
 
 WITHDRAWN: Final = (
-    "the server's secret was replaced, so that figures of hidden labels are withdrawn: "
-    "`python -m submissions accept-charge` shows them again and charges them to the leak budget"
+    "figures of hidden labels are withdrawn, because the server's secret was replaced; run "
+    "`python -m submissions accept-charge` to show them again and charge them to the leak budget"
 )
 
 
@@ -43,7 +43,7 @@ def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
     with service.snapshot() as session:
         are_withdrawn = current_statuses(session).are_figures_withdrawn
     if suite.labels_are_public or not are_withdrawn:
-        raise SubmissionError("no figures are withdrawn: there is nothing to accept")
+        raise SubmissionError("no figures are withdrawn, so there is nothing to accept")
     if (version := service.label_version) is None:
         raise SubmissionError(f"files cannot be scored again: {service.labels.why_none('test')}")
     service.intake.finish_scoring()

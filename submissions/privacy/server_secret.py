@@ -41,9 +41,9 @@ FILE_NAME: Final = "secret"
 LEAST_BITS: Final = 128
 
 MAKE_ONE: Final = "make one with `python -m submissions new-secret`"
-IF_LOST: Final = (
-    "If that secret is lost or weak, choose another one: private figures are then withdrawn until "
-    "an operator runs `python -m submissions accept-charge`, since their noise is drawn again"
+IF_REPLACED: Final = (
+    "Private figures are then withdrawn until an operator runs `python -m submissions accept-charge`, since "
+    "their noise is drawn again"
 )
 
 
@@ -60,9 +60,8 @@ class SecretTooWeak(SecretRefused):
 
     def __init__(self, source: str, bits: float) -> None:
         super().__init__(
-            f"{source} has about {int(bits)} bits of entropy, and {LEAST_BITS} are needed: "
-            f"{MAKE_ONE}. If records were made with the weak one, the next start says how to go on "
-            "with the new one"
+            f"{source} has about {int(bits)} bits of entropy, but {LEAST_BITS} are needed; {MAKE_ONE}. If "
+            "records were made with the weak one, the next start says how to continue with the new one"
         )
 
 
@@ -71,14 +70,14 @@ class SecretChanged(SecretRefused):
 
     def __init__(self, accept: str | None = None) -> None:
         """Make the message; ``accept`` is the check value of the secret that is here, if any."""
-        problem = "These records were made with a secret that is not here."
+        problem = "The secret that these records were made with is missing."
         way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
         if accept:
             problem = "The server's secret is not the one that these records were made with."
             way_out = f"start with ARB_ACCEPT_SECRET={accept}"
         super().__init__(
             f"{problem} Set ARB_SECRET to the old one, or put its file `secret` back into ARB_STATE_DIR. "
-            f"{IF_LOST}: {way_out}"
+            f"If the old one is lost or weak, {way_out}. {IF_REPLACED}"
         )
 
 
@@ -111,17 +110,17 @@ class ServerSecret:
                 source, value = "ARB_SECRET", settings.secret.get_secret_value().strip().encode()
             elif not settings.disk_is_lasting:
                 raise SecretUnavailable(
-                    f"ARB_SECRET is not set and the disk does not last: {MAKE_ONE} and set it among "
-                    "the Space's secrets"
+                    "ARB_SECRET is not set, and the disk is cleared at every restart; "
+                    f"{MAKE_ONE} and add it to the Space's secrets"
                 )
             elif not may_make and not path.exists():
-                raise SecretUnavailable("ARB_SECRET is not set, and ARB_STATE_DIR holds no file `secret`")
+                raise SecretUnavailable("ARB_SECRET is not set, and ARB_STATE_DIR has no file `secret`")
             else:
                 source, value = "the file `secret` in ARB_STATE_DIR", _secret_in(path)
         except OSError as error:
             raise SecretUnavailable(
-                f"the secret cannot be kept in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
-                "set ARB_SECRET, or ARB_STATE_DIR to a folder that this user may write"
+                f"the secret cannot be stored in ARB_STATE_DIR ({error.strerror or type(error).__name__}); "
+                "set ARB_SECRET, or set ARB_STATE_DIR to a folder where this user may write"
             ) from error
         if (bits := estimated_bits(value.decode(errors="replace"))) < LEAST_BITS:
             raise SecretTooWeak(source, bits)

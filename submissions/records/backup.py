@@ -28,6 +28,7 @@ from leaderboard.board.export import board_to_csv
 from submissions.app import SubmissionsApp
 from submissions.errors import RecordsUnavailable
 from submissions.privacy.server_secret import (
+    IF_REPLACED,
     KnownSecret,
     SecretRefused,
     SecretUnavailable,
@@ -66,7 +67,7 @@ def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
     """Write everything that is needed to restore into a new folder, as a whole. Raises BackupError."""
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BackupError(f"{folder.name!r} exists and is not empty; name a new folder")
+        raise BackupError(f"{folder.name!r} exists already and is not empty; name a new folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
@@ -141,17 +142,15 @@ def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> Ser
         raise BackupError(f"{problem}. {SECRET_NEEDED}") from None
     is_theirs = secret.is_known_as(known)
     if new_secret and is_theirs and known.check_value:
-        raise BackupError("the secret here is the one of this export: leave --new-secret out")
+        raise BackupError("the secret here is that of the export; leave --new-secret out")
     if not (new_secret or is_theirs):
-        raise BackupError(f"the secret here is not the one that this export was made with. {SECRET_NEEDED}")
+        raise BackupError(f"the secret here is not that of the export. {SECRET_NEEDED}")
     return secret if new_secret else secret.under(known.derivation)
 
 
 SECRET_NEEDED: Final = (
-    "Nothing was restored: set ARB_SECRET to that of the server, or copy the file `secret` of its "
-    "state folder into ARB_STATE_DIR. If it is lost, `--new-secret` goes on with another one and "
-    "withdraws private figures until an operator runs `python -m submissions accept-charge`, since "
-    "their noise is drawn again"
+    "Nothing was restored. Set ARB_SECRET to the server's secret, or copy the file `secret` from its state "
+    f"folder into ARB_STATE_DIR. If it is lost, `--new-secret` continues with another one. {IF_REPLACED}"
 )
 
 

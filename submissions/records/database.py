@@ -85,18 +85,18 @@ def open_database(url: str) -> Engine:
         ) from error
     except CommandError as error:
         raise DatabaseUnavailable(
-            f"the tables of the records are of a version that this one does not know ({error}); use a newer "
-            "version, or for records older than 7d56a80 that commit first"
+            f"another version of this program made the tables of the records ({error}); use a newer version, "
+            "or upgrade records older than 7d56a80 with that commit first"
         ) from error
     except OSError as error:
         raise DatabaseUnavailable(
-            f"the folder of the records cannot be made ({error.strerror}); set ARB_STATE_DIR or DATABASE_URL "
-            "to a place that this user may write"
+            f"the folder of the records cannot be created ({error.strerror}); set ARB_STATE_DIR or "
+            "DATABASE_URL to a place where this user may write"
         ) from error
     except DBAPIError as error:
         raise DatabaseUnavailable(
             f"the records cannot be opened ({str(error.orig).strip()}); check DATABASE_URL, or that this "
-            "user may write ARB_STATE_DIR"
+            "user may write to ARB_STATE_DIR"
         ) from error
     return engine
 

@@ -76,9 +76,7 @@ class NotEmpty(RecordsUnavailable):
     """Raised when records are restored into a place that already has some."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "this place already has records; restore into an empty ARB_STATE_DIR or DATABASE_URL"
-        )
+        super().__init__("there are records already; restore into an empty ARB_STATE_DIR or DATABASE_URL")
 
 
 def random_nonce() -> bytes:
@@ -185,13 +183,13 @@ def parse_event(line: bytes) -> Event:
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
-            raise ValueError("not the fields of a record")
+            raise ValueError("it has other fields")
         nonce = fields["nonce"]
         if not isinstance(fields["body"], dict) or not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-            raise ValueError("not the fields of a record")
+            raise ValueError("its body or nonce is invalid")
         event = Event(**{**fields, "at": datetime.fromisoformat(fields["at"])})
     except (ValueError, TypeError, RecursionError) as error:
-        raise EventLogBroken(f"a line is not a record ({error})") from None
+        raise EventLogBroken(f"this is not a record ({error})") from None
     if hash_of(event) != event.hash:
         raise EventLogBroken(f"record {event.sequence}: its content was changed (the hash differs)")
     return event
@@ -208,13 +206,13 @@ def check_event_log(events: Sequence[Event]) -> list[str]:
     previous = NO_HASH
     for place, event in enumerate(events, start=1):
         if event.sequence != place:
-            return [*problems, f"record {place} is missing: the next one is {event.sequence}"]
+            return [*problems, f"record {place} is missing; the next one is {event.sequence}"]
         if event.previous != previous:
-            problems.append(f"record {place}: does not follow record {place - 1} (the hash before differs)")
+            problems.append(f"record {place} does not follow record {place - 1} (the hash before differs)")
         if hash_of(event) != event.hash:
             problems.append(f"record {place}: its content was changed (the hash differs)")
         if event.nonce is None:
-            problems.append(f"record {place}: has no nonce")
+            problems.append(f"record {place} has no nonce")
         previous = event.hash
     return problems
 

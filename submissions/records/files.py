@@ -49,7 +49,7 @@ class FileStore:
     def path(self, sha256: str) -> Path:
         """Return the path of a file, stored or not. Raises ValueError if the name is not a SHA-256."""
         if not _NAME.fullmatch(sha256):
-            raise ValueError("a stored file is named by 64 hexadecimal digits")
+            raise ValueError("the name of a stored file must have 64 hexadecimal digits")
         return self.folder / sha256[:2] / sha256
 
     def absent(self, wanted: Iterable[str]) -> list[str]:
@@ -81,7 +81,7 @@ class DatabaseFiles(FileStore):
         with snapshot(self._engine) as session:
             content = session.scalar(select(StoredFile.content).where(StoredFile.sha256 == sha256))
         if content is None:
-            raise FileNotFoundError(f"no file {sha256} is stored")
+            raise FileNotFoundError(f"the file {sha256} is not stored")
         return _checked(content, sha256)
 
     def path(self, sha256: str) -> Path:
@@ -104,7 +104,7 @@ def open_files(settings: Settings, engine: Engine) -> FileStore:
 
 def _checked(content: bytes, sha256: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"stored file {sha256} is damaged: its content no longer has that SHA-256")
+        raise ValueError(f"the stored file {sha256} is damaged: its content no longer has that SHA-256")
     return content
 
 

@@ -73,7 +73,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
         version, source = event.body["label_version"], submitted.get(event.body["submission_id"])
         if source is None:
             name = event.body["submission_id"]
-            problems.append(f"record {event.sequence}: a score of {name}, which was never submitted")
+            problems.append(f"record {event.sequence}: it scores {name}, which was never submitted")
         elif source.file_sha256 not in unreadable:
             problem = _problem_of_score(service, event, source, labels[version], version in retired)
             problems += [f"submission {source.subject}: {problem}"] if problem else []
@@ -81,8 +81,8 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
     of_replaced = sum(event.body["label_version"] in retired for event in scored)
     if of_replaced and found.are_figures_withdrawn:
         problems.append(
-            f"{_count(of_replaced, 'score')} cannot be made again, since the server's secret was replaced; "
-            "`python -m submissions accept-charge` scores the files with the new one"
+            f"{_count(of_replaced, 'score')} cannot be recomputed, because the server's secret was replaced; "
+            "run `python -m submissions accept-charge` to score the files with the new one"
         )
     return Verification(
         records=len(events),
@@ -110,10 +110,10 @@ def _label_sets(
         if found is None and version in retired and served is not None:
             found = replace(served, version=version)  # no key is left that gives labels this name
         if found is None:
-            why = service.labels.why_none("test") or "ARB_LABELS names other ones"
+            why = service.labels.why_none("test") or "ARB_LABELS names other labels"
             problems.append(
                 f"{_count(number, 'score')} could not be checked: the labels of version {version} "
-                f"are not here ({why})"
+                f"are missing ({why})"
             )
         else:
             labels[version] = found
@@ -165,12 +165,12 @@ def _problem_of_score(
     metric = scored.body.get("metric_version", 1)
     if not is_known_version(metric):
         return (
-            f"its score could not be checked, since this version does not know version {metric} of the "
-            "metric; use the newest one"
+            f"its score could not be checked, because version {metric} of the metric is newer than this "
+            "program; update it"
         )
     checked = check_stored_file(service, submitted.body["file_sha256"], submitted.body["split"])
     if checked.aligned is None:
-        return "its file is not acceptable now"
+        return "its file is no longer acceptable"
     compares_halves = bool(scored.body["halves"]) and not is_retired
     try:
         half_key = service.secret.key("ranking-half") if compares_halves else None
@@ -180,7 +180,7 @@ def _problem_of_score(
     recorded = _of_version(scored.body, metric)
     names = ("report", "counts_by_task", "digests", *(["halves"] if compares_halves else []))
     differing = [name for name in names if again[name] != recorded[name]]
-    return f"its score, made again, differs ({', '.join(differing)})" if differing else None
+    return f"its recomputed score differs ({', '.join(differing)})" if differing else None
 
 
 def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
         return []  # the log is broken or has duplicates, which are listed already
     with snapshot(service.engine) as used, snapshot(restored) as made:
         return [
-            f"the table {table.__tablename__} is not what the records say"
+            f"the table {table.__tablename__} differs from the records"
             for table in TABLES
             if _rows(used, table) != _rows(made, table)
         ]

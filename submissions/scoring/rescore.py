@@ -166,7 +166,7 @@ def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[Boa
 
 
 def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
-    """Score every submission under the present labels, and record the effect on ranks and figures.
+    """Score every submission under the current labels, and record the effect on ranks and figures.
 
     After an interruption, a second call continues. A repeated call adds no second record. Raises
     SubmissionError without labels.
@@ -302,7 +302,7 @@ def publish(
     require_maintainer(actor, "publish labels")
     reason = " ".join(why.split())
     if not reason or len(reason) > REASON_LENGTH:
-        raise SubmissionError(f"say what changed and why in up to {REASON_LENGTH} characters")
+        raise SubmissionError(f"say what changed and why, in up to {REASON_LENGTH} characters")
     sha256 = service.files.keep(content)
     try:
         key = service.labels.version_key("test")
@@ -339,7 +339,7 @@ def _require_none_since(session: Session, sequence: int) -> None:
         what = f"decided dispute {event.body.get('dispute_id')}"
         if event.kind == "labels_published":
             what = f"published label version {event.body['version']}"
-        raise SubmissionError(f"{event.actor} {what} at the same time: look at the next version again")
+        raise SubmissionError(f"{event.actor} {what} at the same time; review the next version again")
 
 
 def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:

@@ -219,15 +219,16 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
         return False
     if checked.aligned is None:
         codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
-        logger.error(
-            "submission %s cannot be scored: its file is not acceptable now (%s)", submission.id, codes
-        )
-        refund_submission(app, submission.id, "its file does not fit the suite any more")
+        logger.error("submission %s cannot be scored: its file no longer fits (%s)", submission.id, codes)
+        refund_submission(app, submission.id, "its file no longer fits the suite")
         return False
     try:
         _count_again(app, submission)
     except SubmissionError:
-        logger.warning("submission %s waits: it was given back, and no file is left", submission.id)
+        logger.warning(
+            "submission %s is not scored yet: it was refunded, and its account has no file left",
+            submission.id,
+        )
         return False
     return record_score(app, submission, checked.aligned, labels)
 

@@ -56,7 +56,7 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
             raise VerdictsUnavailable("the submitted file is missing or damaged on this server") from None
         if checked.aligned is not None:
             return checked.aligned
-    raise VerdictsUnavailable("the submitted file does not fit the current suite")
+    raise VerdictsUnavailable("the submitted file no longer fits the suite")
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:

@@ -31,12 +31,12 @@ def test_confirmed_accounts_get_figures_after_strangers_have_taken_all_they_can(
     assert (shown, len(refused)) == (4, strangers - 4)
     assert "ask a maintainer to confirm your account" in str(refused[0])
     assert refused[0].next_at == suite.clock() + timedelta(days=365)
-    with pytest.raises(RateLimited, match="accounts without a confirmation"):
+    with pytest.raises(RateLimited, match="unconfirmed accounts"):
         figures_of(suite, "Ada", misses=1)
     for account in ("Ada", "Bob"):
         suite.moderation.decide_account("confirmed", account, MIA, "known to us", even_if_unknown=True)
         assert all(figures_of(suite, account, misses=misses) is not None for misses in (1, 2))
     # 4 files of strangers and 4 of Ada and Bob: all 8 of the year.
     suite.moderation.decide_account("confirmed", "Eve", MIA, "known to us", even_if_unknown=True)
-    with pytest.raises(RateLimited, match="what all accounts together may be shown"):
+    with pytest.raises(RateLimited, match="all accounts together have used up"):
         figures_of(suite, "Eve", misses=1)

@@ -67,21 +67,21 @@ def test_a_space_that_says_when_to_come_back_is_waited_for(file):
     sent = send_submission("http://space", file, DECLARED, client, say=told.append, sleep=slept.append)
     assert sent.is_accepted
     assert (len(seen), slept) == (7, [30.0] * 6)
-    assert told[0] == "it answers 503: restoring; trying again in 30 s"
+    assert told[0] == "the Space answered 503: restoring; trying again in 30 s"
 
 
 def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     slept = []
     closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "200"})
     client, _ = client_that(*[closed] * 9)
-    with pytest.raises(SubmissionNotSent, match="it answers 503: restoring; send the file again later"):
+    with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; send it again later"):
         send_submission("http://space", file, DECLARED, client, sleep=slept.append)
     assert sum(slept) == 800  # a fifth wait would end after 1,000 s
 
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):
     client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
-    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; send the file again later"):
+    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; send it again later"):
         send_submission("http://space", file, DECLARED, client)
     assert len(seen) == 4
 
@@ -95,7 +95,7 @@ def test_a_refusal_is_not_sent_again_and_every_problem_is_told(file):
 
 def test_what_answers_but_is_no_space_is_told_apart(file):
     client, _ = client_that(httpx.Response(200, text="<html>"))
-    with pytest.raises(SubmissionNotSent, match="not an answer of this project's Space"):
+    with pytest.raises(SubmissionNotSent, match="is not a Space of this project"):
         send_submission("http://space", file, DECLARED, client)
 
 
@@ -130,7 +130,7 @@ def test_a_space_is_reached_where_it_listens(host, port, address):
     [
         ("9", (), "http://127.0.0.1:9 cannot be reached"),
         ("9", ("--space", "http://127.0.0.1:8"), "http://127.0.0.1:8 cannot be reached"),
-        ("0", (), "ARB_PORT is 0, any free port: name the address"),
+        ("0", (), "ARB_PORT=0 means any free port; pass the address"),
     ],
 )
 def test_the_command_finds_the_space_of_the_settings_unless_it_is_named(
@@ -165,7 +165,7 @@ def test_a_token_goes_by_https_or_stays_on_this_machine(space):
 @pytest.mark.parametrize("space", UNSAFE)
 def test_a_token_goes_nowhere_else_and_then_nothing_is_sent(file, space):
     client, seen = client_that()
-    with pytest.raises(SubmissionNotSent, match="no token is sent"):
+    with pytest.raises(SubmissionNotSent, match="unencrypted"):
         send_submission(space, file, DECLARED, client, token="hf_mine")
     assert seen == []
 

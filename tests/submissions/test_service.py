@@ -162,7 +162,7 @@ def test_a_test_file_and_one_with_errors_have_no_dry_run(service):
 
 def test_a_rehearsal_without_dev_labels_is_refused_in_words(settings):
     service = SubmissionsApp(settings.model_copy(update={"labels": "none"}))
-    with pytest.raises(SubmissionError, match="scoring dev files is off: no labels are configured"):
+    with pytest.raises(SubmissionError, match="dev files cannot be scored: no labels are configured"):
         service.intake.dry_run(service.intake.check(verdicts(service.suite, "dev"), "a.jsonl", "dev"))
 
 

@@ -29,9 +29,7 @@ def test_why_private_labels_cannot_be_read_is_for_the_log_only(service, tmp_path
     broken = again(service, labels=f"csv:{path}")
     with caplog.at_level(logging.WARNING):
         reason = broken.intake.read_only_reason
-    assert reason == (
-        "the labels of small cannot be read; whoever runs this Space finds the reason in its log"
-    )
+    assert reason == ("the labels of small cannot be read; the Space's log has the details")
     assert "test labels of small cannot be used" in caplog.text
     for secret in ("Perhaps", "Successful", SECRET_ANNOTATOR, "very-private-place"):
         assert secret not in caplog.text

@@ -63,7 +63,7 @@ def test_the_day_of_the_account_comes_with_the_session(auth):
     sign_in(client)
     me = client.get("/api/me").json()
     assert me["may_submit_from"] == "2124-05-06"  # 100 years, 24 of them leap years
-    assert "made on 2024-05-06" in me["problem"]
+    assert "created on 2024-05-06" in me["problem"]
 
 
 @pytest.mark.parametrize("wished", ["https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil"])

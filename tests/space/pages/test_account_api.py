@@ -63,7 +63,7 @@ def test_withdrawing_takes_the_row_off_the_board_and_is_told(service, sent):
     assert answer.json()["standing"]["is_withdrawn"] is True
     assert service.records.board().rows == ()
     again = client.post(path, headers=signed_in(service, "Ada"))
-    assert (again.status_code, again.json()["detail"]) == (409, "this submission is withdrawn already")
+    assert (again.status_code, again.json()["detail"]) == (409, "this submission is already withdrawn")
 
 
 def test_a_page_of_another_site_withdraws_nothing(service, sent):

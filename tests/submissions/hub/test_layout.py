@@ -60,7 +60,7 @@ def test_records_read_back_as_they_were_and_changed_ones_are_refused():
     assert read_lines(content, EventFile(1, 3)) == records
     with pytest.raises(EventFilesDamaged, match="its content was changed"):
         read_lines(content.replace(b"Ada", b"Eve"), EventFile(1, 3))
-    with pytest.raises(EventFilesDamaged, match="does not hold the records that its name says"):
+    with pytest.raises(EventFilesDamaged, match="its name does not match its records"):
         read_lines(content, EventFile(1, 4))
 
 

@@ -31,7 +31,7 @@ def test_a_new_account_may_from_the_day_it_is_old_enough():
     said = age_problem(NEW, MONTH, TODAY)
     assert "30 days old" in said
     assert "2026-11-01" in said
-    assert "may from 2026-12-01" in said
+    assert "may submit from 2026-12-01" in said
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_suite_that_takes_none_says_so():
     rules = SuiteRules(files_a_day=0)
     found = remaining_quota([], rules, NOW)
     assert found.left_today == 0
-    with pytest.raises(RateLimited, match="this suite takes none"):
+    with pytest.raises(RateLimited, match="this suite accepts no test files"):
         require_quota(found, rules)
 
 

@@ -41,7 +41,7 @@ def test_each_account_is_invited_and_every_problem_is_said(run):
     assert done.stdout == "bob: annotator-2\n"
     assert done.stderr.splitlines() == [
         "error: ada: ada is already invited",
-        ": name the account, in up to 80 characters on one line",
+        ": write the account's name on one line, in up to 80 characters",
     ]
     found = json.loads(run("uninvite", "bob", "eve", "--json").stdout)
     assert found == {
@@ -51,7 +51,7 @@ def test_each_account_is_invited_and_every_problem_is_said(run):
 
 def test_assigning_wants_somebody_who_is_invited(run):
     done = run("assign")
-    assert (done.exit_code, done.stderr) == (1, "error: nobody is invited yet: invite annotators first\n")
+    assert (done.exit_code, done.stderr) == (1, "error: nobody is invited yet; invite annotators first\n")
 
 
 def test_assigning_wants_a_dataset_that_annotators_can_look_at(run, monkeypatch):
@@ -59,7 +59,7 @@ def test_assigning_wants_a_dataset_that_annotators_can_look_at(run, monkeypatch)
     # the shipped sample is there, and holds nothing of this suite
     done = run("assign")
     assert done.exit_code == 1
-    assert "has no trajectory of" in done.stderr and "make it by `build`" in done.stderr
+    assert "has no trajectory of" in done.stderr and "build it with" in done.stderr
 
 
 def test_the_status_has_progress_and_every_open_question(run, annotating):
@@ -75,7 +75,7 @@ def test_the_status_has_progress_and_every_open_question(run, annotating):
     assert (item["trajectory_id"], item["question"]) == (one, "success")
     assert item["answers"] == {"annotator-1": "yes", "annotator-2": "no"}
     table = run("status").stdout
-    assert "4 trajectories assigned, 1 finished by somebody, 1 with an open question" in table
+    assert "4 trajectories assigned, 1 finished by at least one annotator, 1 with an open question" in table
     assert one in table
 
 
@@ -124,9 +124,9 @@ def test_of_a_file_of_decisions_all_are_taken_or_none_with_every_problem(run, an
     assert done.exit_code == 1
     assert done.stderr.splitlines() == [
         f"error: decision 2, {two}: nobody has annotated this trajectory yet",
-        f"decision 3, {one}: use one of the questions, and one of its answers or unsure",
+        f"decision 3, {one}: name a question of the suite, and one of its answers or unsure",
         "decision 4, a/b/c: the suite has no such trajectory",
-        f"decision 5, {one}: give a reason, in up to 1,000 characters",
+        f"decision 5, {one}: give a reason of up to 1,000 characters",
     ]
     assert annotating.now().decisions == {}
     path.write_text(head + rows[0] + f"\n{one},optimality,1,looked again\n")
@@ -175,23 +175,25 @@ def exported(folder, name, **answers):
 def test_items_go_out_and_their_answers_are_recorded_once_as_the_annotators_own(on_sample, tmp_path):
     done = on_sample("export", "--format", "label-studio", "--split", "test", "--out", "out")
     n_test = len(load_suite("sample").split("test"))
-    assert done.stdout == f"{n_test} items in out\n"
+    assert done.stdout == f"{n_test} items written to out\n"
     exported(tmp_path / "out", "back.json")
     way = ("import", "back.json", "--format", "label-studio")
     refused = on_sample(*way)
-    assert (refused.exit_code, refused.stderr.count("5: nobody of this name is invited")) == (1, 1)
-    assert on_sample(*way, "--person", "5=ada").stdout == ("2 annotations recorded, 0 were there already\n")
+    assert (refused.exit_code, refused.stderr.count("5: no account of this name is invited")) == (1, 1)
+    assert on_sample(*way, "--person", "5=ada").stdout == (
+        "2 annotations recorded; 0 were already recorded\n"
+    )
     service = SubmissionsApp(Settings(suite="sample", labels="records", state_dir=tmp_path / "state"))
     times = {saved.at.isoformat() for saved in AnnotationService(service).now().saved.values()}
     assert times == {"2026-02-03T04:05:06+00:00"}  # at which they were given
     assert on_sample(*way, "--person", "5=annotator-1").stdout == (
-        "0 annotations recorded, 2 were there already\n"
+        "0 annotations recorded; 2 were already recorded\n"
     )
     (ada,) = json.loads(on_sample("status", "--json").stdout)["annotators"]
     assert (ada["n_done"], ada["n_assigned"], ada["seconds"]) == (2, 2, 9.0)
     exported(tmp_path / "out", "back.json", success="no")
     other = on_sample(*way, "--person", "5=ada")
-    assert other.exit_code == 1 and other.stderr.count("was answered otherwise here, which stays") == 2
+    assert other.exit_code == 1 and other.stderr.count("already has other answers here, which stay") == 2
 
 
 def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_path):
@@ -202,7 +204,7 @@ def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_pa
     text = (tmp_path / "labels.csv").read_text()
     assert text.count("annotator-1,") == 2 and text.count(",Successful,No,") == 2
     again = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
-    assert (again.exit_code, "not written over" in again.stderr) == (2, True)
+    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
 
 
 def test_annotations_in_files_join_the_records_and_can_be_decided(on_sample, tmp_path):
@@ -210,7 +212,7 @@ def test_annotations_in_files_join_the_records_and_can_be_decided(on_sample, tmp
     (tmp_path / "both.csv").write_text(rows)
     on_sample("invite", "bob")
     done = on_sample("import", "both.csv", "--format", "csv")  # its annotators are annotator-1 and -2
-    assert done.exit_code == 0 and done.stdout.endswith("recorded, 0 were there already\n")
+    assert done.exit_code == 0 and done.stdout.endswith("recorded; 0 were already recorded\n")
     (item,) = json.loads(on_sample("status", "--json").stdout)["open"]
     assert item["question"] == "optimality"
     assert on_sample("resolve", item["trajectory_id"], "optimality", "1", "--reason", "seen").exit_code == 0

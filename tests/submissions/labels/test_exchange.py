@@ -185,12 +185,12 @@ def test_every_problem_is_named_at_once_and_no_answer_repeated():
     )
     words = "Yes, No, Unsure"
     assert [each.partition(";")[0] for each in found] == [
-        f"task 1: its item '{'0' * 32}' is none of this suite",
-        "task 2, 1, success: not one of its answers",
+        f"task 1: its item '{'0' * 32}' is not in this suite",
+        "task 2, 1, success: this is not an answer",
         "task 2, 1: 'colour' is no question",
-        "task 2: it is not said, on one line, who answered",
+        "task 2: the person who answered is not named, or not on one line",
         "task 3, 1: answered this item twice",
-        "task 4: has no annotations",
+        "task 4: it has no annotations",
     ]
     assert words in found[1] and "WRONG WORD" not in "".join(found)
 
@@ -204,7 +204,7 @@ def test_a_file_that_is_no_export_is_refused_in_one_line(content):
         with pytest.raises(AnnotationsInvalid) as found:
             getattr(AnswersReader(QUESTIONS, TOKENS), name)(content)
         assert len(found.value.problems) == 1
-        assert "export it again" in str(found.value) or "is no list" in str(found.value)
+        assert "export it again" in str(found.value) or "is not a list" in str(found.value)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):

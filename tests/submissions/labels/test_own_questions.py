@@ -96,7 +96,7 @@ def test_own_answers_are_compared_decided_published_and_read_back(annotating):
     assert (item.item.trajectory_id, item.open) == (first, ("tone",))
     with pytest.raises(SubmissionError, match="one of its answers"):
         annotating.resolve(first, "tone", "warm", "heard it", GRACE)
-    with pytest.raises(SubmissionError, match="use one of the questions"):
+    with pytest.raises(SubmissionError, match="name a question of the suite"):
         annotating.resolve(first, "optimality", "4", "saw it", GRACE)
     annotating.resolve(first, "tone", "rude", "step 3", GRACE)
 

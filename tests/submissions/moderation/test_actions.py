@@ -154,7 +154,7 @@ def test_in_a_private_suite_a_row_is_public_when_its_owner_says_so_and_the_round
     assert board_ids(service) == [first]
     with pytest.raises(SubmissionError, match="already public"):
         service.moderation.publish(first, ADA)
-    with pytest.raises(SubmissionError, match="1 rows public in a year"):
+    with pytest.raises(SubmissionError, match="limit of 1 public rows"):
         service.moderation.publish(second, ADA)
     now[0] += timedelta(days=366)
     service.moderation.publish(second, ADA)

@@ -65,7 +65,7 @@ def test_a_confirmation_can_be_taken_back_and_needs_a_maintainer_and_a_known_nam
     for number in range(4):  # Ada's file is none of the strangers'
         figures_of(suite, f"Stranger {number}", misses=1)
     suite.moderation.decide_account("unconfirmed", "ADA", MIA, "left the project")
-    with pytest.raises(RateLimited, match="accounts without a confirmation"):
+    with pytest.raises(RateLimited, match="unconfirmed accounts"):
         figures_of(suite, "Ada", misses=2)
 
 

@@ -69,7 +69,7 @@ def test_a_changed_record_or_file_is_named_and_nothing_is_restored(filled, tmp_p
     with pytest.raises(BackupError) as problem:
         restore_from_folder(settings, tmp_path / "one")
     assert "line 1: record 1: its content was changed" in str(problem.value)
-    assert "line 4: a line is not a record" in str(problem.value)
+    assert "line 4: this is not a record" in str(problem.value)
 
     records.write_bytes(b"".join([lines[0], *lines[2:]]))
     with pytest.raises(BackupError, match="record 2 is missing"):

@@ -70,7 +70,7 @@ def test_a_migration_that_fails_leaves_no_table_behind(url, monkeypatch):
 def test_a_database_of_a_version_that_is_not_known_is_named(url):
     with open_database(url).begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
-    with pytest.raises(DatabaseUnavailable, match=r"does not know .*'0001'"):
+    with pytest.raises(DatabaseUnavailable, match=r"another version .*'0001'"):
         open_database(url)
 
 

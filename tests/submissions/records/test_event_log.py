@@ -71,10 +71,10 @@ def test_a_record_that_was_changed_removed_or_moved_is_named(engine):
     forged = replace(records[1], actor="eve")
     forged = replace(forged, hash=hash_of(forged))
     assert check_event_log([records[0], forged, *records[2:]]) == [
-        "record 3: does not follow record 2 (the hash before differs)"
+        "record 3 does not follow record 2 (the hash before differs)"
     ]
-    assert check_event_log([*records[:1], *records[2:]]) == ["record 2 is missing: the next one is 3"]
-    assert check_event_log(records[1:]) == ["record 1 is missing: the next one is 2"]
+    assert check_event_log([*records[:1], *records[2:]]) == ["record 2 is missing; the next one is 3"]
+    assert check_event_log(records[1:]) == ["record 1 is missing; the next one is 2"]
 
 
 JSON = st.recursive(
@@ -128,5 +128,5 @@ def test_a_nonce_is_new_for_each_event_and_in_no_text_of_it(engine):
 def test_a_line_with_something_else_for_a_nonce_is_refused(engine, nonce):
     (record,) = add(engine, {"submission_id": "a"})
     said = {**json.loads(record.line()), "nonce": nonce}
-    with pytest.raises(EventLogBroken, match="not the fields"):
+    with pytest.raises(EventLogBroken, match="its body or nonce is invalid"):
         parse_event(canonical(said))

@@ -32,21 +32,21 @@ def test_untouched_records_are_found_whole(service, sent):
 def test_a_changed_score_is_found_in_the_table_and_in_the_record(service, sent):
     with service.engine.begin() as connection:
         connection.execute(text("""UPDATE scores SET report = '{"labels": {}}' WHERE id = 1"""))
-    assert verify(service).problems == ("the table scores is not what the records say",)
+    assert verify(service).problems == ("the table scores differs from the records",)
     with service.engine.begin() as connection:
         connection.exec_driver_sql(
             "UPDATE records SET body = replace(body, '\"tp\":9', '\"tp\":10') WHERE kind = 'scored'"
         )
     problems = verify(service).problems
     assert "record 2: its content was changed (the hash differs)" in problems
-    assert f"submission {sent[0]}: its score, made again, differs (report)" in problems
+    assert f"submission {sent[0]}: its recomputed score differs (report)" in problems
     assert not any("10" in problem.replace(sent[0], "").replace(sent[1], "") for problem in problems)
 
 
 def test_a_row_that_no_record_made_is_found(service, sent):
     with service.engine.begin() as connection:
         connection.execute(text("INSERT INTO accounts (name, created_at) VALUES ('Eve', '2026-01-01')"))
-    assert verify(service).problems == ("the table accounts is not what the records say",)
+    assert verify(service).problems == ("the table accounts differs from the records",)
 
 
 @pytest.mark.parametrize(("kind", "noun"), [("submitted", "submission"), ("scored", "score")])
@@ -82,8 +82,8 @@ def test_a_score_of_a_metric_from_the_future_is_not_called_checked(service, monk
     monkeypatch.setattr(scorer, "METRIC_VERSION", 99)
     receipt = send(service, verdicts(service.suite))
     assert verify(service).problems == (
-        f"submission {receipt.submission_id}: its score could not be checked, since this version "
-        "does not know version 99 of the metric; use the newest one",
+        f"submission {receipt.submission_id}: its score could not be checked, because version "
+        "99 of the metric is newer than this program; update it",
     )
 
 
@@ -92,9 +92,7 @@ def test_scores_whose_labels_are_not_here_are_not_called_checked(service, sent):
     assert (found.scores, found.board_digest) == (0, None)
     (problem,) = found.problems
     version = service.label_version
-    assert problem.startswith(
-        f"2 scores could not be checked: the labels of version {version} are not here ("
-    )
+    assert problem.startswith(f"2 scores could not be checked: the labels of version {version} are missing (")
 
 
 def test_scores_under_labels_that_were_replaced_are_not_called_checked(service, sent, tmp_path):
@@ -102,7 +100,7 @@ def test_scores_under_labels_that_were_replaced_are_not_called_checked(service, 
     labels = (service.settings.cache_dir.parent / "labels.csv").read_text()
     path.write_text(labels.replace("Unsuccessful", "Successful", 1))
     (problem,) = verify(again(service, labels=f"csv:{path}")).problems
-    assert problem.endswith(f"version {service.label_version} are not here (ARB_LABELS names other ones)")
+    assert problem.endswith(f"version {service.label_version} are missing (ARB_LABELS names other labels)")
 
 
 def test_scores_under_every_published_label_version_are_made_again(service, tmp_path):

@@ -84,7 +84,7 @@ def test_an_upgraded_database_verifies_and_shows_the_same_figures(release):
 
 def test_its_records_do_not_go_on_without_their_secret(release):
     (release / "records" / "secret").unlink()
-    with pytest.raises(SecretChanged, match="made with a secret that is not here"):
+    with pytest.raises(SecretChanged, match="made with is missing"):
         open_service(settings_of(release))
     assert not (release / "records" / "secret").exists()
 

@@ -98,7 +98,7 @@ def test_of_several_decisions_the_last_one_counts_and_all_are_kept(acts, ids):
     (found,) = acts.disputes()
     assert [each.outcome for each in found.decisions] == ["kept", "corrected"]
     assert found.decided.outcome == "corrected"
-    with pytest.raises(SubmissionError, match="corrected already"):
+    with pytest.raises(SubmissionError, match="already corrected"):
         acts.decide("1", "corrected", "again", MIA, "no")
     acts.decide("1", "corrected", "nobody can tell", MIA, "unsure")
     assert acts.disputes()[0].decided.value == "unsure"
@@ -107,10 +107,10 @@ def test_of_several_decisions_the_last_one_counts_and_all_are_kept(acts, ids):
 @pytest.mark.parametrize(
     ("question", "decision", "answer", "why"),
     [
-        ("success", "corrected", None, "name the right one for a correction, of no, yes, unsure"),
-        ("success", "corrected", "3", "name the right one"),
+        ("success", "corrected", None, "a correction needs the right one of no, yes, unsure"),
+        ("success", "corrected", "3", "needs the right one"),
         ("optimality", "corrected", "yes", "of 1, 2, 3, 4, unsure"),
-        ("success", "kept", "yes", "only a correction names one"),
+        ("success", "kept", "yes", "only a correction has one"),
     ],
 )
 def test_a_correction_names_an_answer_of_its_question_and_nothing_else_does(
@@ -125,7 +125,7 @@ def test_a_correction_names_an_answer_of_its_question_and_nothing_else_does(
 def test_of_two_maintainers_who_decide_at_once_the_second_is_told_of_the_first(acts, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
     acts.decide("1", "kept", "the goal was reached", MIA, seen=0)
-    with pytest.raises(SubmissionError, match=r"mia decided this dispute since you loaded the page \(kept\)"):
+    with pytest.raises(SubmissionError, match=r"mia decided this dispute meanwhile \(kept\)"):
         acts.decide("1", "corrected", "it was not", Actor("zoe", is_maintainer=True), "no", seen=0)
     assert [each.by for each in acts.disputes()[0].decisions] == ["mia"]
 
@@ -142,7 +142,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
 
 def test_the_same_open_dispute_of_an_account_is_refused_until_it_is_decided(acts, ids):
     acts.dispute(ids[0], "success", "wrong", ADA)
-    with pytest.raises(SubmissionError, match=r"open dispute of this \(dispute 1\)"):
+    with pytest.raises(SubmissionError, match=r"your dispute 1 about this answer is still open"):
         acts.dispute(ids[0], "success", "wrong, I say", Actor("Ada"))
     acts.dispute(ids[0], "repetition", "another question", ADA)
     acts.dispute(ids[0], "success", "another person", Actor("bob"))

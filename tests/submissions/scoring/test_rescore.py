@@ -112,7 +112,7 @@ def test_an_owner_who_asks_for_the_metrics_under_newer_labels_pays_for_them(vers
     first, second, third = versions
     sent = send(first, verdicts(first.suite, misses=1, false_alarms=6)).submission_id
     clock.now += timedelta(days=2)
-    with pytest.raises(SubmissionError, match="under the current labels already"):
+    with pytest.raises(SubmissionError, match="already those under the current labels"):
         first.moderation.refresh(sent, ADA, first.label_version)
     with pytest.raises(SubmissionError, match="no score under the current labels"):
         second.moderation.refresh(sent, ADA, second.label_version)
@@ -153,7 +153,7 @@ def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versio
         third.moderation.refresh(sent, ADA, third.label_version)
     # A public row that was asked for under newer labels is the second of two rows.
     clock.now = start + timedelta(days=364)
-    with pytest.raises(RateLimited, match="2 rows public in a year") as refused:
+    with pytest.raises(RateLimited, match="limit of 2 public rows") as refused:
         third.moderation.publish(_second_of(third), ADA)
     assert refused.value.next_at == start + timedelta(days=365)
 

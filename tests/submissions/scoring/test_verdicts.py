@@ -78,7 +78,7 @@ def test_a_file_over_todays_size_limit_is_still_read(service):
 
 
 def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
-    with pytest.raises(VerdictsUnavailable, match="does not fit the current suite"):
+    with pytest.raises(VerdictsUnavailable, match="no longer fits the suite"):
         kept = service.files.keep(b'{"trajectory_id": "a/b/c", "success": true}\n')
         read_stored_verdicts(service, kept, "test")
 

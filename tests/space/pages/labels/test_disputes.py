@@ -82,7 +82,7 @@ def test_whoever_may_not_gets_a_status_and_a_reason(client, service):
     assert file_one(client, service, text="\ud800").status_code == 422
     assert file_one(client, service).status_code == 201
     again = file_one(client, service)
-    assert again.status_code == 409 and "already have an open dispute" in again.json()["detail"]
+    assert again.status_code == 409 and "about this answer is still open" in again.json()["detail"]
     assert decide(client, service, "kept", name="ada").status_code == 403
     assert decide(client, service, "moved").status_code == 422
     assert client.post(
@@ -96,7 +96,7 @@ def test_a_day_has_its_bound(client, service):
     for place in range(20):
         assert file_one(client, service, trajectory_id=a_run(service, place=place)).status_code == 201
     answer = file_one(client, service, trajectory_id=a_run(service, place=21))
-    assert answer.status_code == 429 and "limit of an account" in answer.json()["detail"]
+    assert answer.status_code == 429 and "an account may send 20 disputes" in answer.json()["detail"]
 
 
 def test_a_page_of_another_site_files_nothing(client, service):

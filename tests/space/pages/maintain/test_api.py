@@ -63,7 +63,7 @@ def test_a_row_is_hidden_shown_and_marked_with_reasons_and_a_name(service, sent)
     }  # fmt: skip
     assert service.records.board().rows == ()
     again = decide(service, sent, "hidden")
-    assert (again.status_code, again.json()["detail"]) == (409, "this submission is hidden already")
+    assert (again.status_code, again.json()["detail"]) == (409, "this submission is already hidden")
     decide(service, sent, "shown")
     decide(service, sent, "verified")
     decide(service, sent, "label_exposed")
@@ -133,7 +133,7 @@ def test_releasing_waits_until_the_figures_fit_into_the_budget(service):
     send(service, verdicts(service.suite), account="Bob")
     answer = decide(service, held, "released")
     assert answer.status_code == 429 and int(answer.headers["retry-after"]) > 0
-    assert "what all accounts together may be shown" in answer.json()["detail"]
+    assert "all accounts together have used up" in answer.json()["detail"]
     assert kinds(service) == ["submitted", "held", "submitted", "scored"]
 
 

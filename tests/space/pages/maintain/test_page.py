@@ -57,8 +57,8 @@ def test_look_alikes_and_equal_verdicts_are_in_the_queue(service):
     send(service, verdicts(service.suite), judge="Alpha")
     send(service, verdicts(service.suite, comment=1), judge="Аlpha", account="Bob")  # a Cyrillic A
     text = shown_text(section(maintain(service), "queue"))
-    assert "Look-alike name: can be taken for 'Alpha' by Ada, which was there before." in text
-    assert "Same verdicts: says the same of every trajectory" in text
+    assert "Look-alike name: its name looks like 'Alpha' by Ada, which is older." in text
+    assert "Same verdicts: it has the same verdicts as" in text
 
 
 def test_figures_are_exact_in_a_private_suite_too(service):
