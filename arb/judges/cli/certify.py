@@ -55,20 +55,20 @@ BATCHES = "batches"
 class CertifyOptions(RunOptions):
     """The options of a certificate as they were typed."""
 
-    out: Annotated[Path | None, typer.Option(help="For runs and report; certificate-JUDGE if left out.")] = (
-        None
-    )
-    repeats: Annotated[int, typer.Option(help="How often the judge is asked everything.", min=1)] = 3
-    only: Annotated[
-        list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
+    out: Annotated[
+        Path | None, typer.Option(help="Write runs and report here (default: certificate-JUDGE).")
     ] = None
-    without_probes: Annotated[bool, typer.Option("--without-probes", help="No probe at all.")] = False
+    repeats: Annotated[int, typer.Option(help="Ask the judge everything N times.", min=1)] = 3
+    only: Annotated[
+        list[str] | None, typer.Option("--probe", help="Use this probe (default: all). Repeat to add more.")
+    ] = None
+    without_probes: Annotated[bool, typer.Option("--without-probes", help="Use no probes.")] = False
     aim: AimOption = None
     maximise: MaximiseOption = None
     at_least: AtLeastOption = None
     retry: RetryOption = None
     batch: BatchOption = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan all runs, and pay nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan all runs without paying anything.")] = False
 
 
 @with_run_options(without=("refresh",), defaults={"split": "dev"})
@@ -117,7 +117,7 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
         typer.echo(text)
     else:
         plain_console().print(markdown, soft_wrap=True)
-    typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json beside it", err=True)
+    typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json next to it", err=True)
     if not as_json and options.split == "dev":
         frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}
         arguments = typed(options, split="test", limit=None, ids=None, out=f"runs/{name}-test", **frozen)

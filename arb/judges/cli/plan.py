@@ -31,15 +31,14 @@ with lazy_imports():
 def plan(
     options: RunOptions,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Count with it: a folder, tokenizer.json, or a model.")
+        str | None, typer.Option(help="Count tokens with this folder, tokenizer.json or model.")
     ] = None,
     seconds_per_call: Annotated[
-        float | None, typer.Option(help="How long a call takes, where you know it.", min=0.0)
+        float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0)
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="At the price of the Batch API.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Use the price of the Batch API.")] = False,
     pilot: Annotated[
-        int | None,
-        typer.Option(help="Judge so many trajectories first, for real, and learn from them.", min=1),
+        int | None, typer.Option(help="Judge N trajectories first, for real, and learn from them.", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -275,7 +275,7 @@ def test_a_batch_stopped_at_the_endpoint_is_not_submitted_again_at_once(tmp_path
         moved_on(server, two_and_cancelled)
         outcome = run(server, tmp_path, "simplified-neither")
         assert outcome.ended.how == "interrupted"
-        assert "batch_1: cancelled at the endpoint" in outcome.ended.message
+        assert "the endpoint cancelled batch_1" in outcome.ended.message
         assert len(server.batches.batches) == 1
         moved_on(server, lambda batch_id: server.batches.advance(batch_id))
         assert run(server, tmp_path, "simplified-neither").ended.how == "finished"

@@ -195,15 +195,15 @@ def test_released_judgments_become_a_prediction_file(server, tmp_path):
     assert f"{absent:,} trajectories have no judgment" in done.output
     checked = invoke(*command, "--judge", "aer", "--out", tmp_path / "none.jsonl")
     assert checked.exit_code == 2
-    assert "it has simplified-axtree-m-1-own-wording" in checked.output
+    assert "folders there: simplified-axtree-m-1-own-wording" in checked.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--split", "dev"), "nor one with judgments/"),
+        (("--split", "dev"), "neither a run nor judgments/"),
         ((), "--split"),
-        (("--split", "dev", "--form", "tags"), "--form: does not go with released judgments"),
+        (("--split", "dev", "--form", "tags"), "--form: cannot be used with released judgments"),
     ],
 )
 def test_what_cannot_be_read_ends_with_one_line(tmp_path, arguments, said):
