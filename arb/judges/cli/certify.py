@@ -73,14 +73,15 @@ class CertifyOptions(RunOptions):
 
 @with_run_options(without=("refresh",), defaults={"split": "dev"})
 def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
-    """Certify a judge: precision, recall, FPR, calibration, flips, stability, costs, digests.
+    """Certify a judge in one report to attach to a paper.
 
-    Judges every run unchanged, once per probe and again for --repeats, under one --max-usd and through the
-    cache. Run the same command again to resume. With --batch the calls of all runs are submitted together, in
-    as many rounds as the judge has stages; only `judges run` takes --engine. Writes certificate.json, .md and
-    .html, the prediction files, and threshold.json if a threshold beats the judge's own verdicts. A judge
-    without any verdict gets no certificate. Test labels are never read: on test the report contains only
-    figures that need no labels.
+    Reports precision, recall, FPR, calibration, flips, stability, costs and digests. Judges every run
+    unchanged, once per probe and again for --repeats, under one --max-usd and through the cache. Run the same
+    command again to resume. With --batch the calls of all runs are submitted together, in as many rounds as
+    the judge has stages; only `judges run` takes --engine. Writes certificate.json, .md and .html, the
+    prediction files, and threshold.json if a threshold beats the judge's own verdicts. A judge without any
+    verdict gets no certificate. Test labels are never read: on test the report contains only figures that
+    need no labels.
     """
     batch = options.batch
     try:

@@ -98,10 +98,11 @@ def ablate(
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Repeat the paper's Table 2: the simplified judge with tree, screenshot, both, neither.
+    """Repeat the paper's Table 2 with the simplified judge.
 
-    Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals. If the model
-    is the paper's, its figures are shown next to them. Run the same command again to resume.
+    Runs the judge with tree, screenshot, both and neither (GPT-4o Mini unless --model is given) and scores
+    the four variants, with intervals. If the model is the paper's, its figures are shown next to them. Run
+    the same command again to resume.
     """
     model = options.model or PAPERS_MODEL
     labels, suite = labels_or_problem(options)
@@ -185,11 +186,12 @@ def probe(
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Probe a judge: reasoning removed, another goal, a page that claims success, and more.
+    """Probe how often verdicts flip if the judge sees something else.
 
-    Judges every run unchanged, once per probe, and once more unchanged. Reports how often the verdict
-    flips, next to how often it flips when the same is asked again. Run the same command again to resume. The
-    report is also in OUT/report.json.
+    The probes remove the reasoning, ask about another goal, add a page that claims success, and more. Judges
+    every run unchanged, once per probe, and once more unchanged. Reports how often the verdict flips, next to
+    how often it flips when the same question is asked again. Run the same command again to resume. The report
+    is also in OUT/report.json.
     """
     unchanged, again = certificate.UNCHANGED, certificate.repeat_name(2)
     chosen = probes.probes_named(only)

@@ -40,18 +40,16 @@ Row = dict[str, Any]
 def show(
     run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
     trajectory_id: Annotated[str, typer.Argument(help="Show the judgment of this trajectory.")],
-    pictures: Annotated[
-        Path | None, typer.Option(help="Write the pictures of the recorded runs into this folder.")
-    ] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Write the pictures into this folder.")] = None,
     source: Annotated[
         Path | None, typer.Option(help="Read pictures from these recorded runs (default: as in `run`).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one judgment: every message that was sent, as it was sent, and every reply.
+    """Show one judgment: all messages as they were sent, and all replies.
 
-    Pictures are named by their SHA-256; `--pictures` finds those that the recorded runs still have. Control
-    characters of pages are left out, except with `--json`.
+    Pictures are named by their SHA-256; --pictures finds those that the recorded runs still have. Control
+    characters of pages are left out, except with --json.
     """
     try:
         stored = run_folder.read_run(run)
@@ -115,7 +113,7 @@ def reparse(
     out: Annotated[Path, typer.Option(help="Write this prediction file (JSONL).")],
     form: Annotated[
         Literal["tags", "status", "rating"] | None,
-        typer.Option(help="Read replies in this form (own judge in a run's folder)."),
+        typer.Option(help="Read replies in this form (a run of your own judge)."),
     ] = None,
     cache: Annotated[
         Path | None, typer.Option(help="Read log-probabilities from this cache of the run.")

@@ -42,10 +42,11 @@ def plan(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count a run's calls, pictures, tokens, dollars and time; without --pilot no call is made.
+    """Count a run's calls, pictures, tokens, dollars and time.
 
-    Takes the options of `run`. Cached replies are used; other replies are assumed to have a typical length
-    or, with --pilot, the length of the pilot's replies. The run does not pay for the pilot's replies again.
+    Takes the options of `run`. Makes no call without --pilot. Cached replies are used; other replies are
+    assumed to have a typical length or, with --pilot, the length of the pilot's replies. The run does not pay
+    for the pilot's replies again.
     """
     config = run_config.build_config(options, will_run=False)
     made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)

@@ -65,12 +65,12 @@ def run(
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a judge over a split, or over all runs of --source, of no suite.
+    """Run a judge over a split, or over all runs of --source.
 
-    Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder. Run the same
-    command again to continue a run that was stopped or killed: no call is paid twice. If the prompts, the
-    view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command tells
-    you so.
+    Without --split, the runs of --source belong to no suite. Writes run.json, judgments.jsonl, prompts.jsonl
+    and predictions.jsonl into the folder. Run the same command again to continue a run that was stopped or
+    killed: no call is paid twice. If the prompts, the view, the recorded runs or the judge's file have
+    changed, a new run starts in OUT-2, and the command tells you so.
     """
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     named, tried = out, {out}

@@ -153,7 +153,7 @@ def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     assert (tmp_path / "run.json").read_text() == '{"something": "else"}'
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "judgments.jsonl").write_text("mine\n")
-    with pytest.raises(RunFolderError, match=r"no readable run\.json"):
+    with pytest.raises(RunFolderError, match=r"no run\.json"):
         RunFolder(tmp_path / "b", CONFIGURATION)
     assert (tmp_path / "b" / "judgments.jsonl").read_text() == "mine\n"
 
