@@ -253,7 +253,7 @@ def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str
 
 
 def threshold(
-    run: Annotated[Path, typer.Argument(help="Choose on this folder of a dev run with scores.")],
+    run: Annotated[Path, typer.Argument(help="Use the scores of the dev run in this folder.")],
     out: Annotated[Path, typer.Option(help="Write the threshold to this file (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,

@@ -273,7 +273,7 @@ class Progress:
             parts += [f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min"]
             parts += [f"{duration(left / rate)} left"] if left else []
         usd = self.spend.total_usd
-        parts.append("unknown sum spent" if usd is None else f"${usd:.4f} spent")
+        parts.append("unknown amount spent" if usd is None else f"${usd:.4f} spent")
         if self.retried:
             limited = f" ({self.rate_limited:,} for rate limits)" if self.rate_limited else ""
             parts.append(f"{self.retried:,} retried{limited}")

@@ -72,7 +72,7 @@ def test_an_unknown_price_is_unknown_not_zero():
     spend = Spend()
     spend.count(Reply("yes", cost_usd=0.25))
     spend.count(Reply("yes", cost_usd=None))
-    assert "unknown sum spent" in progress_of(spend=spend)[0].line()
+    assert "unknown amount spent" in progress_of(spend=spend)[0].line()
 
 
 def test_what_came_from_the_cache_or_never_came_is_not_paid_and_a_refusal_is():
