@@ -136,8 +136,8 @@ def templates_in(files: Mapping[str, str]) -> Templates:
     found |= {ours: constants[NNETNAV].get(theirs) for ours, theirs in CONSTANTS[NNETNAV].items()}
     if absent := [name for name, text in found.items() if text is None]:
         raise OfficialPromptsError(
-            f"this agent-reward-bench has no template for {', '.join(absent)} in the place where version "
-            "0.1.2 has it; install agent-reward-bench==0.1.2, or leave out --prompts official"
+            f"this agent-reward-bench has no template for {', '.join(absent)} where version 0.1.2 has one; "
+            "install agent-reward-bench==0.1.2, or leave out --prompts official"
         )
     return {name: text or "" for name, text in found.items()}
 
@@ -381,7 +381,7 @@ def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
         raise OfficialPromptsError(
-            f"{judge.name}: agent-reward-bench has no prompts for it; leave out --prompts official"
+            f"agent-reward-bench has no prompts for {judge.name}; leave out --prompts official"
         )
     same = {**vars(judge), "source": f"{judge.source}; prompts of {made_by}"}
     if isinstance(judge, SimplifiedJudge):

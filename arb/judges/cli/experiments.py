@@ -313,7 +313,7 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     settings = read_settings()
     suite = read_suite(suite_name or configuration["suite"], settings)
     if suite.name != configuration["suite"]:
-        raise OptionsError(f"{folder}: is a run over {configuration['suite']}; leave out --suite")
+        raise OptionsError(f"{folder}: is a run over {configuration['suite']}, not {suite.name}")
     records = list(run_folder.read_judgments(folder))
     scores = certificate.scores_of(records)
     if all(score is None for score, _ in scores.values()):

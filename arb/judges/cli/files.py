@@ -206,9 +206,7 @@ def _of_released(
             found[trajectory.trajectory_id] = row
     ids = [each.trajectory_id for each in suite.split(split)]
     if not any(each in found for each in ids):
-        raise reparsing.ReparseError(
-            f"{folder}: has no judgment of {suite.name} {split}; change --suite or --split"
-        )
+        raise reparsing.ReparseError(f"{folder}: no judgment of {suite.name} {split}; check --suite, --split")
     absent = sum(each not in found for each in ids)
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
     notes = []
@@ -255,9 +253,7 @@ def export(
         stop(f"{out}: cannot be written ({problem.strerror})")
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
-    typer.echo(
-        f"wrote {done.files:,} judgments as {done.judge}; {done.errors:,} of them are failures", err=True
-    )
+    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them failures", err=True)
     if done.left_out:
         stop(
             f"{len(done.left_out):,} judgments are left out, since no single reply states the verdict: "

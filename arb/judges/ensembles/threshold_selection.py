@@ -106,9 +106,7 @@ def recommend_threshold(
             f"{percent(cell['f1'])} %"
             for name, cell in found.items()
         )
-        raise NoThresholdError(
-            f"no threshold is recommended for {aim}: on held-out data {'; '.join(sentences)}"
-        )
+        raise NoThresholdError(f"no threshold is recommended for {aim}: held out, {'; '.join(sentences)}")
     return replace(choice, plain=plain_figures)
 
 

@@ -111,9 +111,7 @@ class _BatchRounds:
                         return RunEnd("account", str(AccountError(self.collector.account)))
                     await self._submit(files)
         except CallFailed as failure:
-            return RunEnd(
-                "failing", f"the endpoint cannot be used for batches: {failure.message}{self._left()}"
-            )
+            return RunEnd("failing", f"the endpoint cannot take batches: {failure.message}{self._left()}")
 
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
         """Judge the trajectories whose replies exist, and put the missing calls into the files."""
@@ -243,9 +241,7 @@ class _BatchRounds:
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
         ids = ", ".join(entry.id or "being submitted" for entry in left)
-        return (
-            f"; {calls:,} calls are still at the endpoint ({ids}); run the same command again to collect them"
-        )
+        return f"; {calls:,} calls are at the endpoint ({ids}); run the same command again to collect them"
 
 
 @contextlib.asynccontextmanager

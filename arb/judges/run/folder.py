@@ -168,9 +168,7 @@ class RunFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunFolderError(
-                f"{self.folder}: another process uses it; wait or name another folder"
-            ) from None
+            raise RunFolderError(f"{self.folder}: another process uses it; wait or name another") from None
         path = self.folder / RUN
         if path.is_file():
             self.run = read_run(self.folder)

@@ -39,9 +39,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
     Raises OptionsError for an unknown name, or options that do not go together.
     """
     if (options.judge is None) == (options.cascade is None):
-        raise OptionsError(
-            "give either one judge (see `python -m arb judges list`) or two with --cascade CHEAP,STRONG"
-        )
+        raise OptionsError("give either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")
     if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
         raise OptionsError("--cascade-band and --cascade-trusts-yes need --cascade; add it or leave them out")
     judge: AnyJudge = _cascade(options) if options.judge is None else _named(options.judge, options)
@@ -190,9 +188,7 @@ def _extra(options: RunOptions) -> dict[str, Any]:
         try:
             read[name] = json.loads(text)
         except ValueError as problem:
-            raise OptionsError(
-                f"--extra {name}: {text!r} is not JSON (put text in double quotes)"
-            ) from problem
+            raise OptionsError(f"--extra {name}: {text!r} is not JSON; text needs double quotes") from problem
     return read
 
 

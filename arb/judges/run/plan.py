@@ -261,9 +261,7 @@ def plan_run(
     Raises OptionsError, SourceError, SuiteError.
     """
     if pilot and config.refresh:
-        raise OptionsError(
-            "--pilot and --refresh together make the run pay for the pilot again; leave one of them out"
-        )
+        raise OptionsError("--pilot and --refresh together pay for the pilot twice; leave one of them out")
     if not config.models:
         return Plan(len(config.ids), (), 0.0)
     counters = TokenCounters(tokenizer)

@@ -74,9 +74,7 @@ class StopControl:
                 task.cancel()
                 return
             self.stop("interrupted", "stopped; finished trajectories are saved")
-            self._say(
-                "finishing the calls in progress, which are already paid for; press Ctrl-C again to drop them"
-            )
+            self._say("finishing the calls in progress, which are paid for; press Ctrl-C again to drop them")
             if number == signal.SIGTERM:
                 loop.call_later(GRACE_S, task.cancel)
 

@@ -32,9 +32,7 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
         wanted = getattr(options, option)
         known = sorted({getattr(each, option) for each in suite.trajectories})
         if unknown := [name for name in wanted or () if name not in known]:
-            problems.append(
-                f"--{option} {', '.join(unknown)}: not in the suite {suite.name}; use {', '.join(known)}"
-            )
+            problems.append(f"--{option} {', '.join(unknown)}: not in {suite.name}; use {', '.join(known)}")
         elif wanted:
             chosen = [each for each in chosen if getattr(each, option) in wanted]
     if options.ids is not None:

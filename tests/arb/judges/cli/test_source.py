@@ -149,7 +149,7 @@ def test_judges_that_read_are_shown_what_was_observed_and_the_answer(judge_sourc
         (
             "simplified-axtree",
             ("--agent", "nobody"),
-            "--agent nobody: not in the suite runs-of-logs; use asker, solver",
+            "--agent nobody: not in runs-of-logs; use asker, solver",
         ),
         ("rule-based", (), "needs rewards, but the runs of --source are read without"),
     ],
