@@ -167,7 +167,7 @@ def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[R
             row = records.prediction_row(read)
             changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
             rows.append(row)
-    notes = [f"{changed:,} of them are read differently than before"]
+    notes = [f"{changed:,} of them have a different verdict or state than before"]
     if unanswered:
         notes.append(
             f"{unanswered:,} now need a call to the strong judge that was never made, and are in the state "

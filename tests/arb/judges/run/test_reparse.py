@@ -85,7 +85,7 @@ def test_a_run_read_again_gives_its_own_predictions(server, tmp_path, options):
     done = invoke("reparse", folder, "--out", tmp_path / "again.jsonl", "--cache", tmp_path / "cache")
     assert done.exit_code == 0, done.output
     assert lines(tmp_path / "again.jsonl") == lines(folder / "predictions.jsonl")
-    assert "0 of them are read differently" in done.output
+    assert "0 of them have a different verdict" in done.output
     assert server.counts.calls == before
     assert len({(row["state"], row["success"]) for row in lines(folder / "predictions.jsonl")}) > 1
 
@@ -127,7 +127,7 @@ def test_what_is_read_is_the_stored_reply(server, tmp_path):
     first, *others = lines(tmp_path / "again.jsonl")
     assert (first["state"], first["success"], first["repetition"]) == ("ok", False, True)
     assert others == lines(folder / "predictions.jsonl")[1:]
-    assert "1 of them are read differently" in done.output
+    assert "1 of them have a different verdict" in done.output
 
 
 def record(answer, *calls):
