@@ -98,7 +98,7 @@ def _problem_of_calls(calls: Any, roles: Collection[str]) -> str | None:
         return f"yields {_described(calls)} instead of a list of calls: write `yield [Call(…)]`"
     for call in calls:
         if not isinstance(call, Call):
-            return f"yields a list that contains {_described(call)}: it may contain calls only"
+            return f"yields a list that contains {_described(call)}: it may contain only calls"
         if (problem := _problem_of_call(call, roles)) is not None:
             return f"yields a Call whose {problem}"
     return None
@@ -107,22 +107,22 @@ def _problem_of_calls(calls: Any, roles: Collection[str]) -> str | None:
 def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
     limit = call.max_output_tokens
     if not isinstance(call.role, str) or call.role not in roles:
-        return f"role is {_described(call.role)}: `models` names {', '.join(roles) or 'no role'}"
+        return f"role is {_described(call.role)}: `models` has {', '.join(roles) or 'no role'}"
     if not isinstance(call.purpose, str):
-        return f"purpose is {_described(call.purpose)}: write a text"
+        return f"purpose is {_described(call.purpose)}: use a string"
     if type(call.sample) is not int or call.sample < 0:
-        return f"sample is {_described(call.sample)}: write a whole number from 0"
+        return f"sample is {_described(call.sample)}: use a whole number from 0"
     if limit is not None and (type(limit) is not int or limit < 1):
-        return f"max_output_tokens is {_described(limit)}: write a whole number from 1, or None"
+        return f"max_output_tokens is {_described(limit)}: use a whole number from 1, or None"
     for name, messages in (("messages", call.messages), ("shorter", call.shorter)):
         if messages is not None or name == "messages":
             if not isinstance(messages, tuple):
-                return f"{name} is {_described(messages)}: write a tuple, such as (Message(…),)"
+                return f"{name} is {_described(messages)}: use a tuple, such as (Message(…),)"
             for message in messages:
                 if not _is_message(message):
                     return (
                         f"{name} contains {_described(message)}: use Message(role, content), with the role "
-                        "system, user or assistant and a text or a tuple of texts and images"
+                        "system, user or assistant and a string or a tuple of strings and images"
                     )
     return None
 
@@ -151,7 +151,7 @@ def _problem_of_answer(answer: Any) -> str | None:
     if score is not None and not (is_number and 0 <= score <= 1):  # false for NaN
         return f"returns an Answer whose score is {_described(score)}: use a number from 0 to 1"
     if not isinstance(answer.reasoning, str | None):
-        return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a text"
+        return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a string"
     return None
 
 

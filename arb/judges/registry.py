@@ -119,7 +119,7 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
         try:
             judge = judge()
         except Exception as error:
-            raise CustomJudgeError(f"{address}: cannot be made without arguments ({error})") from error
+            raise CustomJudgeError(f"{address}: cannot be created without arguments ({error})") from error
     required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
     if absent := [name for name in required if not hasattr(judge, name)]:
         raise CustomJudgeError(f"{address}: a judge needs {', '.join(absent)}; see arb/judges/types.py")
@@ -231,7 +231,7 @@ def entries() -> tuple[RegisteredJudge, ...]:
             leave_out("arb.judges", point, str(problem))
             continue
         if _key(judge.name) in {_key(name) for entry in found for name in entry.names}:
-            leave_out("arb.judges", point, f"there is another judge {judge.name!r}")
+            leave_out("arb.judges", point, f"there is already a judge {judge.name!r}")
             continue
         found.append(RegisteredJudge(judge, is_plugin=True))
     return tuple(found)
@@ -348,7 +348,7 @@ def find_judge(
     judge = load_judge(name) if is_address(name) else _named(name)
     if compat:
         if not isinstance(judge, NNetNavJudge):
-            raise UnknownJudgeError(f"{judge.name}: --compat is for NNetNav alone; leave it out")
+            raise UnknownJudgeError(f"--compat works only with NNetNav, not with {judge.name}; leave it out")
         judge = replace(judge, is_compat=True)
     if prompts == "official":
         judge = official.official_judge(judge, settings, checkout)
@@ -361,10 +361,10 @@ def _named(name: str) -> AnyJudge:
         return found
     near = difflib.get_close_matches(_key(name), by_key, n=3, cutoff=0.5)
     titles = dict.fromkeys(repr(by_key[key].name) for key in near)
-    hint = f"did you mean {' or '.join(titles)}? " if titles else ""
+    hint = f"Did you mean {' or '.join(titles)}? " if titles else ""
     raise UnknownJudgeError(
-        f"there is no judge {name!r}; {hint}`python -m arb judges list` names all; "
-        "name your own judge as path/to/file.py:Name"
+        f"there is no judge {name!r}. {hint}`python -m arb judges list` shows all; name your own judge as "
+        "path/to/file.py:Name"
     )
 
 

@@ -247,7 +247,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if (self.state == "ok") != (self.success is not None):
-            raise ValueError(f"the state {self.state!r} does not go with success {self.success!r}")
+            raise ValueError(f"the state {self.state!r} does not match success {self.success!r}")
 
 
 JudgeSession = Generator[Sequence[Call], Sequence[Reply], Answer]

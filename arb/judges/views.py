@@ -169,7 +169,7 @@ class Views:
         able = [each.name for each in with_models if not any(missing_inputs(each, kind) for kind in kinds)]
         lines += [f"judges that can: {', '.join(able)}"] if able else []
         if len(incomplete) < chosen:
-            lines.append("to judge the other runs alone, add --skip-incomplete")
+            lines.append("to judge only the other runs, add --skip-incomplete")
         return "\n".join(lines)
 
     def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:

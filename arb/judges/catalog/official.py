@@ -136,7 +136,7 @@ def templates_in(files: Mapping[str, str]) -> Templates:
     found |= {ours: constants[NNETNAV].get(theirs) for ours, theirs in CONSTANTS[NNETNAV].items()}
     if absent := [name for name, text in found.items() if text is None]:
         raise OfficialPromptsError(
-            f"this agent-reward-bench has no template for {', '.join(absent)} where version 0.1.2 has it; "
+            f"this agent-reward-bench has no template for {', '.join(absent)} where version 0.1.2 has one; "
             "install agent-reward-bench==0.1.2, or leave out --prompts official"
         )
     return {name: text or "" for name, text in found.items()}
@@ -149,14 +149,14 @@ def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) ->
     """
     if checkout is None:
         raise OfficialPromptsError(
-            "WebJudge's prompts are its authors': name a checkout of "
+            "WebJudge's prompts belong to its authors: name a checkout of "
             f"https://github.com/{ONLINE_MIND2WEB} with --prompts-from, or leave out --prompts official"
         )
     try:
         module = ast.parse((checkout / WEBJUDGE).read_bytes())
     except (OSError, ValueError, SyntaxError) as error:
         raise OfficialPromptsError(
-            f"--prompts-from {checkout}: {WEBJUDGE} in it cannot be read; name the folder of a checkout of "
+            f"--prompts-from {checkout}: its {WEBJUDGE} cannot be read; name the folder of a checkout of "
             f"{ONLINE_MIND2WEB}"
         ) from error
     texts = [
@@ -168,9 +168,9 @@ def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) ->
     wanted = sha256 or WEBJUDGE_SHA256
     if prompts_hash(*texts) != wanted:
         raise OfficialPromptsError(
-            f"--prompts-from {checkout}: the prompts in its {WEBJUDGE} are not those that were compared with "
-            f"the messages made here (SHA-256 {prompts_hash(*texts)[:12]}, not {wanted[:12]}); check out "
-            "another commit, or leave out --prompts official"
+            f"--prompts-from {checkout}: the prompts in its {WEBJUDGE} are not those that this version was "
+            f"compared with (SHA-256 {prompts_hash(*texts)[:12]}, not {wanted[:12]}); check out another "
+            "commit, or leave out --prompts official"
         )
     return dict(zip(WEBJUDGE_TEMPLATES, texts, strict=True))
 
@@ -381,7 +381,7 @@ def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
         raise OfficialPromptsError(
-            f"{judge.name}: agent-reward-bench has no prompts for it; leave out --prompts official"
+            f"agent-reward-bench has no prompts for {judge.name}; leave out --prompts official"
         )
     same = {**vars(judge), "source": f"{judge.source}; prompts of {made_by}"}
     if isinstance(judge, SimplifiedJudge):

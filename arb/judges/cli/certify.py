@@ -55,32 +55,33 @@ BATCHES = "batches"
 class CertifyOptions(RunOptions):
     """The options of a certificate as they were typed."""
 
-    out: Annotated[Path | None, typer.Option(help="For runs and report; certificate-JUDGE if left out.")] = (
-        None
-    )
-    repeats: Annotated[int, typer.Option(help="How often the judge is asked everything.", min=1)] = 3
-    only: Annotated[
-        list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
+    out: Annotated[
+        Path | None, typer.Option(help="Write runs and report here (default: certificate-JUDGE).")
     ] = None
-    without_probes: Annotated[bool, typer.Option("--without-probes", help="No probe at all.")] = False
+    repeats: Annotated[int, typer.Option(help="Ask the judge everything N times.", min=1)] = 3
+    only: Annotated[
+        list[str] | None, typer.Option("--probe", help="Use this probe (default: all). Repeat to add more.")
+    ] = None
+    without_probes: Annotated[bool, typer.Option("--without-probes", help="Use no probes.")] = False
     aim: AimOption = None
     maximise: MaximiseOption = None
     at_least: AtLeastOption = None
     retry: RetryOption = None
     batch: BatchOption = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan all runs, and pay nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan all runs without paying anything.")] = False
 
 
 @with_run_options(without=("refresh",), defaults={"split": "dev"})
 def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
-    """Certify a judge: precision, recall, FPR, calibration, flips, stability, costs, digests.
+    """Certify a judge in one report to attach to a paper.
 
-    Judges every run unchanged, once per probe and again for --repeats, under one --max-usd and through the
-    cache. Run the same command again to resume. With --batch the calls of all runs are submitted together, in
-    as many rounds as the judge has stages; only `judges run` takes --engine. Writes certificate.json, .md and
-    .html, the prediction files, and threshold.json if a threshold beats the judge's own verdicts. A judge
-    without any verdict gets no certificate. Test labels are never read: on test the report contains only
-    figures that need no labels.
+    Reports precision, recall, FPR, calibration, flips, stability, costs and digests. Judges every run
+    unchanged, once per probe and again for --repeats, under one --max-usd and through the cache. Run the same
+    command again to resume. With --batch the calls of all runs are submitted together, in as many rounds as
+    the judge has stages; only `judges run` takes --engine. Writes certificate.json, .md and .html, the
+    prediction files, and threshold.json if a threshold beats the judge's own verdicts. A judge without any
+    verdict gets no certificate. Test labels are never read: on test the report contains only figures that
+    need no labels.
     """
     batch = options.batch
     try:
@@ -117,7 +118,7 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
         typer.echo(text)
     else:
         plain_console().print(markdown, soft_wrap=True)
-    typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json beside it", err=True)
+    typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json next to it", err=True)
     if not as_json and options.split == "dev":
         frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}
         arguments = typed(options, split="test", limit=None, ids=None, out=f"runs/{name}-test", **frozen)

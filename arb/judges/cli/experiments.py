@@ -67,7 +67,7 @@ with lazy_imports():
 AimOption = Annotated[
     str | None,
     typer.Option(
-        "--aim", help="What the threshold is for; f1 if left out.", metavar="precision@recall>=NUMBER"
+        "--aim", help="Choose the threshold for this aim (default: f1).", metavar="precision@recall>=NUMBER"
     ),
 ]
 MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
@@ -94,14 +94,15 @@ Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="A folder for the runs, one in it for each variant.")],
+    out: Annotated[Path, typer.Option(help="Write the runs into this folder, one subfolder per variant.")],
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Repeat the paper's Table 2: the simplified judge with tree, screenshot, both, neither.
+    """Repeat the paper's Table 2 with the simplified judge.
 
-    Runs the four variants (GPT-4o Mini unless --model is given) and scores them, with intervals. If the model
-    is the paper's, its figures are shown next to them. Run the same command again to resume.
+    Runs the judge with tree, screenshot, both and neither (GPT-4o Mini unless --model is given) and scores
+    the four variants, with intervals. If the model is the paper's, its figures are shown next to them. Run
+    the same command again to resume.
     """
     model = options.model or PAPERS_MODEL
     labels, suite = labels_or_problem(options)
@@ -120,7 +121,7 @@ def ablate(
         best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
         chosen = {"judge": best["judge"], "model": model, "split": "test", "limit": None, "ids": None}
         chosen |= {"out": f"runs/{best['judge']}"}
-        next_step("run the one of the highest F1 on test", "arb", "judges", "run", *typed(options, **chosen))
+        next_step("run the best variant by F1 on test", "arb", "judges", "run", *typed(options, **chosen))
     raise typer.Exit(int(has_errors))
 
 
@@ -131,7 +132,7 @@ def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
     try:
         return label_files.load_labels(suite, options.split_name, settings), suite
     except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as reason:
-        raise OptionsError(f"no labels to score {options.split} with: {reason}; use --split dev") from None
+        raise OptionsError(f"{options.split} cannot be scored: {reason}; use --split dev") from None
 
 
 def _printed() -> Printed:
@@ -178,18 +179,19 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="A folder for the runs, one in it for each probe.")],
+    out: Annotated[Path, typer.Option(help="Write the runs into this folder, one subfolder per probe.")],
     only: Annotated[
-        list[str] | None, typer.Option("--probe", help="Only this probe. Several times; all if left out.")
+        list[str] | None, typer.Option("--probe", help="Use this probe (default: all). Repeat to add more.")
     ] = None,
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Probe a judge: reasoning removed, another goal, a page that claims success, and more.
+    """Probe how often verdicts flip if the judge sees something else.
 
-    Judges every run unchanged, once per probe, and once more unchanged. Reports how often the verdict
-    flips, next to how often it flips when the same is asked again. Run the same command again to resume. The
-    report is also in OUT/report.json.
+    The probes remove the reasoning, ask about another goal, add a page that claims success, and more. Judges
+    every run unchanged, once per probe, and once more unchanged. Reports how often the verdict flips, next to
+    how often it flips when the same question is asked again. Run the same command again to resume. The report
+    is also in OUT/report.json.
     """
     unchanged, again = certificate.UNCHANGED, certificate.repeat_name(2)
     chosen = probes.probes_named(only)
@@ -210,7 +212,7 @@ def probe(
     ]
     if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
         plain_console().print(probes.probe_table(reports, name))
-        next_step("certify it, which goes on with these replies", "arb", "judges", "certify", *typed(options))
+        next_step("certify it, which reuses these replies", "arb", "judges", "certify", *typed(options))
     raise typer.Exit(int(has_errors))
 
 
@@ -251,8 +253,8 @@ def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str
 
 
 def threshold(
-    run: Annotated[Path, typer.Argument(help="The folder of a run over dev, with scores.")],
-    out: Annotated[Path, typer.Option(help="The file to freeze it in (JSON).")],
+    run: Annotated[Path, typer.Argument(help="Use the scores of the dev run in this folder.")],
+    out: Annotated[Path, typer.Option(help="Write the threshold to this file (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,
     at_least: AtLeastOption = None,
@@ -270,7 +272,7 @@ def threshold(
         out.parent.mkdir(parents=True, exist_ok=True)
         thresholds.write_threshold(out, found)
     except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:
-        stop(f"no labels to choose with: {problem}", code=1)
+        stop(f"no threshold can be chosen without labels: {problem}", code=1)
     except threshold_selection.NoThresholdError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
@@ -305,9 +307,9 @@ def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Thr
     """Return the threshold that a dev run's judgments give. Raises the errors that `threshold` reports."""
     configuration = run_folder.read_run(folder)["configuration"]
     if configuration["split"] != "dev":
-        raise OptionsError(f"{folder}: is a run over {configuration['split']}; thresholds are chosen on dev")
+        raise OptionsError(f"{folder}: is a run over {configuration['split']}; name a run over dev")
     if configuration.get("threshold") is not None:
-        raise OptionsError(f"{folder}: its verdicts are by a threshold already; use a run without")
+        raise OptionsError(f"{folder}: its verdicts already come from a threshold; use a run without one")
     settings = read_settings()
     suite = read_suite(suite_name or configuration["suite"], settings)
     if suite.name != configuration["suite"]:

@@ -38,20 +38,18 @@ Row = dict[str, Any]
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    trajectory_id: Annotated[str, typer.Argument(help="A trajectory of it.")],
-    pictures: Annotated[
-        Path | None, typer.Option(help="A folder to write the pictures into, out of the recorded runs.")
-    ] = None,
+    run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
+    trajectory_id: Annotated[str, typer.Argument(help="Show the judgment of this trajectory.")],
+    pictures: Annotated[Path | None, typer.Option(help="Write the pictures into this folder.")] = None,
     source: Annotated[
-        Path | None, typer.Option(help="The recorded runs, for --pictures; as in `run`.")
+        Path | None, typer.Option(help="Read pictures from these recorded runs (default: as in `run`).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one judgment: every message that was sent, as it was sent, and every reply.
+    """Show one judgment: all messages as they were sent, and all replies.
 
-    Pictures are named by their SHA-256; `--pictures` finds those that the recorded runs still have. Control
-    characters of pages are left out, except with `--json`.
+    Pictures are named by their SHA-256; --pictures finds those that the recorded runs still have. Control
+    characters of pages are left out, except with --json.
     """
     try:
         stored = run_folder.read_run(run)
@@ -59,9 +57,7 @@ def show(
         judged = run_folder.read_judgments(run)
         found = [each for each in judged if each["trajectory_id"].casefold() == wanted]
         if not found:
-            stop(
-                f"{trajectory_id}: is not judged in {run}; its judgments.jsonl has the ids of those that are"
-            )
+            stop(f"{trajectory_id}: is not judged in {run}; see the ids in its judgments.jsonl")
         (record,) = found
         with run_folder.open_prompts(run) as prompts:
             calls = [{**call, "messages": exporting.messages_of(call, prompts)} for call in record["calls"]]
@@ -113,25 +109,26 @@ def _write_pictures(
 
 
 def reparse(
-    place: Annotated[Path, typer.Argument(help="A run's folder, or released judgments/.")],
-    out: Annotated[Path, typer.Option(help="The prediction file to write (JSONL).")],
+    place: Annotated[Path, typer.Argument(help="Read this run's folder or these released judgments/.")],
+    out: Annotated[Path, typer.Option(help="Write this prediction file (JSONL).")],
     form: Annotated[
         Literal["tags", "status", "rating"] | None,
-        typer.Option(help="How a judge of your own answers (a run's folder)."),
+        typer.Option(help="Read replies in this form (a run of your own judge)."),
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Where the run's replies are kept, for its log-probabilities.")
+        Path | None, typer.Option(help="Read log-probabilities from this cache of the run.")
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="The judge's folder (released judgments).")] = None,
+    judge: Annotated[str | None, typer.Option(help="Read this judge's folder (released judgments).")] = None,
     split: Annotated[
-        Literal["dev", "test"] | None, typer.Option(help="The split (released judgments).")
+        Literal["dev", "test"] | None,
+        typer.Option(help="Read this split (released judgments; required there)."),
     ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read stored replies again, without a call.
+    """Parse stored replies again, without making a call.
 
-    Writes the prediction file that the present parsers give; the run's own files are not changed.
+    Writes the prediction file that the current parsers give; the run's own files are not changed.
     """
     try:
         if (place / "run.json").is_file():
@@ -170,11 +167,11 @@ def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[R
             row = records.prediction_row(read)
             changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
             rows.append(row)
-    notes = [f"{changed:,} of them are read differently than before"]
+    notes = [f"{changed:,} of them have a different verdict or state than before"]
     if unanswered:
         notes.append(
-            f"{unanswered:,} would now take a call that was never made (the strong judge's) and are in the "
-            "state error; run the judge again into another folder, the cache has all other replies"
+            f"{unanswered:,} now need a call to the strong judge that was never made, and are in the state "
+            "error; run the judge again into another folder (all other replies are in the cache)"
         )
     return rows, notes
 
@@ -187,7 +184,7 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
         return
     folder = run_config.cache_folder(cache)
     if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no cache; name the one that the run used with --cache")
+        raise ValueError(f"{folder}: there is no cache; name the cache that the run used with --cache")
     with contextlib.closing(run_config.open_cache(folder)) as replies:
         yield replies.get
 
@@ -197,7 +194,7 @@ def _of_released(
 ) -> tuple[list[Row], list[str]]:
     """Return the rows of released judgments in the order of the split; a missing judgment is an error."""
     if split is None:
-        raise reparsing.ReparseError("released judgments: say which split with --split")
+        raise reparsing.ReparseError("released judgments need a split; name it with --split")
     suite = read_suite(suite_name, read_settings())
     found: dict[str, Row] = {}
     unknown: list[str] = []
@@ -209,42 +206,45 @@ def _of_released(
             found[trajectory.trajectory_id] = row
     ids = [each.trajectory_id for each in suite.split(split)]
     if not any(each in found for each in ids):
-        raise reparsing.ReparseError(
-            f"{folder}: has no judgment of {suite.name} {split}; see --suite and --split"
-        )
+        raise reparsing.ReparseError(f"{folder}: no judgment of {suite.name} {split}; check --suite, --split")
     absent = sum(each not in found for each in ids)
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
     notes = []
     if absent:
         notes.append(f"{absent:,} trajectories have no judgment; they are in the state error")
     if others := len(found) - len(ids) + absent:
-        notes.append(f"{others:,} judgments are of the other split and left out")
+        notes.append(f"{others:,} judgments belong to the other split and are left out")
     if unknown:
-        notes.append(f"{len(unknown):,} are of no trajectory of {suite.name}: {', '.join(unknown[:5])}")
+        notes.append(
+            f"{len(unknown):,} judgments belong to no trajectory of {suite.name}: {', '.join(unknown[:5])}"
+        )
     return rows, notes
 
 
 def _refuse(flags: Mapping[str, object], what: str) -> None:
     if wrong := [flag for flag, value in flags.items() if value is not None]:
-        raise ValueError(f"{', '.join(wrong)}: does not go with {what}; leave it out")
+        raise ValueError(f"{', '.join(wrong)}: cannot be used with {what}; leave it out")
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    out: Annotated[Path, typer.Option(help="The folder to write judgments/ into.")],
+    run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
+    out: Annotated[Path, typer.Option(help="Write judgments/ into this folder.")],
     released_layout: Annotated[
-        bool, typer.Option("--released-layout", help="As the paper's judgments were released.")
+        bool,
+        typer.Option(
+            "--released-layout", help="Use the layout of the paper's released judgments (required)."
+        ),
     ] = False,
-    judge_folder: Annotated[str | None, typer.Option(help="Another name for the judge's folder.")] = None,
+    judge_folder: Annotated[str | None, typer.Option(help="Give the judge's folder another name.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's judgments in another form.
+    """Write a run's judgments in another layout.
 
     Each judgment becomes one file with its reply and the messages that the reply answers; pictures are named
     by their SHA-256.
     """
     if not released_layout:
-        stop("name the form: --released-layout")
+        stop("no layout is named; add --released-layout")
     try:
         done = exporting.export_released_layout(run, out, judge_folder)
     except (exporting.ExportError, prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
@@ -256,7 +256,7 @@ def export(
     typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them failures", err=True)
     if done.left_out:
         stop(
-            f"{len(done.left_out):,} judgments are left out, since no single reply in them says the verdict: "
+            f"{len(done.left_out):,} judgments are left out, since no single reply states the verdict: "
             f"{', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
             code=1,
         )

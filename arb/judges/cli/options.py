@@ -28,7 +28,8 @@ with lazy_imports():
     from dataset_script.sources import base as sources
 
 _NO_RUNS = (
-    "say which runs: --split dev or --split test of a suite, or --source FOLDER alone for runs of your own"
+    "no runs are named: give --split dev or --split test for those of a suite, or only --source FOLDER "
+    "for your own runs"
 )
 
 
@@ -49,144 +50,136 @@ class RunOptions:
 
     judge: Annotated[
         str | None,
-        Argument(
-            help="A name from `list`; left out where --cascade names two.", autocompletion=complete_judge
-        ),
+        Argument(help="Use this judge from `list`; omit it with --cascade.", autocompletion=complete_judge),
     ] = None
+
+    # The help lists the options in this order: runs, model, request, prompts, verdict, cost, speed, cache.
     split: Annotated[
-        Literal["dev", "test"] | None,
-        Option(help="Of the suite; left out: all runs of --source, of no suite."),
+        Literal["dev", "test"] | None, Option(help="Judge this split (without one: all runs of --source).")
     ] = None
     suite: SuiteOption = None
     source: Annotated[
-        Path | None, Option(help="Recorded runs; ARB_DATA_DIR if left out, else the sample's own.")
+        Path | None, Option(help="Read recorded runs here (default: ARB_DATA_DIR, else the sample's own).")
     ] = None
     typed_source: Path | None = None
     """Not an option: the folder that ``--source`` named, if ``source`` is the dataset built from it."""
+    benchmark: Annotated[list[str] | None, Option(help="Judge only this benchmark. Repeat to add more.")] = (
+        None
+    )
+    agent: Annotated[list[str] | None, Option(help="Judge only this agent. Repeat to add more.")] = None
+    ids: Annotated[Path | None, Option(help="Judge only the ids in this file (one per line).")] = None
+    shard: Annotated[str | None, Option(help="Judge only part I of N, counted from 1.", metavar="I/N")] = None
+    limit: Annotated[int | None, Option(help="Judge only the first N trajectories.", min=1)] = None
     skip_incomplete: Annotated[
-        bool, Option("--skip-incomplete", help="Leave out runs that lack what the judge looks at.")
+        bool, Option("--skip-incomplete", help="Skip runs that lack what the judge looks at.")
     ] = False
 
-    model: Annotated[str | None, Option(help="The model of every role without its own.")] = None
+    model: Annotated[
+        str | None, Option(help="Ask this model in all roles without --model-of (default: the judge's own).")
+    ] = None
     model_of: Annotated[
-        list[str] | None,
-        Option(help="ROLE=MODEL: the model of one role. Several times.", metavar="ROLE=MODEL"),
+        list[str] | None, Option(help="Ask this model in one role. Repeat to add more.", metavar="ROLE=MODEL")
     ] = None
     provider: Annotated[
-        str | None, Option(help=f"One of {', '.join(PROVIDERS)}.", autocompletion=complete_provider)
+        str | None,
+        Option(help=f"Ask this provider: {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
     ] = None
-    base_url: Annotated[str | None, Option(help="Address of an endpoint.")] = None
-    key_variable: Annotated[str | None, Option(help="The environment variable that holds the key.")] = None
+    base_url: Annotated[str | None, Option(help="Send requests to the endpoint at this address.")] = None
+    key_variable: Annotated[str | None, Option(help="Read the key from this environment variable.")] = None
     header: Annotated[
         list[str] | None,
-        Option(help="Send another header; only its name is recorded. Repeat it.", metavar="NAME=VALUE"),
+        Option(help="Send this header; only its name is recorded. Repeat to add more.", metavar="NAME=VALUE"),
     ] = None
+
     temperature: Annotated[
-        float | None, Option(help="0 if left out; 0.7 with --samples.", min=0.0, max=2.0)
+        float | None,
+        Option(help="Sample at this temperature (default: 0; with --samples: 0.7).", min=0.0, max=2.0),
     ] = None
-    seed: Annotated[int | None, Option(help="0 if left out; none with --samples.")] = None
+    seed: Annotated[int | None, Option(help="Send this seed (default: 0; with --samples: none).")] = None
     max_output_tokens: Annotated[
         int | None,
-        Option(help="The longest reply; 1024 if left out (reasoning models: 8192 or more).", min=1),
+        Option(help="Limit each reply to N tokens (default: 1024; reasoning models: 8192 or more).", min=1),
     ] = None
-    logprobs: Annotated[
-        bool, Option("--logprobs", help="Ask for log-probabilities, and make `score` from them.")
-    ] = False
     reasoning_effort: Annotated[
         Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
-        Option(help="How long a reasoning model may think; its own if left out."),
+        Option(help="Set how long a reasoning model thinks (default: the model's own)."),
     ] = None
+    logprobs: Annotated[
+        bool, Option("--logprobs", help="Request log-probabilities and compute `score` from them.")
+    ] = False
     structured_output: Annotated[
         bool,
-        Option("--structured-output", help="Simplified judges: JSON of a fixed form, unlike in the paper."),
+        Option("--structured-output", help="Make simplified judges answer in fixed JSON, unlike the paper."),
     ] = False
     prompt_cache: Annotated[
         Literal["system", "prompt"] | None,
-        Option(help="What the provider is asked to keep: instructions, or all."),
+        Option(help="Ask the provider to cache instructions or whole prompts."),
     ] = None
     extra: Annotated[
         list[str] | None,
-        Option(help="NAME=JSON: another field of the request. Several times.", metavar="NAME=JSON"),
+        Option(help="Add this field to each request. Repeat to add more.", metavar="NAME=JSON"),
     ] = None
-
     allow_dropped_params: Annotated[
-        bool, Option("--allow-dropped-params", help="Run without parameters that the provider never takes.")
+        bool, Option("--allow-dropped-params", help="Leave out parameters that the provider never accepts.")
     ] = False
 
-    samples: Annotated[int, Option(help="Answers for a trajectory.", min=1)] = 1
-    vote: Annotated[Literal["all", "majority", "any"], Option(help="Which samples must say yes.")] = (
-        "majority"
-    )
-    cascade: Annotated[
-        str | None, Option(help="CHEAP,STRONG: two judges; the second where the first says yes.")
-    ] = None
-    cascade_band: Annotated[
-        str | None,
-        Option(
-            help="The second also where the first's score lies in it; 0.2,0.8 if left out.",
-            metavar="LOW,HIGH",
-        ),
-    ] = None
-    cascade_trusts_yes: Annotated[
-        bool, Option("--cascade-trusts-yes", help="A sure yes of the first needs no second.")
-    ] = False
-    threshold: Annotated[
-        Path | None, Option(help="A threshold on `score`, chosen on dev (see `threshold`).")
-    ] = None
-    prompts: Annotated[Literal["own", "official"], Option(help="Whose wording is sent.")] = "own"
+    prompts: Annotated[Literal["own", "official"], Option(help="Send our own or official prompts.")] = "own"
     prompts_from: Annotated[
-        Path | None, Option(help="A checkout of Online-Mind2Web, for WebJudge's official wording.")
+        Path | None, Option(help="Read WebJudge's official prompts from this checkout of Online-Mind2Web.")
     ] = None
-    compat: Annotated[bool, Option("--compat", help="NNetNav pairs changes as the released code did.")] = (
-        False
-    )
-
-    max_in_flight: Annotated[int, Option(help="Calls under way at once.", min=1)] = 64
-    requests_per_minute: Annotated[int | None, Option(help="No more requests than these.", min=1)] = None
-    tokens_per_minute: Annotated[int | None, Option(help="No more tokens than these.", min=1)] = None
-    rate_limit_timeout: Annotated[
-        float | None,
-        Option(help="Stop after so many seconds of nothing but rate limits; 900 if left out.", min=0.0),
-    ] = None
-    timeout: Annotated[
-        float | None, Option(help="Seconds that a call may take; 300 if left out.", min=0.1)
-    ] = None
-    max_usd: Annotated[float | None, Option(help="Stop before more than this is spent.", min=0.0)] = None
-    price: Annotated[
-        list[str] | None,
-        Option(
-            help="Dollars for a million tokens, over the table's. Several times.",
-            metavar="MODEL=IN,OUT[,CACHED]",
-        ),
-    ] = None
-    prices: Annotated[Path | None, Option(help="A price table of your own (CSV).")] = None
-
-    max_image_side: Annotated[int | None, Option(help="Scale larger pictures down (pixels).", min=16)] = None
+    compat: Annotated[bool, Option("--compat", help="Pair NNetNav's changes like the released code.")] = False
+    max_image_side: Annotated[int | None, Option(help="Scale larger pictures to N pixels.", min=16)] = None
     image_format: Annotated[
         Literal["png", "jpeg", "webp"] | None,
-        Option(help="Convert pictures; WebJudge's are JPEG if left out."),
+        Option(help="Convert pictures (default: as recorded; for WebJudge: jpeg)."),
     ] = None
     image_detail: Annotated[
         Literal["auto", "low", "high"] | None,
-        Option(help="The endpoint's detail flag; the judge's own if left out, else auto."),
+        Option(help="Set the endpoint's detail flag for pictures (default: the judge's, else auto)."),
     ] = None
 
-    shard: Annotated[str | None, Option(help="i/n: the i-th of n parts, from 1.", metavar="I/N")] = None
-    limit: Annotated[int | None, Option(help="The first so many trajectories.", min=1)] = None
-    benchmark: Annotated[list[str] | None, Option(help="Only of this benchmark. Several times.")] = None
-    agent: Annotated[list[str] | None, Option(help="Only of this agent. Several times.")] = None
-    ids: Annotated[Path | None, Option(help="Only these trajectory ids, one a line.")] = None
-    cache: Annotated[Path | None, Option(help="Where replies are kept; ARB_CACHE_DIR/calls if left out.")] = (
-        None
+    samples: Annotated[int, Option(help="Ask for N answers per trajectory.", min=1)] = 1
+    vote: Annotated[Literal["all", "majority", "any"], Option(help="Set how many samples must say yes.")] = (
+        "majority"
     )
-    refresh: Annotated[
-        bool, Option("--refresh", help="Ask again, and pay again, although replies are in the cache.")
-    ] = False
-    cache_days: Annotated[
-        float | None, Option(help="Ask again if a cached reply is older than so many days.", min=0.0)
+    cascade: Annotated[
+        str | None, Option(help="Run CHEAP; also ask STRONG if CHEAP says yes.", metavar="CHEAP,STRONG")
     ] = None
+    cascade_band: Annotated[
+        str | None,
+        Option(help="Also ask STRONG about scores in this range (default: 0.2,0.8).", metavar="LOW,HIGH"),
+    ] = None
+    cascade_trusts_yes: Annotated[
+        bool, Option("--cascade-trusts-yes", help="Accept a sure yes of CHEAP without asking STRONG.")
+    ] = False
+    threshold: Annotated[
+        Path | None, Option(help="Apply this threshold on `score`, chosen on dev with `threshold`.")
+    ] = None
+
+    max_usd: Annotated[float | None, Option(help="Stop before spending more than N dollars.", min=0.0)] = None
+    price: Annotated[
+        list[str] | None,
+        Option(
+            help="Set dollars per million tokens, overriding the table. Repeat to add more.",
+            metavar="MODEL=IN,OUT[,CACHED]",
+        ),
+    ] = None
+    prices: Annotated[Path | None, Option(help="Read prices from your own table (CSV).")] = None
+
+    max_in_flight: Annotated[int, Option(help="Make at most N calls at once.", min=1)] = 64
+    requests_per_minute: Annotated[int | None, Option(help="Limit the requests per minute.", min=1)] = None
+    tokens_per_minute: Annotated[int | None, Option(help="Limit the tokens per minute.", min=1)] = None
+    rate_limit_timeout: Annotated[
+        float | None, Option(help="Stop after N seconds of only rate limits (default: 900).", min=0.0)
+    ] = None
+    timeout: Annotated[float | None, Option(help="Limit a call to N seconds (default: 300).", min=0.1)] = None
+
+    cache: Annotated[Path | None, Option(help="Store replies here (default: ARB_CACHE_DIR/calls).")] = None
+    refresh: Annotated[bool, Option("--refresh", help="Ignore cached replies: ask and pay again.")] = False
+    cache_days: Annotated[float | None, Option(help="Ignore cached replies after N days.", min=0.0)] = None
     answers: Annotated[
-        str | None, Option(help="Where a cluster keeps answers: folder, s3://, gs://; in the cache else.")
+        str | None,
+        Option(help="Keep the cluster's answers in this folder, s3:// or gs:// (default: the cache)."),
     ] = None
 
     @property
@@ -200,10 +193,10 @@ class RunOptions:
 Options = TypeVar("Options", bound=RunOptions)
 
 RetryOption = Annotated[
-    str | None, Option("--retry", help="STATE,…: judge again what ended so.", metavar="STATE,…")
+    str | None, Option("--retry", help="Re-judge trajectories in these states.", metavar="STATE,…")
 ]
 
-BatchOption = Annotated[bool, Option("--batch", help="Over the Batch API: half the price, within a day.")]
+BatchOption = Annotated[bool, Option("--batch", help="Use the Batch API: half the price, within a day.")]
 
 
 def with_run_options(
@@ -252,8 +245,8 @@ def with_built_source(options: Options) -> Options:
         raise OptionsError(_NO_RUNS)
     if options.suite is not None:
         raise OptionsError(
-            "--source and --suite: one or the other; --source alone judges the runs of the folder, all of "
-            "them, and --suite judges those of the suite (with --split; --source then says where they lie)"
+            "--source and --suite cannot be used together without --split. Leave out --suite to judge all "
+            "runs of the folder, or add --split to judge those of the suite, read from the folder"
         )
     built = dataset_commands.read_source(options.source)
     return replace(

@@ -31,22 +31,22 @@ with lazy_imports():
 def plan(
     options: RunOptions,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Count with it: a folder, tokenizer.json, or a model.")
+        str | None, typer.Option(help="Count tokens with this folder, tokenizer.json or model.")
     ] = None,
     seconds_per_call: Annotated[
-        float | None, typer.Option(help="How long a call takes, where you know it.", min=0.0)
+        float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0)
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="At the price of the Batch API.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Use the price of the Batch API.")] = False,
     pilot: Annotated[
-        int | None,
-        typer.Option(help="Judge so many trajectories first, for real, and learn from them.", min=1),
+        int | None, typer.Option(help="Judge N trajectories first, for real, and learn from them.", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count a run's calls, pictures, tokens, dollars and time; without --pilot no call is made.
+    """Count a run's calls, pictures, tokens, dollars and time.
 
-    Takes the options of `run`. Cached replies are used; other replies are assumed to have a typical length
-    or, with --pilot, the length of the pilot's replies. The run does not pay for the pilot's replies again.
+    Takes the options of `run`. Makes no call without --pilot. Cached replies are used; other replies are
+    assumed to have a typical length or, with --pilot, the length of the pilot's replies. The run does not pay
+    for the pilot's replies again.
     """
     config = run_config.build_config(options, will_run=False)
     made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)

@@ -50,26 +50,27 @@ A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpo
 @with_run_options()
 def run(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="The run's folder; made, or gone on with.")],
-    retry: RetryOption = None,
+    *,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="This machine, or a Ray cluster.")
+        Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None, typer.Option(help="A running cluster (or RAY_ADDRESS); else one is started here.")
+        str | None, typer.Option(help="Use this cluster (default: RAY_ADDRESS, else a new local one).")
     ] = None,
     ray_workers: Annotated[
-        int | None, typer.Option(help="Worker processes; one per core, at most 8, if left out.", min=1)
+        int | None, typer.Option(help="Start N worker processes (default: one per core, at most 8).", min=1)
     ] = None,
     batch: BatchOption = False,
+    out: Annotated[Path, typer.Option(help="Create or continue the run in this folder.")],
+    retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a judge over a split.
+    """Run a judge over a split, or over all runs of --source.
 
-    Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder. Run the same
-    command again to continue a run that was stopped or killed: no call is paid twice. If the prompts, the
-    view, the recorded runs or the judge's file have changed, a new run starts in OUT-2, and the command tells
-    you so.
+    Without --split, the runs of --source belong to no suite. Writes run.json, judgments.jsonl, prompts.jsonl
+    and predictions.jsonl into the folder. Run the same command again to continue a run that was stopped or
+    killed: no call is paid twice. If the prompts, the view, the recorded runs or the judge's file have
+    changed, a new run starts in OUT-2, and the command tells you so.
     """
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     named, tried = out, {out}
@@ -125,7 +126,7 @@ def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[
             break
     words = dict.fromkeys(changed[path].partition(";")[0] for path in other.paths)
     typer.echo(
-        f"{out}: holds a run that differs in {' and '.join(words)}; leaving it unchanged and "
+        f"{out}: contains a run that differs in {' and '.join(words)}; leaving it unchanged and "
         f"{'starting a new run' if is_new else 'continuing'} in {beside}",
         err=True,
     )
@@ -159,7 +160,7 @@ def run_all(
                 typer.echo(line, err=True)
             if outcome.ended.how == "budget":
                 typer.echo(
-                    f"--max-usd {max_usd:g} is for all {len(runs)} runs; the others took ${others_usd:.4f}",
+                    f"--max-usd {max_usd:g} limits all {len(runs)} runs; the others cost ${others_usd:.4f}",
                     err=True,
                 )
             raise typer.Exit(EXIT_CODES[outcome.ended.how])
@@ -182,17 +183,17 @@ def _retried(text: str | None) -> tuple[str, ...]:
     named = tuple(part.strip() for part in (text or "").split(",") if part.strip())
     known = tuple(state for state in STATES if state != "ok")
     if unknown := [name for name in named if name not in known]:
-        raise OptionsError(f"--retry {','.join(unknown)}: use {', '.join(known)}")
+        raise OptionsError(f"--retry {','.join(unknown)}: no such state; use {', '.join(known)}")
     return named
 
 
 def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Run:
     if batch and name == "ray":
-        raise OptionsError("--batch and --engine ray: use one of them")
+        raise OptionsError("--batch and --engine ray cannot be used together; leave one of them out")
     if batch:
         return partial(runner.run_judge, engine=batches.run_batch)
     if name == "ray":
         return partial(ray_run.run_on_ray, address=ray_address, workers=ray_workers)
     if ray_address or ray_workers:
-        raise OptionsError("--ray-address and --ray-workers go with --engine ray")
+        raise OptionsError("--ray-address and --ray-workers need --engine ray; add it or leave them out")
     return partial(runner.run_judge, engine=runner.run_local)

@@ -42,7 +42,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "dollars": dollars,
-        "dollars_paid": lambda usd: "an unknown sum" if usd is None else f"${usd:.4f}",
+        "dollars_paid": lambda usd: "an unknown amount" if usd is None else f"${usd:.4f}",
         "interval": interval,
         "mean": lambda total, number: "unknown" if total is None else f"{total / number:,.0f}",
         "number": "{:,}".format,

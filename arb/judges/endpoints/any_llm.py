@@ -68,7 +68,7 @@ class AnyLLMEndpoint:
         try:
             self._provider = _open(access, timeout_s)
         except Exception as problem:  # no AWS credentials, no region
-            raise OptionsError(f"{access.base_url} cannot be asked: {problem}") from problem
+            raise OptionsError(f"{access.base_url} cannot be used: {problem}") from problem
 
     async def attempt(self, request: Request) -> Reply:
         """Make one request. Raises CallFailed, and nothing else."""
@@ -216,9 +216,7 @@ def classify_library_error(problem: BaseException) -> CallFailed:
     if (answer := _answer_of(original)) is not None:
         status, body, headers = answer
         if status < 400:
-            return CallFailed(
-                "transient", f"the answer cannot be read: {original}", maybe_paid=True, raw=body
-            )
+            return CallFailed("transient", f"unreadable response: {original}", maybe_paid=True, raw=body)
         return classify_status(status, body, headers)
     names = {each.__name__ for each in type(original).__mro__}
     if names & (_SLOW | _NO_CONNECTION):
@@ -233,7 +231,7 @@ def classify_library_error(problem: BaseException) -> CallFailed:
     failed = classify(original)
     # The answer was cut off or has another form.
     if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):
-        return CallFailed("transient", f"the answer cannot be used: {problem}", maybe_paid=True, raw="")
+        return CallFailed("transient", f"unusable response: {problem}", maybe_paid=True, raw="")
     return failed
 
 

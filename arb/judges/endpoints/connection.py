@@ -84,7 +84,7 @@ async def read_text(answer: aiohttp.ClientResponse) -> str:
 
 
 def too_long_message(answer: aiohttp.ClientResponse) -> str:
-    return f"{answer.status}: the answer is longer than {MAX_REPLY_BYTES >> 20} MiB and was not read on"
+    return f"{answer.status}: the response is longer than {MAX_REPLY_BYTES >> 20} MiB and was cut off"
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:

@@ -136,9 +136,9 @@ def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
     try:
         answer = read_json(raw)
     except ValueError as problem:
-        raise _unusable(f"the answer is not complete JSON ({problem})", raw, {}) from problem
+        raise _unusable(f"the response is not complete JSON ({problem})", raw, {}) from problem
     if not isinstance(answer, dict):
-        raise _unusable("the answer is not a JSON object", raw, {})
+        raise _unusable("the response is not a JSON object", raw, {})
     choices = answer.get("choices")
     choices = choices if isinstance(choices, list) and choices else [None]
     replies: list[Reply] = []
@@ -159,7 +159,7 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
     if error:
         raise _inner_error(error, raw, answer)
     if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
-        raise _unusable("the answer has no choices", raw, answer)
+        raise _unusable("the response has no choices", raw, answer)
     text, finish_reason = _text(choice["message"].get("content")), choice.get("finish_reason")
     refusal = choice["message"].get("refusal") or None
     is_refused = refusal is not None or finish_reason == "content_filter"
@@ -250,7 +250,7 @@ def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
         return classify_status(code, body)
     if (failure := classify_status(400, body)).kind in ("rate_limit", "account"):
         return failure
-    return _unusable(f"an error in the answer: {json.dumps(error)}", raw, answer)
+    return _unusable(f"the response contains an error: {json.dumps(error)}", raw, answer)
 
 
 _STREAM: Final[dict[str, Any]] = {"stream": True, "stream_options": {"include_usage": True}}

@@ -187,14 +187,14 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
             "`vllm serve MODEL`, and give its address: --provider vllm --base-url http://localhost:8000/v1"
         )
     if provider is None:
-        raise ValueError(f"no provider {model.provider!r}: use one of {', '.join(PROVIDERS)}")
+        raise ValueError(f"there is no provider {model.provider!r}; use one of {', '.join(PROVIDERS)}")
     base_url = model.base_url or provider.base_url
     if base_url is None:
         variables = " or ".join(provider.address_variables)
         hint = f", or set {variables}" if variables else ""
         raise ValueError(f"--provider {model.provider} needs the endpoint's address: give --base-url{hint}")
     if not base_url.startswith(("http://", "https://")):
-        raise ValueError(f"--base-url {base_url}: an address begins with http:// or https://")
+        raise ValueError(f"--base-url {base_url}: the address has to begin with http:// or https://")
     variable = model.key_variable or provider.key_variable
     key = environment.get(variable, "").strip() if variable else ""
     if variable and not key and (provider.needs_key or model.key_variable):
@@ -203,7 +203,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
             "another with --key-variable; for an endpoint without keys give --base-url and --provider any"
         )
     if not all("!" <= letter <= "~" for letter in key):
-        raise ValueError(f"{variable} contains a space or a character that no key has; check its value")
+        raise ValueError(f"{variable} contains a space or another character that keys never have; check it")
     headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables.items())
     own_headers = model.header
     if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
@@ -225,13 +225,13 @@ def _check_wishes(model: ModelSettings) -> None:
         return
     if model.header and provider.library is not None:
         raise ValueError(
-            f"--header: cannot be sent with --provider {model.provider}; leave it out, or name an "
+            f"--header cannot be used with --provider {model.provider}; leave it out, or name an "
             "OpenAI-compatible endpoint with --base-url"
         )
     if model.prompt_cache and provider.prompt_cache is None:
         raise ValueError(
-            f"--prompt-cache: --provider {model.provider} takes no word on what to keep in a prompt cache "
-            "(Gemini, vLLM and others keep prompts by themselves); leave it out"
+            f"--prompt-cache cannot be used with --provider {model.provider}, which has no such setting "
+            "(Gemini, vLLM and others cache prompts by themselves); leave it out"
         )
     for module in filter(None, (provider.library and "any_llm", provider.needs)):
         if not _is_installed(module):

@@ -253,6 +253,6 @@ def build_budget(
         flags = " ".join(f"--price {name}=IN,OUT" for name in unknown)
         raise OptionsError(
             f"--max-usd cannot be enforced: the price of {', '.join(unknown)} is unknown. Give it in "
-            f"dollars for a million tokens ({flags}), or leave --max-usd out"
+            f"dollars per million tokens ({flags}), or leave out --max-usd"
         )
     return Budget(max_usd, prices, spent_usd=spent_usd)

@@ -272,7 +272,7 @@ class AdaptiveLimit:
             self.stop(
                 NoEndpointError(
                     f"stopped: the endpoint cannot be reached ({message}). Check its address (--base-url) "
-                    "and that it runs, then run the same command again"
+                    "and whether it is running, then run the same command again"
                 )
             )
 
@@ -292,7 +292,7 @@ class AdaptiveLimit:
                 RateLimitTimeout(
                     f"stopped: for {refused_s:,.0f} s the endpoint gave no reply, only rate limits "
                     f"({message}{asks}). No trajectory was given up: run the same command again later, or "
-                    f"with a longer --rate-limit-timeout than {self._timeout_s:g}"
+                    f"with --rate-limit-timeout above {self._timeout_s:g}"
                 )
             )
 

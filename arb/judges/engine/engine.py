@@ -128,7 +128,7 @@ class CallExecutor:
     async def _ask(self, call: Call) -> Reply:
         model = self._models.get(call.role)
         if model is None:
-            raise RuntimeError(f"a call for the role {call.role!r}, for which no model is named")
+            raise RuntimeError(f"a call for the role {call.role!r}, which has no model")
         key = key_of(model, call)
         while True:
             if (prefetched := self._prefetched.pop(key, None)) is not None:

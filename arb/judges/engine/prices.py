@@ -150,7 +150,7 @@ class PriceTable:
         return found and replace(found, source=f"{found.source}, {maker}'s list: {LIST_PRICE}")
 
 
-LIST_PRICE: Final = "the endpoint's own price is not known; --price gives it"
+LIST_PRICE: Final = "the endpoint's own price is unknown; give it with --price"
 
 SELF_HOSTED: Final = "vllm"
 """The provider that charges nothing."""
@@ -266,7 +266,7 @@ def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple
         dollars = [figure for figure in read_figures if figure is not None]
         if not model or len(dollars) not in (2, 3) or len(dollars) < len(read_figures):
             problems.append(
-                f"--price {text}: write MODEL=IN,OUT or MODEL=IN,OUT,CACHED, in dollars for a million "
+                f"--price {text}: write MODEL=IN,OUT or MODEL=IN,OUT,CACHED, in dollars per million "
                 "tokens, such as gpt-4o=2.50,10"
             )
             continue
@@ -287,7 +287,7 @@ def _read_table(path: Path, problems: list[str]) -> dict[tuple[str, str], Price]
         problems.append(f"the price table {path} has no column {', '.join(missing)}")
         return {}
     if unknown := [name for name in header if name not in COLUMNS]:
-        problems.append(f"the price table {path} has columns it should not: {', '.join(unknown)}")
+        problems.append(f"the price table {path} has unknown columns: {', '.join(unknown)}")
     prices: dict[tuple[str, str], Price] = {}
     for row in rows:
         where = f"{path}, line {rows.line_num}"
@@ -307,7 +307,7 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
         return found
 
     if None in row or not (row["provider"] or "").strip() or not (row["model"] or "").strip():
-        problems.append(f"{where}: a row has provider, model and {len(COLUMNS)} fields at most")
+        problems.append(f"{where}: a row needs provider and model, and has at most {len(COLUMNS)} fields")
     try:
         checked = date.fromisoformat((row["checked"] or "").strip())
     except ValueError:

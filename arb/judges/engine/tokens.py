@@ -114,7 +114,7 @@ _COUNTS: Final[Mapping[str, Callable[..., int]]] = {
 }
 """The functions that ``image_rules.toml`` names."""
 
-_UNKNOWN: Final = ImageRule("unknown model: a guess, one for each 28 px square", _guess, _guess_at_most)
+_UNKNOWN: Final = ImageRule("a guess for an unknown model (1 per 28 px square)", _guess, _guess_at_most)
 
 
 @cache

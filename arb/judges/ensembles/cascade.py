@@ -51,7 +51,7 @@ class Cascade(JudgeWrapper):
 
     @property
     def calls(self) -> str:
-        return f"{self.cheap.calls}, where asked {self.strong.calls} more"
+        return f"{self.cheap.calls}, and {self.strong.calls} more if the second is asked"
 
     @property
     def source(self) -> str:

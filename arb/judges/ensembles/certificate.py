@@ -246,7 +246,7 @@ def _calibration(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[st
     """Return the calibration of the scores, or the reason why it cannot be computed."""
     scores = {name: own for name, (own, _) in scores_of(records).items()}
     if all(score is None for score in scores.values()):
-        return "no answer has a score: ask with --logprobs or --samples, or let the judge answer with one"
+        return "no answer has a score: use --logprobs or --samples, or return a score from the judge"
     there = labels_of(labels, scores)
     column = np.array([scores[t.trajectory_id] for t in there.trajectories], dtype=np.float64)
     tasks, _ = cluster_codes(task_names(there), len(column))

@@ -148,7 +148,7 @@ PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
 def probes_named(names: Sequence[str] | None) -> list[Probe]:
     """Return the probes of these names, or all. Raises OptionsError."""
     if unknown := [name for name in names or () if name not in PROBES]:
-        raise OptionsError(f"--probe {', '.join(unknown)}: use one of {', '.join(PROBES)}")
+        raise OptionsError(f"--probe {', '.join(unknown)}: no such probe; use one of {', '.join(PROBES)}")
     return [PROBES[name] for name in names or PROBES]
 
 
@@ -294,7 +294,7 @@ def probe_table(reports: Iterable[Mapping[str, Any]], judge: str) -> Table:
     for report in reports:
         table.add_row(
             report["title"],
-            {"fails": "says no", "stands": "stands", "open": "–"}[report["expected"]],
+            {"fails": "says no", "stands": "no change", "open": "–"}[report["expected"]],
             f"{report['changed']:,}",
             *_cells(report["flipped"]),
             *_cells(report["flipped_again"]),

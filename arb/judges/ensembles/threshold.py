@@ -79,7 +79,7 @@ def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
     """
     if threshold.judge not in (judge.name, key := key_of(judge)):
         raise OptionsError(
-            f"--threshold: was chosen for the scores of {threshold.judge}, not of {key}; choose one on dev "
+            f"--threshold was chosen on the scores of {threshold.judge}, not of {key}; choose one on dev "
             "with `python -m arb judges threshold`"
         )
     return ThresholdedJudge(judge, threshold.value)
@@ -113,9 +113,7 @@ def read_threshold(path: Path) -> Threshold:
 def threshold_of(content: Any, place: str) -> Threshold:
     """Return the threshold in the content of a file. Raises OptionsError, which begins with ``place``."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise OptionsError(
-            f"{place}: is not a threshold file of format {FORMAT}; make it with `judges threshold`"
-        )
+        raise OptionsError(f"{place}: is not a threshold file of format {FORMAT}; run `judges threshold`")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - heavy, most runs have no threshold
 
     try:

@@ -54,7 +54,7 @@ def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None 
     if aim is None:
         figure, kept = maximise or "f1", at_least
     elif maximise is not None or at_least is not None:
-        raise ValueError("--aim: replaces --maximise and --at-least; leave these out")
+        raise ValueError("--aim replaces --maximise and --at-least; leave them out")
     else:
         figure, at, bound = aim.replace(" ", "").partition("@")
         kept = bound.replace(">=", "=", 1) if at else None
@@ -65,13 +65,13 @@ def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None 
         return Objective(figure)
     if kept is None:
         raise ValueError(
-            f"--aim {figure}: alone it would cost all of the other; say what to keep, such as --aim "
+            f"--aim {figure} alone would sacrifice {other}; say how much of it to keep, such as --aim "
             f'"{figure}@{other}>=0.5"'
         )
     found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", kept)
     if found is None or found[1] == figure:
         raise ValueError(
-            f"--aim: {kept!r} is not what can be kept; write another figure and a fraction, such as "
+            f"--aim: {kept!r} cannot be kept; write another figure and a fraction, such as "
             f'"{figure}@{other}>=0.5"'
         )
     return Objective(figure, found[1], float(found[2]))
@@ -96,8 +96,8 @@ def recommend_threshold(
     plain_figures = _figures(plain, labels, tasks)
     if choice.held_out is None:
         raise NoThresholdError(
-            f"no threshold is recommended: whether one is better for {aim} cannot be tried on held-out data; "
-            f"that takes {FOLDS} tasks or more, and scores that reach the aim on any four fifths of them"
+            f"no threshold is recommended for {aim}: held-out data cannot show whether it is better. That "
+            f"takes {FOLDS} tasks or more, and scores that reach the aim on any four fifths of them"
         )
     if not _beats(choice.held_out, plain_figures, aim):
         found = {"the best threshold": choice.held_out, "the plain verdict": plain_figures}
@@ -106,9 +106,7 @@ def recommend_threshold(
             f"{percent(cell['f1'])} %"
             for name, cell in found.items()
         )
-        raise NoThresholdError(
-            f"no threshold is recommended for {aim}: on held-out data {'; '.join(sentences)}"
-        )
+        raise NoThresholdError(f"no threshold is recommended for {aim}: held out, {'; '.join(sentences)}")
     return replace(choice, plain=plain_figures)
 
 
@@ -156,7 +154,7 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
             "all labelled runs have the same score, or none, so there is no threshold to choose"
         )
     if not (labels == 1).any() or not (labels == 0).any():
-        raise NoThresholdError("the labels of these runs are all the same, so nothing can be chosen on them")
+        raise NoThresholdError("the labels of these runs are all equal, so there is no threshold to choose")
     swept = sweep(scores, labels, candidates(scores[scored]))
     kept = [0.0 if aim.keep is None else getattr(each, aim.keep) or 0.0 for each in swept]
     fitting = [
@@ -166,7 +164,7 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
     ]
     if not fitting:
         most = max(kept, default=0.0)
-        raise NoThresholdError(f"no threshold gives {aim}; the most that {aim.keep} reaches is {most:.3f}")
+        raise NoThresholdError(f"no threshold reaches {aim}; the highest {aim.keep} is {most:.3f}")
     best = max(fitting, key=lambda each: (getattr(each, aim.maximise), each.precision or 0.0, each.at))
     return best.at
 

@@ -82,7 +82,7 @@ class SampledJudge(WrappedJudge):
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise ValueError(f"n: {self.n} samples; give 1 or more")
+            raise ValueError(f"n is {self.n}; use 1 or more samples")
 
     def name_with(self, names: Mapping[str, str]) -> str:
         return f"{names['']}{samples_suffix(self.n, self.rule)}"

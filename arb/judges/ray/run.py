@@ -198,9 +198,7 @@ class WorkerPool:
                 problem = f"{type(error.cause).__name__}: {error.cause}"
                 break
             except RayError as error:
-                problem = (
-                    f"no worker could judge it in {MAX_ATTEMPTS} tries: {' '.join(str(error).split())[:600]}"
-                )
+                problem = f"no worker judged it in {MAX_ATTEMPTS} tries: {' '.join(str(error).split())[:600]}"
                 await asyncio.sleep(RETRY_S)
         return Judgment(trajectory_id, Answer("error"), problem=problem)
 

@@ -30,7 +30,7 @@ from arb.judges.run.runner import Job, run_local
 from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
 from arb.judges.types import Call, OptionsError, Reply, Request
 
-_MISSING: Final = "its replies are not there yet"
+_MISSING: Final = "its replies have not arrived yet"
 
 POLL_S: Final = 20.0
 """How often the status of the batches is requested."""
@@ -53,7 +53,7 @@ def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float 
     config = job.config
     if wrong := sorted({each.provider for each in config.models.values()} - set(PROVIDERS)):
         raise OptionsError(
-            f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave --batch out, or "
+            f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave out --batch, or "
             "give --provider any with the --base-url of an endpoint that has one"
         )
     if config.cache is None:  # no model is asked, so there is nothing to submit
@@ -111,9 +111,7 @@ class _BatchRounds:
                         return RunEnd("account", str(AccountError(self.collector.account)))
                     await self._submit(files)
         except CallFailed as failure:
-            return RunEnd(
-                "failing", f"the endpoint cannot be used for batches: {failure.message}{self._left()}"
-            )
+            return RunEnd("failing", f"the endpoint cannot take batches: {failure.message}{self._left()}")
 
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
         """Judge the trajectories whose replies exist, and put the missing calls into the files."""
@@ -234,7 +232,7 @@ class _BatchRounds:
             )
         if collector.cancelled:
             ids = ", ".join(collector.cancelled)
-            return RunEnd("interrupted", f"{ids}: cancelled at the endpoint; its finished calls are saved")
+            return RunEnd("interrupted", f"the endpoint cancelled {ids}; the finished calls are saved")
         return None
 
     def _left(self) -> str:
@@ -243,9 +241,7 @@ class _BatchRounds:
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
         ids = ", ".join(entry.id or "being submitted" for entry in left)
-        return (
-            f"; {calls:,} calls are still at the endpoint ({ids}); run the same command again to collect them"
-        )
+        return f"; {calls:,} calls are at the endpoint ({ids}); run the same command again to collect them"
 
 
 @contextlib.asynccontextmanager

@@ -104,8 +104,8 @@ class BatchLog(BaseModel):
             log = cls.model_validate_json(path.read_bytes()) if path.exists() else cls()
         except (OSError, ValueError) as problem:
             raise RunFolderError(
-                f"{path}: cannot be read ({problem}); remove it to continue without the "
-                "batches it lists; their calls are then paid again"
+                f"{path}: cannot be read ({problem}). Remove it to continue without the batches that it "
+                "lists; their calls are then paid again"
             ) from problem
         log._path = path
         return log
@@ -280,7 +280,7 @@ class BatchCollector:
             entry.status = "failed"
             self.log.save()
             return
-        absent = CallFailed("transient", f"the results of {state.id} ({state.status}) have no answer to it")
+        absent = CallFailed("transient", f"the results of {state.id} ({state.status}) contain no reply to it")
         failures: dict[str, CallFailed] = dict.fromkeys(entry.keys, absent)
         unreadable = answered = 0
         for file_id in state.files:

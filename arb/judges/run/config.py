@@ -214,8 +214,8 @@ def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
     chosen_on = read_threshold(path).configuration
     if differences := diff_configurations(chosen_on, score_settings(configuration)):
         raise OptionsError(
-            f"--threshold {path}: was chosen on scores made with other settings; use the same options as on "
-            "dev, or choose another:\n" + "\n".join(f"  {each}" for each in differences)
+            f"--threshold {path}: was chosen on scores with other settings; use the same options as on dev "
+            "or choose another threshold:\n" + "\n".join(f"  {each}" for each in differences)
         )
 
 
@@ -254,6 +254,6 @@ def _cache_problems(folder: Path) -> Iterator[None]:
         cause = problem.__cause__ if isinstance(problem, StorageError) else problem
         reason = cause.strerror if isinstance(cause, OSError) else None
         raise OptionsError(
-            f"{folder}: the cache of replies cannot be opened there ({reason or cause}); name a "
-            "folder that can be written with --cache or ARB_CACHE_DIR"
+            f"{folder}: the reply cache cannot be opened ({reason or cause}); name a writable folder with "
+            "--cache or ARB_CACHE_DIR"
         ) from problem

@@ -51,9 +51,9 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
     name = facts.get("name") or run["configuration"]["judge"]  # older runs have no full name
     judge = judge or facts.get("released_folder") or folder_name(name)
     if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
-        raise ExportError(f"--judge-folder {judge!r}: a folder's name has letters, digits, and . _ + - alone")
+        raise ExportError(f"--judge-folder {judge!r}: use only letters, digits and . _ + -")
     if judge == RULE_BASED and facts.get("asks_models"):
-        raise ExportError(f"--judge-folder {judge}: is the rule-based judge's; name another")
+        raise ExportError(f"--judge-folder {judge}: belongs to the rule-based judge; name another")
     if not facts.get("asks_models") and judge != RULE_BASED:
         raise ExportError(f"{run['configuration']['judge']} asks no model, so there is no reply to export")
     left_out: list[str] = []

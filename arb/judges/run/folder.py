@@ -62,7 +62,7 @@ class OtherConfigurationError(RunFolderError):
         self.paths, self.wanted = tuple(_differing(there, wanted)) or (SENT_PROMPTS,), wanted
         differences = diff_configurations(there, wanted) or [f"{MEANINGS[SENT_PROMPTS]} have changed"]
         super().__init__(
-            f"{folder}: holds a run with another configuration; name another folder, or use that "
+            f"{folder}: contains a run with another configuration; name another folder, or use that "
             "configuration:\n" + "\n".join(f"  {each}" for each in differences)
         )
 
@@ -85,7 +85,7 @@ class RunFolder:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name a folder") from error
+            raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name another") from error
         try:
             self._take(configuration)
             with storing(folder):
@@ -168,7 +168,7 @@ class RunFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunFolderError(f"{self.folder}: another process is running in it") from None
+            raise RunFolderError(f"{self.folder}: another process uses it; wait or name another") from None
         path = self.folder / RUN
         if path.is_file():
             self.run = read_run(self.folder)
@@ -200,9 +200,9 @@ def read_run(folder: Path) -> dict[str, Any]:
     try:
         run = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise RunFolderError(f"{folder}: has no {RUN} that can be read; name the folder of a run") from error
+        raise RunFolderError(f"{folder}: has no readable {RUN}; name the folder of a run") from error
     if not isinstance(run, dict) or run.get("format") != FORMAT or "configuration" not in run:
-        raise RunFolderError(f"{path}: is not of format {FORMAT}; name another folder")
+        raise RunFolderError(f"{path}: does not have format {FORMAT}; name another folder")
     return run
 
 
@@ -217,13 +217,13 @@ def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
                 file.seek(start)
                 yield json.loads(file.readline())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{folder}: has no {JUDGMENTS} that can be read ({error})") from error
+        raise RunFolderError(f"{folder}: has no readable {JUDGMENTS} ({error})") from error
 
 
 MEANINGS: Final = {
     "judge_file_sha256": "the file of your judge; replies in the cache are not paid again",
     "prompts_hash": "the wording of the prompts",
-    "view_hash": "what of a run is shown, and how",
+    "view_hash": "what the judge sees of a run",
     "data_hash": "the recorded runs",
     SENT_PROMPTS: "the prompts that are sent",
 }

@@ -39,19 +39,17 @@ def build_judge(options: RunOptions) -> AnyJudge:
     Raises OptionsError for an unknown name, or options that do not go together.
     """
     if (options.judge is None) == (options.cascade is None):
-        raise OptionsError(
-            "name one judge (see `python -m arb judges list`), or two with --cascade CHEAP,STRONG"
-        )
+        raise OptionsError("give either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")
     if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
-        raise OptionsError("--cascade-band, --cascade-trusts-yes: go with --cascade; leave them out")
+        raise OptionsError("--cascade-band and --cascade-trusts-yes need --cascade; add it or leave them out")
     judge: AnyJudge = _cascade(options) if options.judge is None else _named(options.judge, options)
     if options.structured_output and not traits_of(judge).response_formats:
         raise OptionsError(
-            f"--structured-output: {judge.name} has no fixed form; it is for the simplified judges alone"
+            f"--structured-output works only with the simplified judges, not with {judge.name}; leave it out"
         )
     if is_reward_judge(judge):
         if options.samples > 1 or options.threshold is not None:
-            raise OptionsError(f"--samples and --threshold: {options.judge} asks no model; leave them out")
+            raise OptionsError(f"--samples, --threshold: {options.judge} asks no model; leave them out")
         return judge
     if options.samples > 1:
         judge = SampledJudge(judge, options.samples, options.vote)
@@ -75,7 +73,7 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     defaults, traits = models_of(judge), traits_of(judge)
     own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
     if unknown := sorted(set(own) - set(defaults)):
-        roles = ", ".join(sorted(defaults)) or "none: it asks no model"
+        roles = ", ".join(sorted(defaults)) or "none, since it asks no model"
         raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
     common = _common_settings(options)
     models = {}
@@ -100,8 +98,8 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
         return
     typed = {"temperature": options.temperature, "seed": options.seed, "logprobs": options.logprobs or None}
     problems = {
-        f"--{name}: --provider {model.provider} never takes it; leave it out, or run without it by adding "
-        "--allow-dropped-params (run.json records that it was not sent)": None
+        f"--{name}: --provider {model.provider} never accepts it; leave it out, or add "
+        "--allow-dropped-params to run without it (run.json records that it was not sent)": None
         for model in models.values()
         for name in omitted_params(model)
         if typed.get(name) is not None
@@ -120,7 +118,7 @@ def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
 
 def _named(name: str, options: RunOptions) -> AnyJudge:
     if options.prompts_from is not None and options.prompts != "official":
-        raise OptionsError("--prompts-from: goes with --prompts official; leave it out, or add that")
+        raise OptionsError("--prompts-from needs --prompts official; add that, or leave out --prompts-from")
     try:
         judge = find_judge(
             name, prompts=options.prompts, compat=options.compat, checkout=options.prompts_from
@@ -138,7 +136,7 @@ def _cascade(options: RunOptions) -> Judge:
         raise OptionsError(f"--cascade {options.cascade!r}: name two judges as CHEAP,STRONG")
     cheap, strong = (_named(name, options) for name in names)
     if is_reward_judge(cheap) or is_reward_judge(strong):
-        raise OptionsError(f"--cascade {options.cascade}: both judges must ask a model")
+        raise OptionsError(f"--cascade {options.cascade}: both judges have to ask a model; name two that do")
     try:
         band = parse_band(options.cascade_band)
     except ValueError as problem:
@@ -180,7 +178,7 @@ def _headers(options: RunOptions) -> tuple[tuple[str, str], ...]:
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value:
             raise OptionsError("--header: write NAME=VALUE, with a name of letters, digits and hyphens")
         if not value.isprintable() or not value.isascii():
-            raise OptionsError(f"--header {name}: the value contains a character that no header may have")
+            raise OptionsError(f"--header {name}: the value contains a character that headers cannot have")
     return tuple(pairs)
 
 
@@ -190,9 +188,7 @@ def _extra(options: RunOptions) -> dict[str, Any]:
         try:
             read[name] = json.loads(text)
         except ValueError as problem:
-            raise OptionsError(
-                f"--extra {name}: {text!r} is not JSON (put text in double quotes)"
-            ) from problem
+            raise OptionsError(f"--extra {name}: {text!r} is not JSON; text needs double quotes") from problem
     return read
 
 

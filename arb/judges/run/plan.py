@@ -261,9 +261,7 @@ def plan_run(
     Raises OptionsError, SourceError, SuiteError.
     """
     if pilot and config.refresh:
-        raise OptionsError(
-            "--pilot and --refresh: the run would pay for the pilot again; leave one of them out"
-        )
+        raise OptionsError("--pilot and --refresh together pay for the pilot twice; leave one of them out")
     if not config.models:
         return Plan(len(config.ids), (), 0.0)
     counters = TokenCounters(tokenizer)
@@ -327,7 +325,7 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
         first = error_of(judgment_record(judged[0], ""))
         raise OptionsError(
             f"--pilot: every trajectory ended in an error, the first with: {first}. Fix the cause, or leave "
-            "--pilot out"
+            "out --pilot"
         )
     return Pilot(len(job.ids), spend.calls, spend.usd), known
 

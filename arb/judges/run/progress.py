@@ -74,9 +74,7 @@ class StopControl:
                 task.cancel()
                 return
             self.stop("interrupted", "stopped; finished trajectories are saved")
-            self._say(
-                "finishing the calls in progress, which are already paid for; press Ctrl-C again to drop them"
-            )
+            self._say("finishing the calls in progress, which are paid for; press Ctrl-C again to drop them")
             if number == signal.SIGTERM:
                 loop.call_later(GRACE_S, task.cancel)
 
@@ -179,7 +177,7 @@ class CallWarnings:
             for name in dropped.get(role, ()):
                 if (role, name) not in self._dropped:
                     self._dropped.add((role, name))
-                    about = f"{model.model} ({model.provider}) does not take it"
+                    about = f"{model.model} ({model.provider}) does not accept it"
                     self._say(f"{role}: {name} was not sent, since {about}")
             names = self._served[role]
             for name in served.get(role, ()):
@@ -187,7 +185,7 @@ class CallWarnings:
                     names.append(name)
                     if len(names) > 1 or not is_same_model(model.model, name):
                         answered = " and ".join(sorted(names))
-                        self._say(f"{role}: asked for {model.model}, answered by {answered}")
+                        self._say(f"{role}: {model.model} was asked, but {answered} answered")
 
 
 REDRAW_INTERVAL_S: Final = 0.25
@@ -244,7 +242,7 @@ class Progress:
         """Take an event of the engine. Retries are counted, and the reason for the first one is printed."""
         if kind == "retried":
             if not self.retried:
-                self.say(f"a call failed and is made again: {facts.get('message')}")
+                self.say(f"a call failed and is retried: {facts.get('message')}")
             self.retried += 1
             self.rate_limited += facts.get("failure") == "rate_limit"
         self.draw()
@@ -273,7 +271,7 @@ class Progress:
             parts += [f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min"]
             parts += [f"{duration(left / rate)} left"] if left else []
         usd = self.spend.total_usd
-        parts.append("spent unknown" if usd is None else f"${usd:.4f} spent")
+        parts.append("unknown amount spent" if usd is None else f"${usd:.4f} spent")
         if self.retried:
             limited = f" ({self.rate_limited:,} for rate limits)" if self.rate_limited else ""
             parts.append(f"{self.retried:,} retried{limited}")

@@ -88,12 +88,12 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
         judge = find_judge(name)
     except UnknownJudgeError:
         raise ReparseError(
-            f"{name}: is not in `judges list`, so it is not known how it answers; say it with --form"
+            f"{name}: is not in `judges list`, so the form of its replies is unknown; name it with --form"
         ) from None
     if not models_of(judge):
-        raise ReparseError(f"{judge.name}: asks no model, so there is no reply to read again")
+        raise ReparseError(f"{judge.name} asks no model, so there is no reply to parse again")
     if (known := traits_of(judge).form) is None:
-        raise ReparseError(f"{judge.name}: it is not known how it answers; say it with --form")
+        raise ReparseError(f"{judge.name}: the form of its replies is unknown; name it with --form")
     return known
 
 
@@ -127,13 +127,13 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
     places = (folder, folder / "judgments", folder / "trajectories" / "judgments")
     root = next((place for place in places if place.name == "judgments" and place.is_dir()), None)
     if root is None:
-        raise ReparseError(f"{folder}: is neither a run's folder nor one with judgments/ in it")
+        raise ReparseError(f"{folder}: contains neither a run nor judgments/; name a folder that does")
     files = sorted(root.glob("*/*/*/*.json"), key=lambda path: not path.stem.endswith(ERROR_ENDING))
     judges = sorted({path.parent.name for path in files})
     chosen = [judge] if judge is not None else judges
     if len(chosen) != 1 or chosen[0] not in judges:
-        there = ", ".join(judges) or "no judge's folder"
-        raise ReparseError(f"{root}: name one judge's folder with --judge; it has {there}")
+        there = ", ".join(judges) or "none"
+        raise ReparseError(f"{root}: name one judge's folder with --judge; folders there: {there}")
     of_run = {
         f"{path.parts[-4]}/{path.parts[-3]}/{path.stem.removesuffix(ERROR_ENDING)}": path
         for path in files
@@ -154,8 +154,8 @@ def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
         return reply_of(call)
     if (cached := whole(call["key"])) is None:
         raise ReparseError(
-            "the run's scores are from log-probabilities, and a reply of it is not in the cache; name the "
-            "cache that the run used with --cache"
+            "the run's scores come from log-probabilities, but one of its replies is not in the cache; name "
+            "the cache that the run used with --cache"
         )
     return cached
 

@@ -263,7 +263,7 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
     since = folder.run.get("refresh_since")
     if since is None and is_done:
         raise OptionsError(
-            f"--refresh: every trajectory in {folder.folder} is judged already; to ask again, name another "
+            f"--refresh: every trajectory in {folder.folder} is already judged; to ask again, name another "
             "--out"
         )
     if since is None:
@@ -287,13 +287,13 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
     ids = [each for each in config.ids if each in there]
     if not ids:
         raise OptionsError(
-            f"none of the {len(config.ids):,} chosen trajectories is among the {len(there):,} runs of the "
-            f"suite {config.suite.name} that the source holds; see --source and --suite, or leave --split "
-            "out to judge the runs of the source, whatever suite they are of"
+            f"the source contains {len(there):,} runs of the suite {config.suite.name}, but none of the "
+            f"{len(config.ids):,} chosen trajectories. Change --source or --suite, or leave out --split to "
+            "judge all runs of the source, of whatever suite"
         )
     if is_reward_judge(judge) and source_facts_of(config.source):
         raise OptionsError(
-            f"{judge.name}: follows rewards, and the runs of --source are read without them; name another "
+            f"{judge.name} needs rewards, but the runs of --source are read without them. Name another "
             "judge, or build a dataset and give it with --suite and --split"
         )
     incomplete = views.incomplete(judge, ids)
@@ -301,7 +301,7 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
         raise OptionsError(views.describe_incomplete(judge, incomplete, len(ids)))
     whole = tuple(each for each in ids if each not in incomplete)
     if not whole:
-        raise OptionsError(f"--skip-incomplete: none of the runs has what {judge.name} looks at")
+        raise OptionsError(f"--skip-incomplete leaves no run: none has what {judge.name} looks at")
     if wrap is not None and not is_reward_judge(judge):
         config = replace(config, judge=wrap(judge, views, whole))
     return Job(config, views, whole, len(incomplete))

@@ -32,7 +32,7 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
         wanted = getattr(options, option)
         known = sorted({getattr(each, option) for each in suite.trajectories})
         if unknown := [name for name in wanted or () if name not in known]:
-            problems.append(f"--{option} {', '.join(unknown)}: the suite {suite.name} has {', '.join(known)}")
+            problems.append(f"--{option} {', '.join(unknown)}: not in {suite.name}; use {', '.join(known)}")
         elif wanted:
             chosen = [each for each in chosen if getattr(each, option) in wanted]
     if options.ids is not None:
@@ -43,7 +43,7 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
     if problems:
         raise OptionsError("; ".join(problems))
     if not chosen:
-        raise OptionsError(f"no trajectory of {suite.name}, split {split}, is left by these options")
+        raise OptionsError(f"these options leave no trajectory of {suite.name}, split {split}; relax them")
     return suite, tuple(each.trajectory_id for each in chosen[: options.limit])
 
 
@@ -67,8 +67,8 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
             continue
         found = suite.find(line)
         if found is None or found.split != split:
-            where = "in another split" if found else f"not in the suite {suite.name}"
-            problems.append(f"--ids {path}, line {number}, {line.strip()[:80]!r}: {where}")
+            where = "is in another split" if found else f"is not in the suite {suite.name}"
+            problems.append(f"--ids {path}, line {number}: {line.strip()[:80]!r} {where}")
         else:
             named.add(found.trajectory_id)
     return named
@@ -88,7 +88,8 @@ def source_folder(source: Path | None, suite: Suite) -> Path:
     if suite.name == "sample":
         return Path(sample.__file__).parent / "data"
     raise OptionsError(
-        f"no recorded runs of the suite {suite.name}: name their folder with --source (the released layout, "
-        f"a built dataset, or AgentLab's results), or in ARB_DATA_DIR ({settings.data_dir} is no dataset "
-        "built for it); to try things out, --suite sample has its runs with it"
+        f"there are no recorded runs of the suite {suite.name}. Name their folder with --source (the "
+        "released layout, a built dataset, or AgentLab's results) or in ARB_DATA_DIR "
+        f"({settings.data_dir} is not a dataset built for it). To try things out, use --suite sample, "
+        "which contains its runs"
     )

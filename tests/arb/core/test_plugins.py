@@ -67,7 +67,7 @@ def test_a_judge_of_a_package_comes_after_the_catalogue(installed):
     ("value", "warning"),
     [
         ("no_such_module:Judge", "No module named 'no_such_module'"),
-        (f"{__name__}:SameName", "there is another judge 'aer-c'"),
+        (f"{__name__}:SameName", "there is already a judge 'aer-c'"),
         ("json:dumps", "a judge needs name, inputs, calls"),
     ],
 )

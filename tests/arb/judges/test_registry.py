@@ -155,7 +155,7 @@ def test_a_name_that_is_nobodys_is_answered_with_the_near_ones_and_where_names_a
 
 def test_compat_is_for_nnetnav_alone():
     assert find_judge("nnetnav", compat=True).is_compat
-    with pytest.raises(UnknownJudgeError, match="--compat is for NNetNav"):
+    with pytest.raises(UnknownJudgeError, match="--compat works only with NNetNav"):
         find_judge("GPT-4o (A)", compat=True)
 
 

@@ -134,7 +134,7 @@ def test_a_probe_counts_false_positives_where_the_label_still_holds(tmp_path):
     assert (rewritten["flipped"]["count"], rewritten["to_yes"], rewritten["fpr"]) == (20, 20, 1.0)
     assert (other["flipped"]["count"], other["fpr"]) == (0, None)  # another goal has no label
     assert found["quality"]["labels"]["success"]["overall"]["fpr"] == 0.0
-    assert "At most 100.0 % of verdicts flip where they should stand" in text_of_page(tmp_path)
+    assert "At most 100.0 % of verdicts flip under a change that should not matter" in text_of_page(tmp_path)
 
 
 def test_on_test_no_label_is_read_and_the_report_says_what_it_cannot_compute(tmp_path, monkeypatch):
@@ -173,7 +173,7 @@ def test_the_threshold_frozen_on_dev_decides_on_test_and_is_in_both_reports(tmp_
     found = certificate(on_test)
     assert (found["threshold"]["value"], found["threshold"]["split"]) == (frozen["value"], "dev")
     assert found["quality"].startswith("the labels of test are hidden")
-    assert "The verdicts are by it." in text_of_page(on_test)
+    assert "The verdicts above use this threshold." in text_of_page(on_test)
     assert path.is_file() and not (on_test / "out" / "threshold.json").exists()
 
 
@@ -188,7 +188,7 @@ def test_one_budget_is_for_all_runs_and_a_higher_one_goes_on(tmp_path):
         limit = round(2 * for_four)
         stopped = certify(server, tmp_path, *options, "--limit", 12, "--max-usd", limit)
         assert stopped.exit_code == 3, stopped.output
-        assert f"--max-usd {limit} is for all 3 runs" in stopped.output
+        assert f"--max-usd {limit} limits all 3 runs" in stopped.output
         assert (counts.input_tokens + counts.output_tokens) / 1000 <= limit
         assert certify(server, tmp_path, *options, "--limit", 12, "--max-usd", 10_000).exit_code == 0
         assert counts.paid_twice(samples=2) == {}
@@ -284,9 +284,9 @@ def test_a_changed_file_of_a_judge_is_another_judge(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--probe", "nonsense"), "--probe nonsense: use one of"),
-        (("--maximise", "precision"), "say what to keep"),
-        (("--retry", "ok"), "--retry ok: use"),
+        (("--probe", "nonsense"), "--probe nonsense: no such probe; use one of"),
+        (("--maximise", "precision"), "say how much of it to keep"),
+        (("--retry", "ok"), "--retry ok: no such state; use"),
     ],
 )
 def test_what_cannot_be_certified_ends_with_one_line_and_leaves_no_report(tmp_path, arguments, words):

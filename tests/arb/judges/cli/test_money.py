@@ -62,7 +62,7 @@ def test_samples_are_planned_and_paid_with_their_input_once(tmp_path):
         made = planned(server, tmp_path, "simplified-axtree", "--samples", 4)
         assert made["calls"] == 20
         shown = judge_runs.invoke("plan", *arguments(server, tmp_path, "simplified-axtree", "--samples", 4))
-        assert "one request (n), its input paid once" in shown.stdout
+        assert "one request (n), whose input is paid once" in shown.stdout
         alone = planned(server, tmp_path, "simplified-axtree")
         with_samples, without = made["roles"][0], alone["roles"][0]
         assert with_samples["input_tokens"] == without["input_tokens"]
@@ -129,10 +129,10 @@ def test_a_pilot_is_spread_over_the_trajectories_and_says_what_it_paid(tmp_path)
         given = arguments(server, tmp_path, "simplified-axtree", "--pilot", 4)
         shown = judge_runs.invoke("plan", *given).stdout
         assert server.counts.calls == 4
-        paid = f"pilot: 4 trajectories judged with 4 new calls, ${server.counts.usd(IN, OUT):.4f}"
+        paid = f"pilot: 4 trajectories judged with 4 new calls for ${server.counts.usd(IN, OUT):.4f}"
         assert paid in shown
         assert "20 trajectories, 16 calls" in shown
-        assert "replies like those of the pilot" in shown
+        assert "replies are assumed to be like those of the pilot" in shown
         again = planned(server, tmp_path, "simplified-axtree", "--pilot", 4)
         assert again["pilot"] == {"trajectories": 4, "calls": 0, "usd": 0.0}
         assert server.counts.calls == 4

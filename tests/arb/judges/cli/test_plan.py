@@ -186,4 +186,4 @@ def test_a_plan_says_how_it_counted_and_how_it_stands_to_the_limit(tmp_path):
 
 def test_a_judge_that_asks_nobody_costs_nothing(tmp_path):
     given = ["plan", "always-successful", "--suite", "sample", "--split", "dev"]
-    assert "no calls, $0" in judge_runs.invoke(*given).stdout
+    assert "no calls and costs $0" in judge_runs.invoke(*given).stdout

@@ -30,9 +30,9 @@ def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path):
 
 
 def test_an_answer_that_is_not_ok_carries_no_verdict():
-    with pytest.raises(ValueError, match="does not go with"):
+    with pytest.raises(ValueError, match="does not match success"):
         Answer("refused", success=True)
-    with pytest.raises(ValueError, match="does not go with"):
+    with pytest.raises(ValueError, match="does not match success"):
         Answer("ok")
 
 
@@ -99,7 +99,7 @@ def test_trajectories_are_chosen_by_benchmark_agent_and_ids(tmp_path):
         (YES, ("--model-of", "captioner"), ["ROLE=MODEL"]),
         (YES, ("--model-of", "captioner=x"), ["has no such role"]),
         (YES, ("--extra", "effort=low"), ["not JSON"]),
-        ("alway-successful", (), ["did you mean 'always-successful'"]),
+        ("alway-successful", (), ["Did you mean 'always-successful'"]),
         ("rule-based", (), ["--source", "--suite sample"]),  # where recorded runs could come from
     ],
 )
@@ -132,4 +132,4 @@ def test_a_folder_that_another_process_runs_in_is_refused(tmp_path):
     with RunFolder(tmp_path, {"judge": "always-successful"}):
         result = run(YES, tmp_path)
     assert result.exit_code == 2
-    assert "another process is running in it" in result.output
+    assert "another process uses it" in result.output

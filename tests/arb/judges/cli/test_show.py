@@ -114,5 +114,5 @@ def test_a_run_without_its_prompts_shows_replies_and_says_what_is_missing(webjud
     (folder / PROMPTS).unlink()
     done = invoke("show", folder, ID)
     assert done.exit_code == 0, done.output
-    assert "what was sent is not stored: the run's prompts.jsonl is missing" in done.stdout
+    assert "the prompt is not stored: the run's prompts.jsonl is missing" in done.stdout
     assert "--- reply: " in done.stdout

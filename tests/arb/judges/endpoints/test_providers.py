@@ -45,7 +45,7 @@ def test_a_server_of_ones_own_needs_no_key_and_is_given_no_other_ones():
 
 
 def test_an_address_without_a_scheme_is_refused():
-    with pytest.raises(OptionsError, match="localhost:8000: an address begins with http"):
+    with pytest.raises(OptionsError, match="localhost:8000: the address has to begin with http"):
         resolve_access({"judge": ModelSettings("m", provider="any", base_url="localhost:8000")}, {})
 
 
@@ -122,8 +122,8 @@ def test_azure_is_asked_at_its_v1_api_with_its_key():
 @pytest.mark.parametrize(
     ("provider", "wish", "said"),
     [
-        ("gemini", {"prompt_cache": "system"}, "--prompt-cache: --provider gemini"),
-        ("vllm", {"prompt_cache": "prompt"}, "--prompt-cache: --provider vllm"),
+        ("gemini", {"prompt_cache": "system"}, "--prompt-cache cannot be used with --provider gemini"),
+        ("vllm", {"prompt_cache": "prompt"}, "--prompt-cache cannot be used with --provider vllm"),
     ],
 )
 def test_what_a_provider_would_leave_out_without_a_word_is_refused(provider, wish, said, monkeypatch):

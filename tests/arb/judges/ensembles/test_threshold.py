@@ -72,12 +72,12 @@ def test_of_equal_thresholds_the_higher_precision_counts_then_the_higher_thresho
     [
         (np.full(4, np.nan), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
         (np.full(4, 0.5), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
-        (SCORES[:4], [1, 1, 1, 1], Objective("f1"), "labels of these runs are all the same"),
+        (SCORES[:4], [1, 1, 1, 1], Objective("f1"), "labels of these runs are all equal"),
         (
             SCORES,
             LABELS,
             Objective("precision", "recall", 0.9),
-            "most that recall reaches is 0.750",
+            "highest recall is 0.750",
         ),  # 3 of 4
     ],
 )
@@ -179,14 +179,14 @@ def test_the_score_decides_and_no_verdict_stays_none(answer, expected):
 def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_path):
     other = Sure(Answer("refused"))
     other.name = "another"
-    with pytest.raises(OptionsError, match="chosen for the scores of judge, not of another"):
+    with pytest.raises(OptionsError, match="chosen on the scores of judge, not of another"):
         with_threshold(other, FROZEN)
     run = {"judge": "judge", "split": "dev", "models": {"judge": {"model": "m", "logprobs": True}}}
     path = tmp_path / "t.json"
     write_threshold(path, replace(FROZEN, configuration=score_settings(run)))
     check_score_settings(path, {**run, "split": "test", "data_hash": "of other runs"})
     for changed in ({"samples": 3}, {"models": {"judge": {"model": "n", "logprobs": True}}}):
-        with pytest.raises(OptionsError, match="made with other settings"):
+        with pytest.raises(OptionsError, match="with other settings"):
             check_score_settings(path, {**run, **changed})
 
 
@@ -207,7 +207,7 @@ def test_the_command_chooses_on_the_labels_of_dev_and_says_what_it_froze(tmp_pat
     assert (found.figure, found.value) == ("f1 where recall >= 0.5", pytest.approx(0.6))
     assert len(found.label_version) == 12
     assert (found.chosen_on["tp"], found.chosen_on["n"]) == (sum(truths), len(truths))
-    assert "success from a score of 0.6" in done.output
+    assert "a score of 0.6 or more is a success" in done.output
 
 
 @pytest.mark.parametrize("wrong", [{"split": "test"}, {"threshold": {"value": 0.5}}, {"suite": "another"}])

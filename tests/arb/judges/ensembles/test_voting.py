@@ -114,7 +114,7 @@ def test_a_sampled_judge_says_how_it_was_sampled():
     assert judge.calls == "4"
     assert SampledJudge(find_judge("AER-C"), 4).calls == "2, the verdict 4 times"
     assert judge.prompts_hash == judge.judge.prompts_hash
-    with pytest.raises(ValueError, match="give 1 or more"):
+    with pytest.raises(ValueError, match="use 1 or more"):
         SampledJudge(TREE, 0)
 
 
@@ -227,5 +227,5 @@ def test_the_options_say_when_the_strong_judge_is_asked():
     assert build_judge(RunOptions(**options)).confirms_success
     with pytest.raises(OptionsError, match="--cascade-band 3: write two scores"):
         build_judge(RunOptions(**options, cascade_band="3"))
-    with pytest.raises(OptionsError, match="go with --cascade"):
+    with pytest.raises(OptionsError, match="need --cascade"):
         build_judge(RunOptions(split="dev", judge="AER-V", cascade_trusts_yes=True))

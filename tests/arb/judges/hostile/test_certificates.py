@@ -64,7 +64,7 @@ def test_a_threshold_that_reaches_a_recall_which_the_plain_verdict_misses_is_rec
 
 def test_without_enough_tasks_to_hold_some_out_nothing_is_recommended():
     scores, plain, labels, _ = five_times(yes_from=0.4)
-    with pytest.raises(NoThresholdError, match="that takes 5 tasks or more"):
+    with pytest.raises(NoThresholdError, match="That takes 5 tasks or more"):
         recommend_threshold(scores, plain, labels, ["one"] * len(scores), Objective("f1"))
 
 
@@ -140,7 +140,7 @@ def test_flips_are_shown_next_to_how_often_the_same_prompt_asked_again_flips(tmp
     (head,) = re.findall(r"^\| change .*$", page, flags=re.MULTILINE)
     names = [each.strip() for each in head.split("|")]
     assert names.index("asked again, %") == names.index("flipped, %") + 1
-    assert "; 16.7 % flip when the same is asked again." in page
+    assert "; 16.7 % flip when the same question is asked again." in page
 
 
 def test_without_a_repeat_nothing_stands_next_to_the_flips(tmp_path):

@@ -89,7 +89,7 @@ def test_a_typed_parameter_that_the_provider_never_takes_is_refused_unless_allow
         for command in (run, lambda *every: invoke("plan", *every)):
             refused = command(server, tmp_path, *given)
             assert refused.exit_code == 2
-            assert "--seed: --provider anthropic never takes it" in refused.output
+            assert "--seed: --provider anthropic never accepts it" in refused.output
             assert "--allow-dropped-params" in refused.output
         assert server.requests == []
         assert not (tmp_path / "run").exists()
@@ -115,7 +115,7 @@ def test_two_models_that_answer_one_run_give_a_warning(tmp_path):
         served = totals(tmp_path)["served_models"]["judge"]
         assert sum(served.values()) == LIMIT
         assert set(served) == set(names)  # the sample's goals are of both lengths
-        assert "judge: asked for m, answered by m and m-quantized" in result.output
+        assert "judge: m was asked, but m and m-quantized answered" in result.output
 
 
 def test_two_models_in_two_sessions_give_a_warning(tmp_path):
@@ -125,7 +125,7 @@ def test_two_models_in_two_sessions_give_a_warning(tmp_path):
         name[0] = "m-2"
         result = run(server, tmp_path)
         assert totals(tmp_path)["served_models"] == {"judge": {"m": 2, "m-2": 2}}
-        assert "judge: asked for m, answered by m and m-2" in result.output
+        assert "judge: m was asked, but m and m-2 answered" in result.output
 
 
 @pytest.mark.parametrize(

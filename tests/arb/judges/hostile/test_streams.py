@@ -196,7 +196,7 @@ def test_an_answer_without_an_end_ends_its_call_and_takes_bounded_memory(head, p
                 tracemalloc.stop()
 
     failure, peak = asyncio.run(attempt())
-    assert "the answer is longer than 32 MiB and was not read on" in failure.message
+    assert "the response is longer than 32 MiB and was cut off" in failure.message
     assert (failure.kind, failure.maybe_paid, failure.raw) == ("final", True, None)
     # what was read, once more while its buffer grows, and what the server of this process holds
     assert peak < 3 * MAX_REPLY_BYTES
@@ -345,5 +345,5 @@ def test_headers_stay_with_the_provider_that_they_were_given_for(tmp_path):
 
 def test_a_provider_with_a_library_of_its_own_takes_no_headers():
     model = replace(MODEL, provider="anthropic", header=(("X-Key", "sk-0123456789"),))
-    with pytest.raises(OptionsError, match="--header: cannot be sent with --provider anthropic"):
+    with pytest.raises(OptionsError, match="--header cannot be used with --provider anthropic"):
         resolve_access({"judge": model}, {"ANTHROPIC_API_KEY": "k"})

@@ -66,7 +66,7 @@ def test_a_form_of_the_reply_goes_with_the_calls_of_the_judge_that_has_one():
         "strong.judge": False,
     }
     assert "response_format" not in models("simplified-axtree")["judge"].extra
-    with pytest.raises(OptionsError, match="AER-C has no fixed form"):
+    with pytest.raises(OptionsError, match="only with the simplified judges, not with AER-C"):
         models("aer-c", structured_output=True)
 
 
@@ -141,5 +141,5 @@ def test_pictures_are_sent_as_recorded_and_webjudges_as_its_authors_send_them():
 
 
 def test_a_checkout_is_named_for_the_official_wording_alone(tmp_path):
-    with pytest.raises(OptionsError, match="--prompts-from: goes with --prompts official"):
+    with pytest.raises(OptionsError, match="--prompts-from needs --prompts official"):
         build_judge(RunOptions(judge="webjudge", split="dev", prompts_from=tmp_path))

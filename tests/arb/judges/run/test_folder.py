@@ -148,7 +148,7 @@ def test_what_is_not_set_does_not_differ_from_what_is_not_there():
 
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     (tmp_path / "run.json").write_text('{"something": "else"}')
-    with pytest.raises(RunFolderError, match="not of format"):
+    with pytest.raises(RunFolderError, match="not have format"):
         RunFolder(tmp_path, CONFIGURATION)
     assert (tmp_path / "run.json").read_text() == '{"something": "else"}'
     (tmp_path / "b").mkdir()
@@ -198,7 +198,7 @@ def test_totals_are_sums_and_unknown_where_one_part_is():
 
 
 def test_a_folder_without_judgments_is_no_run(tmp_path):
-    with pytest.raises(RunFolderError, match="no judgments"):
+    with pytest.raises(RunFolderError, match="no readable judgments"):
         list(read_judgments(tmp_path))
-    with pytest.raises(RunFolderError, match=r"no run\.json"):
+    with pytest.raises(RunFolderError, match=r"no readable run\.json"):
         read_run(tmp_path)

@@ -38,13 +38,13 @@ def test_why_the_first_call_is_made_again_is_said_once():
     progress, said, _ = progress_of()
     progress.event("retried", failure="transient", message="no connection: refused")
     progress.event("retried", failure="transient", message="503: overloaded")
-    assert said.getvalue() == "a call failed and is made again: no connection: refused\n"
+    assert said.getvalue() == "a call failed and is retried: no connection: refused\n"
 
 
 def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is():
     progress, said, _ = progress_of()
     progress.event("retried", failure="transient", message="503: \x1b]0;title\x07\x1b[2J\nplease wait")
-    assert said.getvalue() == "a call failed and is made again: 503: �]0;title��[2J\nplease wait\n"
+    assert said.getvalue() == "a call failed and is retried: 503: �]0;title��[2J\nplease wait\n"
 
 
 def test_the_rate_is_that_of_late():
@@ -72,7 +72,7 @@ def test_an_unknown_price_is_unknown_not_zero():
     spend = Spend()
     spend.count(Reply("yes", cost_usd=0.25))
     spend.count(Reply("yes", cost_usd=None))
-    assert "spent unknown" in progress_of(spend=spend)[0].line()
+    assert "unknown amount spent" in progress_of(spend=spend)[0].line()
 
 
 def test_what_came_from_the_cache_or_never_came_is_not_paid_and_a_refusal_is():

@@ -15,7 +15,7 @@ def test_a_run_that_only_gets_rate_limits_stops_gives_up_nothing_and_goes_on_lat
         result = run(server, tmp_path, "--rate-limit-timeout", 1)
         assert result.exit_code == 4
         assert "the endpoint gave no reply, only rate limits (429: Rate limit reached" in result.output
-        assert "run the same command again later, or with a longer --rate-limit-timeout" in result.output
+        assert "run the same command again later, or with --rate-limit-timeout above" in result.output
     assert predictions(tmp_path) == []
     assert read_run(tmp_path / "run")["sessions"][-1]["ended"] == "limited"
     with LLMServer() as server:
@@ -47,7 +47,7 @@ def test_a_run_with_errors_ends_with_1_and_says_how_to_go_on(tmp_path):
         assert states(tmp_path) == {"ok": 19, "error": 1}
         lines = [line for line in result.output.splitlines() if "--retry error" in line]
         assert len(lines) == 1
-        assert lines[0].startswith("without an answer, and so not successful: 1; to ask again")
+        assert lines[0].startswith("trajectories without an answer, which count as not successful: 1; to ask")
         server.chat.script = lambda request: "<success>Successful</success>"
         asked = server.counts.calls
         assert run(server, tmp_path).exit_code == 1  # nothing is left to judge, but the error still stands

@@ -85,7 +85,7 @@ def test_a_run_read_again_gives_its_own_predictions(server, tmp_path, options):
     done = invoke("reparse", folder, "--out", tmp_path / "again.jsonl", "--cache", tmp_path / "cache")
     assert done.exit_code == 0, done.output
     assert lines(tmp_path / "again.jsonl") == lines(folder / "predictions.jsonl")
-    assert "0 of them are read differently" in done.output
+    assert "0 of them have a different verdict" in done.output
     assert server.counts.calls == before
     assert len({(row["state"], row["success"]) for row in lines(folder / "predictions.jsonl")}) > 1
 
@@ -127,7 +127,7 @@ def test_what_is_read_is_the_stored_reply(server, tmp_path):
     first, *others = lines(tmp_path / "again.jsonl")
     assert (first["state"], first["success"], first["repetition"]) == ("ok", False, True)
     assert others == lines(folder / "predictions.jsonl")[1:]
-    assert "1 of them are read differently" in done.output
+    assert "1 of them have a different verdict" in done.output
 
 
 def record(answer, *calls):
@@ -195,15 +195,15 @@ def test_released_judgments_become_a_prediction_file(server, tmp_path):
     assert f"{absent:,} trajectories have no judgment" in done.output
     checked = invoke(*command, "--judge", "aer", "--out", tmp_path / "none.jsonl")
     assert checked.exit_code == 2
-    assert "it has simplified-axtree-m-1-own-wording" in checked.output
+    assert "folders there: simplified-axtree-m-1-own-wording" in checked.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--split", "dev"), "nor one with judgments/"),
+        (("--split", "dev"), "neither a run nor judgments/"),
         ((), "--split"),
-        (("--split", "dev", "--form", "tags"), "--form: does not go with released judgments"),
+        (("--split", "dev", "--form", "tags"), "--form: cannot be used with released judgments"),
     ],
 )
 def test_what_cannot_be_read_ends_with_one_line(tmp_path, arguments, said):

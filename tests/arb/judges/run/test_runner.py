@@ -261,7 +261,7 @@ OUTS = ("one", "two", "one-again")
 
 @pytest.mark.parametrize(
     ("name", "meaning"),
-    [("prompts_hash", "the wording of the prompts"), ("view_hash", "what of a run is shown, and how")],
+    [("prompts_hash", "the wording of the prompts"), ("view_hash", "what the judge sees of a run")],
 )
 def test_under_another_wording_or_view_the_same_command_starts_anew_beside_and_says_so(
     tmp_path, name, meaning
@@ -279,7 +279,7 @@ def test_under_another_wording_or_view_the_same_command_starts_anew_beside_and_s
             result = run(server, tmp_path, "--limit", limit)
             assert result.exit_code == 0
             said = " ".join(result.output.split())
-            assert f"{tmp_path}/run: holds a run {stays} {how} in {tmp_path}/run-3" in said
+            assert f"{tmp_path}/run: contains a run {stays} {how} in {tmp_path}/run-3" in said
             assert f"predictions: {tmp_path}/run-3/predictions.jsonl" in said
             assert len(list(read_judgments(tmp_path / "run-3"))) == limit
         assert {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir()} == before
@@ -309,7 +309,7 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
     with LLMServer(script="tags") as server:
         run(server, tmp_path, "--limit", 2)
         said = " ".join(run(server, tmp_path, *official).output.split())
-        assert f"{tmp_path}/run: holds a run that differs in the wording of the prompts" in said
+        assert f"{tmp_path}/run: contains a run that differs in the wording of the prompts" in said
         assert f"leaving it unchanged and starting a new run in {tmp_path}/run-2" in said
         assert server.counts.calls == 2 + 2  # no reply to our own words answers the official ones
         assert read_run(tmp_path / "run")["configuration"]["prompts"] == "own"
