@@ -32,7 +32,7 @@ from submissions.labels.annotation_state import (
 )
 
 API: Final = "/api/annotate"
-NOT_IN_DATASET: Final = "The dataset of this Space does not have it."
+NOT_IN_DATASET: Final = "The dataset of this Space does not contain it."
 NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not exist."
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"

@@ -58,8 +58,8 @@ def _first(row: BoardRow, label: str, figure: str) -> str:
     if cell is None or cell["precision"] is None or cell["recall"] is None:
         return ""
     return (
-        f"{short_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} "
-        f"are; it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
+        f"{short_name(row)} leads: it is right about {round(100 * cell['precision'])} of 100 trajectories "
+        f"{CALLED[label]}, and misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
     )
 
 

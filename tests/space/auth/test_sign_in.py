@@ -91,7 +91,7 @@ def test_a_reader_who_declines_at_the_hub_gets_a_message(client, hub):
     hub.api.openid.reader = None
     answer = sign_in(client)
     assert answer.status_code == 403
-    assert "nobody was signed in" in answer.text
+    assert "you were not signed in" in answer.text
     assert client.get("/api/me").json()["name"] is None
 
 

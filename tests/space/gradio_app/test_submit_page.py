@@ -80,7 +80,7 @@ def test_a_submission_shows_its_receipt_and_its_scored_row(service, uploaded):
     # TP 6, FP 2, FN 4, TN 18
     assert re.search(r'data-cell="Overall".*?<strong>75.0</strong>', html, re.S)
     assert "60.0" in text
-    assert "Side effect: the file has no such verdicts." in text
+    assert "Side effect: the file has no verdicts on this label." in text
     assert f'href="/judge?id={row.id}"' in html
 
 

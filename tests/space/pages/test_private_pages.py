@@ -99,7 +99,7 @@ def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
     text = shown_text(page_at(private, "/compare", judges=ids(private)))
     assert "The labels of this suite are private, so judges are not compared trajectory by trajectory" in text
     for told in (
-        "Yes when",
+        "Ensemble says yes if",
         "Error overlap Judges wrong",
         "Every pair, trajectory by trajectory",
         "McNemar's test asks",

@@ -138,9 +138,9 @@ def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
 def test_the_first_judge_is_told_in_words_of_its_figures():
     # 90 of 100 called are; 90 of 150 found: 40 of 100 missed
     found = sentences(board(ranked("A", 90, (1, 1, 1))), "success")
-    assert (
-        found[0]
-        == "A (tree) leads: of 100 trajectories called successful, 90 are; it misses 40 of 100 successes."
+    assert found[0] == (
+        "A (tree) leads: it is right about 90 of 100 trajectories called successful, and misses 40 of 100 "
+        "successes."
     )
 
 
@@ -150,7 +150,7 @@ def test_the_first_judge_is_told_in_words_of_its_figures():
 )
 def test_each_label_has_its_own_words(name, words):
     looping = row("A", None, labels={name: label(cell(90, 10, 60, 50), (1, 1, 1))})
-    assert f"of 100 trajectories {words}, 90 are" in sentences(board(looping), name)[0]
+    assert f"right about 90 of 100 trajectories {words}" in sentences(board(looping), name)[0]
 
 
 def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
