@@ -143,7 +143,7 @@ def look_around(page, traffic: Traffic, space, names: list[str]) -> None:
         traffic.get(path)
     for name in names:
         notice = traffic.get(f"/trajectories?id={quote(name)}")
-        assert "You have this trajectory in your annotation queue" in notice
+        assert "This trajectory is in your annotation queue" in notice
         traffic.get(f"/trajectories/reasoning?trajectory_id={quote(name)}&judge={judge}")
         traffic.get(f"/annotate?id={quote(name)}")
 
@@ -408,7 +408,7 @@ def test_another_window_is_not_overwritten_by_what_a_browser_kept(newcomer, spac
     page.goto(address)
     page.locator(".unsent").wait_for()
     assert page.locator("input[name=success]:checked").get_attribute("value") == "no"
-    page.get_by_role("button", name="Use the answers of this browser").click()
+    page.get_by_role("button", name="Use the answers in this browser").click()
     wait_saved(page)
     assert own_answers(page)["answers"] == {"success": "yes", "side_effect": "no"}
 
@@ -498,7 +498,7 @@ def test_on_a_phone_everything_can_be_touched_and_nothing_scrolls_sideways(newco
     assert faults(page) == []
     for name, value in (("success", "yes"), ("side_effect", "no"), ("repetition", "no"), ("optimality", "4")):
         page.locator(f".choices label:has(input[name={name}][value='{value}'])").click()
-    page.locator("summary", has_text="Flag it").click()
+    page.locator("summary", has_text="Flag this trajectory").click()
     assert page.evaluate(SMALL) == []
     with page.expect_navigation():
         page.get_by_role("button", name="Save and continue").click()

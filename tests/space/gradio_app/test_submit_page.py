@@ -198,7 +198,7 @@ def test_a_submission_after_a_failed_score_is_one_entry(service, uploaded, monke
     with monkeypatch.context() as patched:
         patched.setattr(scorer, "record_score", lambda *arguments: 1 / 0)
         assert "Something failed" in submitted(service, path, "test", form())
-    assert "sent this file before" in submitted(service, path, "test", form())
+    assert "This file was already submitted for this judge" in submitted(service, path, "test", form())
     assert rows(service) == 1
 
 
@@ -234,7 +234,7 @@ def test_whether_verdicts_become_public_depends_on_the_suite(service, settings):
     hidden = with_rules(SubmissionsApp(settings), is_public=False)
     assert "The file itself stays on this server." in shown_text(page_html(hidden))
     official = SubmissionsApp(settings.model_copy(update={"suite": "agent-reward-bench", "labels": "none"}))
-    assert "its verdicts and reasoning are shown" in shown_text(page_html(official))
+    assert "the verdicts and reasoning are shown" in shown_text(page_html(official))
 
 
 def test_the_lines_for_curl_are_five(service):
