@@ -87,5 +87,5 @@ def _human(board: Board, label: str) -> str:
         return ""
     return (
         f"A second expert, scored like a judge against the first on {cell['n']} trajectories, reaches a "
-        f"precision of {percent(cell['precision'])}: people do not agree more than that."
+        f"precision of {percent(cell['precision'])} %: people do not agree more than that."
     )

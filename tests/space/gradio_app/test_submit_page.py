@@ -226,7 +226,7 @@ def test_the_guide_names_the_files_to_fill_in_and_what_is_public(service):
     for split in ("test", "dev"):
         for name in ("jsonl", "csv", "parquet"):
             assert f'href="/api/template?split={split}&amp;format={name}"' in html
-    assert "5 MB at most" in shown_text(html)
+    assert "at most 5 MB" in shown_text(html)
     assert 'id="read-only"' not in html
 
 

@@ -162,7 +162,7 @@ def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
 def test_the_human_reference_is_told_with_its_runs():
     found = sentences(board(ranked("A", 90, (1, 1, 1)), second_annotator()), "success")
     # 11/13 on 11 + 2 + 2 + 91 runs
-    assert "on 106 trajectories, reaches a precision of 84.6: people do not" in found[-1]
+    assert "on 106 trajectories, reaches a precision of 84.6 %: people do not" in found[-1]
 
 
 def test_self_reported_judges_are_not_told_among_the_ranked():
