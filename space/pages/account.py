@@ -44,10 +44,7 @@ from submissions.records.database import Event
 PATH = "/mine"
 ON_A_PAGE = 20
 SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
-PRIVATE_PAGE = (
-    "Only the owner of a submission and maintainers can see its page. It is also possible that no "
-    "submission has this id."
-)
+PRIVATE_PAGE = "No submission has this id, or only its owner and maintainers can see it."
 
 
 class Withdrawal(RequestBody):

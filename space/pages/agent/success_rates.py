@@ -202,7 +202,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
         "orders": [
             (each, ranking(each, benchmark), _swaps(reference, each, benchmark)) for each in evaluators
         ],
-        "reference": reference_name(reference),
+        "reference": reference.name.replace(EXPERTS, "the experts"),
         "sentences": _sentences(evaluators, benchmark),
     }
 
@@ -248,7 +248,7 @@ def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
     """Return which evaluators over- and underestimate compared with the first, and whose ranking differs."""
     reference, *others = evaluators
-    compared = reference_name(reference)
+    compared = reference.name.replace(EXPERTS, "the experts")
     found = []
     where = "overall" if benchmark == OVERALL else f"on {benchmark_title(benchmark)}"
     for other in others:
@@ -272,11 +272,6 @@ def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
         if swaps := _swaps(reference, other, benchmark):
             found.append(f"{other.name} ranks agents in another order than {compared}: {', '.join(swaps)}.")
     return found
-
-
-def reference_name(reference: Evaluator) -> str:
-    """Return the evaluator that others are compared with, as a sentence names it."""
-    return "the experts" if reference.name == EXPERTS else reference.name
 
 
 def _of(count: int, total: int) -> str:

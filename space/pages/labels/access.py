@@ -29,9 +29,7 @@ IN_YOUR_QUEUE: Final = (
     "This trajectory is in your annotation queue. You see verdicts and labels once you have annotated it."
 )
 SIGN_IN: Final = "Sign in with the account that a maintainer invited."
-NOT_INVITED_PAGE: Final = (
-    "Only annotators and maintainers can see this page. Ask a maintainer to invite your account."
-)
+NOT_INVITED_PAGE: Final = "Only annotators and maintainers can see this page. Ask a maintainer to invite you."
 NO_ITEM = "there is no such item in your queue"
 
 
@@ -170,5 +168,5 @@ class Access:
         try:
             return self._annotations.service.secret.key("annotation-item")
         except SecretUnavailable as reason:
-            logger.warning("addresses of items to annotate end when this process does: %s", reason)
+            logger.warning("addresses of annotation items become invalid when this process ends: %s", reason)
             return secrets.token_bytes(32)

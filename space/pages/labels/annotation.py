@@ -47,7 +47,7 @@ class Answers(Draft):
     __pydantic_config__ = ConfigDict(extra="forbid")
     item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
     trajectory_id: Annotated[
-        str, Field(max_length=300, description="Without an item: the trajectory's own id.")
+        str, Field(max_length=300, description="The trajectory's id, if no item is given.")
     ] = ""
     seen: Annotated[int, Field(description="The value of `saved` when the answers were loaded.")] = 0
 

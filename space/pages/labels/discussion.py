@@ -231,7 +231,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         return recorded(service, assignments=added)
 
     @router.post(
-        f"{API}/gold", summary="Make a finished trajectory a gold item, or end that; for maintainers"
+        f"{API}/gold", summary="Mark or unmark a finished trajectory as a gold item; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
         """Its current answers become the known ones. Annotators meet it among other trajectories."""

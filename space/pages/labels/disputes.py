@@ -109,7 +109,9 @@ def build_disputes_router(services: Services) -> APIRouter:
     @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
     def disputes(
         request: Request,
-        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this trajectory.")] = "",
+        trajectory_id: Annotated[
+            str, Query(max_length=300, description="Only disputes of this trajectory.")
+        ] = "",
         state: Annotated[State, Query(description="Empty for all.")] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> JSONResponse:

@@ -48,9 +48,7 @@ class AccountDecision(RequestBody):
         "budget."
     )
     reason: Reason
-    even_if_unknown: bool = Field(
-        False, description="Also accept the name of an account that has done nothing here yet."
-    )
+    even_if_unknown: bool = Field(False, description="Also accept an account that has done nothing here.")
 
 
 def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:

@@ -43,9 +43,7 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
 HTML = "text/html; charset=utf-8"
 Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[
-    str, Query(max_length=64, description="The dataset's version; with it, responses are cached forever.")
-]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version; allows caching forever.")]
 Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 _SAFE = {"X-Content-Type-Options": "nosniff"}
 
@@ -254,7 +252,7 @@ def add_story_routes(
         if width not in (None, *WIDTHS) or not (is_last or is_number):
             wanted = "the number of a step, or last" if kind == "step" else "a number from 0"
             return _error(
-                422, f"num must be {wanted}; width must be one of {', '.join(map(str, WIDTHS))}, or left out"
+                422, f"num must be {wanted}; width one of {', '.join(map(str, WIDTHS))} or left out"
             )
         try:
             version, headers = cached(trajectory_id, v)
@@ -265,7 +263,7 @@ def add_story_routes(
                 return Response(status_code=304, headers=headers)
             found = explorer.picture(kind, trajectory_id, None if is_last else int(num), width)
         except NoPicture:
-            return Response(status_code=204) if is_last else _error(404, "there is no such picture")
+            return Response(status_code=204) if is_last else _error(404, "the trajectory has no such picture")
         except KeyError:
             return _error(404, "there is no such trajectory")
         except BrokenPicture as reason:
@@ -295,7 +293,7 @@ def add_story_routes(
             _, headers = cached(trajectory_id, v)
             text = explorer.tree(trajectory_id, num, form)
         except KeyError:
-            return _error(404, "there is no such tree")
+            return _error(404, "the step has no such tree, or there is no such step")
         except TrajectoriesUnavailable as reason:
             return _error(503, str(reason))
         return CachedResponse.of(text.encode(), "text/plain; charset=utf-8").answer(request, headers)
