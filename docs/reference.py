@@ -359,6 +359,12 @@ def python() -> Iterator[str]:
     yield from ("# Python", "", "::: arb")
 
 
+def changes() -> Iterator[str]:
+    """Return the change log."""
+    text = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    yield text.replace("](docs/", "](../")
+
+
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "rest": rest,
@@ -367,4 +373,5 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "judges": judges,
     "results": results,
     "python": python,
+    "changes": changes,
 }

@@ -32,7 +32,7 @@ def client(docs_site) -> TestClient:
 
 def test_every_page_of_the_folder_and_of_the_code_is_built_and_every_link_leads_somewhere(docs_site):
     pages = {path.relative_to(docs_site).as_posix() for path in docs_site.rglob("*.html")}
-    names = ("commands", "rest", "settings", "columns", "judges", "results", "python")
+    names = ("commands", "rest", "settings", "columns", "judges", "results", "python", "changes")
     generated = {f"reference/{name}.html" for name in names}
     assert pages == generated | {
         path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")

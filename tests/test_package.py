@@ -257,9 +257,10 @@ def test_the_images_command_serves_space_and_documentation_and_its_health_check_
                 assert process.poll() is None and time.monotonic() < deadline, log_of(home)
                 time.sleep(0.2)
         assert page.status_code == 200
-        assert "Unreleased" in page.text  # the change log came along
         documentation = httpx.get(f"{page.url.join('/docs/')}", trust_env=False, timeout=60)
         assert "mkdocs" in documentation.text and documentation.status_code == 200
+        changes = httpx.get(f"{page.url.join('/docs/reference/changes.html')}", trust_env=False, timeout=60)
+        assert "Unreleased" in changes.text and "/docs/reference/changes.html" in page.text
         check = health.partition("CMD ")[2]
         assert subprocess.run(check, shell=True, env=environment, timeout=180).returncode == 0
     finally:

@@ -44,9 +44,7 @@ from submissions.records.database import Event
 PATH = "/mine"
 ON_A_PAGE = 20
 SIGN_IN = "Sign in to see your submissions, your remaining quota and your receipts."
-PRIVATE_PAGE = (
-    "Only the owner of a submission and maintainers can see its page, or no submission has this id."
-)
+PRIVATE_PAGE = "No submission has this id, or only its owner and maintainers can see it."
 
 
 class Withdrawal(RequestBody):
@@ -89,7 +87,7 @@ def build_account_router(services: Services) -> APIRouter:
         try:
             event = service.moderation.rename(account, body.judge, body.to, actor)
         except KeyError:
-            raise HTTPException(404, f"there is no judge {body.judge!r} of {account}") from None
+            raise HTTPException(404, f"the account {account} has no judge {body.judge!r}") from None
         return recorded(service, account=account, judge=event.body["to"])
 
     @router.get("/api/allowance", summary="How many test files you may still submit, and when the next one")
@@ -143,7 +141,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
 
     @router.post(
         f"{path}/publish",
-        summary="Publish a submission's row, where a suite's labels are private",
+        summary="Publish a submission's row, if the suite's labels are private",
         responses=ERROR_RESPONSES,
     )
     def publish(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
@@ -152,7 +150,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
 
     @router.post(
         f"{path}/refresh",
-        summary="Show a submission's metrics under the current labels, where a suite's labels are private",
+        summary="Show a submission's metrics under the current labels, if the suite's labels are private",
         responses=ERROR_RESPONSES,
     )
     def refresh(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:

@@ -1,11 +1,25 @@
 """Helpers of all pages for the rows of a board: cells, ranks, names and their order."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from arb.core.vocabulary import METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.score import Cell
+
+INPUTS: Final[Mapping[str, str]] = {
+    "tree": "the accessibility tree of the last page",
+    "screenshot": "the screenshot of the last page",
+    "tree and screenshot": "the accessibility tree and the screenshot of the last page",
+    "all screenshots": "the screenshots of all steps",
+    "steps only": "the agent's steps, without any page",
+    "changes": "descriptions of what each action changed on the page",
+    "caption": "a description of the last screenshot that another model wrote",
+    "reward": "the benchmark's own check of the result, as a reward of 0 or 1",
+    "other": "something else; see the judge's page",
+}
+"""What a judge sees, by its declared inputs."""
 
 
 def overall_of(row: BoardRow, label: str) -> Cell | None:

@@ -16,7 +16,7 @@
       method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
     });
     const found = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Error(typeof found.detail === "string" ? found.detail : `the server answered ${answer.status}`);
+    if (!answer.ok) throw new Error(typeof found.detail === "string" ? found.detail : `the server responded with status ${answer.status}`);
     return found;
   }
 
@@ -44,7 +44,7 @@
       let found = await send(form);
       if (found.state === "running") found = await finished(form.getAttribute("action"));
       if (found.state === "failed") throw new Error(found.message);
-      sessionStorage.setItem(SAID, found.lasts === false ? "Done; it waits to be stored permanently." : "Done.");
+      sessionStorage.setItem(SAID, found.lasts === false ? "Done. It is waiting to be stored permanently." : "Done.");
       if (form.dataset.then) window.location.assign(form.dataset.then); // where what was done is listed
       else window.location.reload();
     } catch (problem) {

@@ -142,12 +142,12 @@
       was_done = body.is_done;
       if (changed) return;
       forget();
-      say(found.lasts ? "Saved" : "Saved; it waits to be stored permanently");
+      say(found.lasts ? "Saved" : "Saved, and waiting to be stored permanently");
       if (saves_to_leave) window.location.assign(found.next === token ? "/annotate" : found.next_address ?? "/annotate");
       return;
     }
     stopped = status >= 400 && status < 500 && status !== 429;
-    const why = found.detail ?? (status ? `the server answered ${status}` : "the server does not answer");
+    const why = found.detail ?? (status ? `the server responded with status ${status}` : "the server does not respond");
     say(stopped ? `Not saved, but kept in this browser: ${why}` : `Not saved yet: ${why}. Trying again …`, true);
     if (stopped) return;
     changed = true;
@@ -212,7 +212,7 @@
     const asked = form.querySelector(".contradiction");
     asked.hidden = !found.length || confirmed === found.join();
     if (!asked.hidden) {
-      asked.textContent = `${found.join("; ")} contradict each other. Change one, or press Enter (or the button) again to keep them.`;
+      asked.textContent = `${found.join("; ")} contradict each other. Change one, or press Enter (or the button) again to keep both.`;
       confirmed = found.join();
       return;
     }
@@ -251,7 +251,7 @@
     const place = story.dataset.place;
     const decided = step === null ? null : place_of(step);
     button.setAttribute("aria-pressed", String(decided === place));
-    button.querySelector("span").textContent = decided === place ? `Step ${place} decided it` : `Mark step ${place} as deciding`;
+    button.querySelector("span").textContent = decided === place ? `Step ${place} is the deciding step` : `Mark step ${place} as deciding`;
     form.querySelector(".decided").textContent = decided && decided !== place ? `Deciding step: ${decided}` : "";
     for (const link of story.querySelectorAll(".strip [data-step]")) link.classList.toggle("is-deciding", link.dataset.step === decided);
   }

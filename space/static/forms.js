@@ -37,7 +37,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const notice = document.createElement("p");
   notice.className = "notice bad not-loaded";
   notice.setAttribute("role", "alert");
-  notice.textContent = "This could not be loaded: the server does not answer, or you are offline. Below is what was shown before; choose again to retry.";
+  notice.textContent = "This could not be loaded: the server does not respond, or you are offline. The content below is from before. Choose again to retry.";
   (target.cells?.[0] ?? target).prepend(notice); // in a row of a table: within its cell
 });
 

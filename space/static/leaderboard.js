@@ -29,7 +29,7 @@ document.addEventListener("click", (event) => {
     const link = bar.querySelector("a");
     const names = [...picked.values()].join(", ");
     bar.querySelector(".pick-names").textContent =
-      picked.size === 1 ? `${names}: tick another one to compare` : picked.size === MOST ? `${names} (the most there can be)` : names;
+      picked.size === 1 ? `${names}: choose another judge to compare` : picked.size === MOST ? `${names} (at most ${MOST})` : names;
     link.hidden = picked.size < 2;
     link.href = `/compare?judges=${ids.join(",")}`;
   }

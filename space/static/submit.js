@@ -43,7 +43,7 @@
     notice.className = "notice bad";
     notice.setAttribute("role", "alert");
     notice.textContent =
-      `${file.name} has ${(file.size / 1e6).toFixed(1)} MB; at most ${form.dataset.limit} are taken. ` +
+      `${file.name} has ${(file.size / 1e6).toFixed(1)} MB; the limit is ${form.dataset.limit}. ` +
       "Leave out long columns such as reasoning, or write Parquet.";
     place.append(notice);
     return true;
@@ -99,7 +99,7 @@
         if (answer.ok) found = await answer.json();
       } catch { /* the next answer says it */ }
       if (!found || found.status === "waiting") continue;
-      notice.querySelector("[data-outcome]").textContent = found.status === "held" ? "Submitted, and held." : "Submitted.";
+      notice.querySelector("[data-outcome]").textContent = found.status === "held" ? "Submitted and held." : "Submitted.";
       notice.querySelector("[data-sentence]").textContent = found.message;
       notice.querySelector("[data-status]").textContent = found.status;
       notice.classList.toggle("good", found.status === "accepted");

@@ -133,7 +133,7 @@
       }
     }
     if (step.hidden) return; // the reader has moved on meanwhile
-    text.textContent = trees.get(address) || "No tree was recorded of this step.";
+    text.textContent = trees.get(address) || "No tree was recorded for this step.";
     text.removeAttribute("aria-busy");
     mark_element(text, step.dataset.bid);
     search_tree();
@@ -210,9 +210,9 @@
     text.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(panel.dataset.address);
-      text.innerHTML = answer.ok ? await answer.text() : "<p>It could not be loaded.</p>";
+      text.innerHTML = answer.ok ? await answer.text() : "<p>The reasoning could not be loaded.</p>";
     } catch {
-      text.textContent = "It could not be loaded. Close and open this to try again.";
+      text.textContent = "The reasoning could not be loaded. Close and open this to try again.";
     }
     text.removeAttribute("aria-busy");
   }

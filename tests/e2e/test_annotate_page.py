@@ -143,7 +143,7 @@ def look_around(page, traffic: Traffic, space, names: list[str]) -> None:
         traffic.get(path)
     for name in names:
         notice = traffic.get(f"/trajectories?id={quote(name)}")
-        assert "You have this trajectory in your annotation queue" in notice
+        assert "This trajectory is in your annotation queue" in notice
         traffic.get(f"/trajectories/reasoning?trajectory_id={quote(name)}&judge={judge}")
         traffic.get(f"/annotate?id={quote(name)}")
 
@@ -357,7 +357,7 @@ def test_a_killed_server_and_a_killed_browser_lose_no_answer(newcomer, space):
     space.kill()
     page.keyboard.press("2")
     page.keyboard.press("2")
-    page.locator(".saved-told", has_text="the server does not answer").wait_for()
+    page.locator(".saved-told", has_text="the server does not respond").wait_for()
     space.start()
     wait_saved(page)  # by the page itself
     assert own_answers(page)["answers"] == {"success": "yes", "side_effect": "no", "repetition": "no"}
@@ -381,7 +381,7 @@ def test_a_killed_server_and_a_killed_browser_lose_no_answer(newcomer, space):
 
     space.kill()
     page.keyboard.press("Enter")
-    page.locator(".saved-told", has_text="the server does not answer").wait_for()
+    page.locator(".saved-told", has_text="the server does not respond").wait_for()
     with page.expect_navigation():  # it goes on once the server is there again
         space.start()
     page.get_by_text(f"1 of {n_all} done").wait_for()
@@ -395,7 +395,7 @@ def test_another_window_is_not_overwritten_by_what_a_browser_kept(newcomer, spac
     wait_saved(page)
     space.kill()
     page.keyboard.press("2")
-    page.locator(".saved-told", has_text="the server does not answer").wait_for()
+    page.locator(".saved-told", has_text="the server does not respond").wait_for()
     context, address = page.context, page.url
     item = page.locator("form[data-annotate]").get_attribute("data-annotate")
     page.close()
@@ -408,7 +408,7 @@ def test_another_window_is_not_overwritten_by_what_a_browser_kept(newcomer, spac
     page.goto(address)
     page.locator(".unsent").wait_for()
     assert page.locator("input[name=success]:checked").get_attribute("value") == "no"
-    page.get_by_role("button", name="Use the answers of this browser").click()
+    page.get_by_role("button", name="Use the answers in this browser").click()
     wait_saved(page)
     assert own_answers(page)["answers"] == {"success": "yes", "side_effect": "no"}
 
@@ -419,7 +419,7 @@ def test_skip_flag_deciding_step_undo_and_contradictions_by_keyboard(newcomer, s
     first = page.url.partition("&")[0]
     page.keyboard.press("End")
     page.keyboard.press("d")
-    page.get_by_role("button", name="decided it").wait_for()
+    page.get_by_role("button", name="is the deciding step").wait_for()
     page.keyboard.press("f")
     page.keyboard.type("the picture is cut off")
     page.keyboard.press("Enter")  # back to the questions
@@ -472,7 +472,7 @@ def test_the_page_is_left_once_the_server_knows_that_the_run_is_done(newcomer):
     page.keyboard.press("4")
     while not saves:
         page.wait_for_timeout(20)
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     saves[0].continue_()
     while len(saves) < 2:
         page.wait_for_timeout(20)
@@ -498,10 +498,10 @@ def test_on_a_phone_everything_can_be_touched_and_nothing_scrolls_sideways(newco
     assert faults(page) == []
     for name, value in (("success", "yes"), ("side_effect", "no"), ("repetition", "no"), ("optimality", "4")):
         page.locator(f".choices label:has(input[name={name}][value='{value}'])").click()
-    page.locator("summary", has_text="Flag it").click()
+    page.locator("summary", has_text="Flag this trajectory").click()
     assert page.evaluate(SMALL) == []
     with page.expect_navigation():
-        page.get_by_role("button", name="Save and go on").click()
+        page.get_by_role("button", name="Save and continue").click()
     page.get_by_text(f"1 of {n_all} done").wait_for()
 
 
@@ -510,7 +510,7 @@ def test_errors_are_tagged_by_keyboard_and_the_tags_of_others_come_after_ones_ow
     judge = json.loads(space.get("/api/board.json"))["rows"][0]["id"]
     page.goto(f"{space.url}/errors?judge={judge}&split=test")
     error = page.locator("article.error").nth(1)
-    error.get_by_text("1 tag by others: shown once you have tagged this error yourself.").wait_for()
+    error.get_by_text("1 tag by others. You see them once you have tagged this error yourself.").wait_for()
     assert "CANARY" not in "".join(page.locator("details.tags").all_inner_texts())
     page.keyboard.press("j")
     page.keyboard.press("j")

@@ -69,7 +69,7 @@ def test_a_disputed_label_is_corrected_and_every_rank_made_again_in_at_most_twel
     assert faults(page) == []
     with page.expect_navigation():
         hand.click("button", "Publish version")
-    page.locator("section[aria-labelledby=next]", has_text="No accepted correction waits").wait_for()
+    page.locator("section[aria-labelledby=next]", has_text="No accepted corrections are waiting").wait_for()
 
     # 27/52 = 51.9 % and 0/1; recall 1/28 and then 0/27. Of each judge one verdict was right and is wrong.
     shown = page.locator("section[aria-labelledby=rescored] table[data-effects=success] tbody").first

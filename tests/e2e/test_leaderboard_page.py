@@ -82,7 +82,7 @@ def test_a_point_of_the_plot_tells_its_figures_and_opens_its_judge(page, space):
 def test_ticked_judges_are_compared(page, space):
     open_board(page, space)
     page.get_by_label("Compare NNetNav").check()
-    expect(page.locator(".pick-bar")).to_contain_text("tick another one")
+    expect(page.locator(".pick-bar")).to_contain_text("choose another judge")
     expect(page.get_by_role("link", name="Compare", exact=True)).to_have_count(1)  # the menu's own
     page.get_by_label("Compare AER-C").check()
     page.get_by_label("Repetition").check()  # another table: what is ticked stays ticked

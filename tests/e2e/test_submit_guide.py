@@ -110,7 +110,7 @@ def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
 
 def test_a_space_without_labels_checks_but_takes_nothing(page, unlabelled_space, tmp_path):
     open_form(page, unlabelled_space)
-    page.get_by_text("Submitting is off now").wait_for()
+    page.get_by_text("Submitting is off at the moment").wait_for()
     page.wait_for_function("() => document.querySelector('#submit-button')?.disabled")
     file = tmp_path / "bad.csv"
     file.write_text("trajectory_id,success\n")

@@ -147,7 +147,7 @@ def test_after_a_power_cut_the_board_has_the_same_bytes(space):
 
 
 RECEIPT = """<div class="notice receipt" id="receipt" data-waiting="/api/submissions/0123456789ab">
-<p><strong data-outcome>Submitted, and waiting.</strong> <span data-sentence>It waits.</span></p>
+<p><strong data-outcome>Submitted and waiting.</strong> <span data-sentence>It waits.</span></p>
 <dl><dt>Status</dt><dd data-status>waiting</dd></dl></div>"""
 
 

@@ -198,7 +198,7 @@ def test_verdicts_can_be_folded_away_and_stay_so(page, explored, dev_id):
 
 def test_what_a_judge_wrote_is_fetched_when_it_is_opened(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}")
-    page.locator(".judge summary", has_text="GPT-4o (A)").click()
+    page.locator(".judge summary", has_text="GPT-4o (tree)").click()
     page.wait_for_selector(".judge[open] .why p")
     expect(page.locator(".judge[open] .why")).not_to_contain_text("reasoning>")
 

@@ -1,4 +1,4 @@
-"""``/about``: scores, labels, rules, leak budget, versions, terms and changes.
+"""``/about``: scores, labels, rules, leak budget, versions and terms.
 
 Every number on the page is read from the code that uses it.
 """
@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from arb.core.files import project_file
 from arb.core.suite import OFFICIAL
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from space.pages.maintain.page import describe_epsilon
+from space.pages.rows import figure_name
 from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
@@ -52,28 +52,11 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
         "n_resamples": N_RESAMPLES,
         "confidence": round(100 * CONFIDENCE),
         "few": FEW,
-        "design_effects": dict(DESIGN_EFFECTS),
+        "design_effects": {figure_name(name): effect for name, effect in DESIGN_EFFECTS.items()},
         "max_upload_bytes": service.settings.max_upload_bytes,
         "board_digest": service.records.board().digest,
         "versions": tuple((package, version(package)) for package in PACKAGES),
-        "releases": read_change_log(),
     }
-
-
-def read_change_log() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the heading and the lines of each section, newest first; nothing if the file is missing."""
-    try:
-        text = project_file("CHANGELOG.md").read_text(encoding="utf-8")
-    except OSError:
-        return ()
-    releases, headings = [], [""]
-    for section in text.split("\n##")[1:]:
-        heading, _, body = section.partition("\n")
-        level = len(heading) - len(heading.lstrip("#"))
-        headings[level:] = [heading.strip("# ")]
-        if lines := tuple(" ".join(item.split()) for item in f"\n{body}".split("\n- ")[1:]):
-            releases.append((", ".join(headings), lines))
-    return tuple(releases)
 
 
 def trust_of(service: SubmissionsApp) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from leaderboard.success_rates.rates import (
     swapped_pairs,
 )
 from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
+from space.pages.compare.view import points
 from space.pages.rows import in_order, is_best, overall_of
 from space.services import Services
 from space.verdicts import JudgeVerdicts
@@ -40,8 +41,11 @@ from submissions.app import SubmissionsApp
 PATH: Final = "/rates"
 TITLE, TEMPLATE = "Success rates", "agent/success_rates.html"
 EXPERTS = "Experts"
-PRINTED = ((LLM_JUDGE, "llm_judge", "GPT-4o (A), paper"), (RULE_BASED, "rule_based", "Rule-based, paper"))
-NO_JUDGE: Final = "No evaluator has the id {!r}. Choose one from the list."
+PRINTED = (
+    (LLM_JUDGE, "llm_judge", "GPT-4o (tree), paper"),
+    (RULE_BASED, "rule_based", "Rule-based (reward), paper"),
+)
+NO_JUDGE: Final = "There is no evaluator with the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
 MOST_KEPT: Final = 12
 """The most judges in the table on rejection fine-tuning; those with the fewest wrong trajectories."""
@@ -198,6 +202,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
         "orders": [
             (each, ranking(each, benchmark), _swaps(reference, each, benchmark)) for each in evaluators
         ],
+        "reference": reference.name.replace(EXPERTS, "the experts"),
         "sentences": _sentences(evaluators, benchmark),
     }
 
@@ -243,6 +248,7 @@ def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
     """Return which evaluators over- and underestimate compared with the first, and whose ranking differs."""
     reference, *others = evaluators
+    compared = reference.name.replace(EXPERTS, "the experts")
     found = []
     where = "overall" if benchmark == OVERALL else f"on {benchmark_title(benchmark)}"
     for other in others:
@@ -258,23 +264,20 @@ def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
             above = _of(sum(each > 0 for each in gaps.values()), len(gaps))
             below = _of(sum(each < 0 for each in gaps.values()), len(gaps))
             found.append(
-                f"{other.name} puts {above} above and {below} below {reference.name.lower()} {where}; the "
-                f"widest gap is {100 * abs(gap):.1f} points {'too high' if gap > 0 else 'too low'} for "
-                f"{agent_title(agent)}."
+                f"{other.name} gives higher rates than {compared} to {above} {where}, and lower rates to "
+                f"{below}. The largest difference is {points(gap)} points, for {agent_title(agent)}."
             )
         else:
-            found.append(f"{other.name} gives every agent the rate of {reference.name.lower()} {where}.")
+            found.append(f"{other.name} gives every agent the same rate as {compared} {where}.")
         if swaps := _swaps(reference, other, benchmark):
-            found.append(
-                f"It ranks the agents differently: {', '.join(swaps)}, unlike {reference.name.lower()}."
-            )
+            found.append(f"{other.name} ranks agents in another order than {compared}: {', '.join(swaps)}.")
     return found
 
 
 def _of(count: int, total: int) -> str:
     if count == total:
         return f"all {total} agents"
-    return "none" if not count else f"{count} of {total} agents"
+    return "no agent" if not count else f"{count} of {total} agents"
 
 
 def view_estimates(
@@ -322,26 +325,28 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
     if errors:
         gap, judge, agent, alone = max(errors)
         found.append(
-            f"A judge alone is off by up to {100 * gap:.1f} points: {judge} says {percent(alone)} % for "
-            f"{agent_title(agent)}, all labels {percent(by_all[agent])} %."
+            f"Without labels, a judge is off by up to {100 * gap:.1f} points: {judge} gives "
+            f"{agent_title(agent)} a rate of {percent(alone)} %, all labels give {percent(by_all[agent])} %."
         )
     if saved:
         half_widths = 50 * np.mean(widths, axis=0)
         least, most = round(100 * min(saved)), round(100 * max(saved))
-        fewer = "no"
+        fewer = "none"
         if most > 0:
             fewer = f"{least} to {most} %" if least > 0 else f"up to {most} %"
         found.append(
-            f"The same labels give intervals of ±{half_widths[0]:.1f} points by themselves and "
-            f"±{half_widths[1]:.1f} with the judges' verdicts, on average: the second width takes {fewer} "
-            "fewer labels."
+            f"On average, the intervals are ±{half_widths[0]:.1f} points from labels only and "
+            f"±{half_widths[1]:.1f} points with the judges' verdicts. To get the second width, the verdicts "
+            f"save {fewer} of the labels."
         )
     else:
-        found.append("Nothing can be saved: give each agent ten labels or more, and fewer than it has runs.")
+        found.append(
+            "No saving can be computed: give each agent ten labels or more, and fewer than its runs."
+        )
     if is_covered:
         found.append(
-            f"The assisted interval holds the rate by all labels for {sum(is_covered)} of {len(is_covered)} "
-            "agents; 95 % of such intervals do."
+            f"The assisted interval contains the rate from all labels for {sum(is_covered)} of "
+            f"{len(is_covered)} agents; 95 % of such intervals should."
         )
     return found
 

@@ -56,10 +56,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
         def values() -> Mapping[str, Any]:
             found = _values(services, board, rows, label, metric)
             if n_absent:
-                which = "One judge in this address is"
-                if n_absent > 1:
-                    which = f"{n_absent} judges in this address are"
-                found["notices"].insert(0, f"{which} not on the board, and left out.")
+                found["notices"].insert(0, f"Judges left out because they are not on the board: {n_absent}.")
             return {
                 **found,
                 "label": label,
@@ -172,8 +169,8 @@ def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], label: str
     notices = []
     silent = [short_name(row) for row in rows if row not in answering]
     if silent:
-        names = ", ".join(silent)
-        notices.append(f"Without verdicts on this label ({LABEL_TITLES[label].lower()}): {names}.")
+        title = LABEL_TITLES[label].lower()
+        notices.append(f"Left out because they give no verdicts on {title}: {', '.join(silent)}.")
     if len(answering) > MOST:
         notices.append(f"{len(answering)} judges were chosen; the first {MOST} are compared.")
     return notices
@@ -210,8 +207,8 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     if interval is None:
         side = "above" if value >= 0 else "below"
         return (
-            f"{first} is {abs(100 * value):.1f} points {side} {second} in {figure}. Without verdicts there "
-            "is no interval for this metric, so the difference may be chance."
+            f"{first} is {abs(100 * value):.1f} points {side} {second} in {figure}. The difference may be "
+            "chance: without verdicts there is no interval for this metric."
         )
     better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
     if pair.overall.favours == 0:
@@ -231,7 +228,7 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
         parts = [(f"also {word}", same), (f"but {opposite}" if same else opposite, reversed_on)]
     found_on = [f"{word} on {_listed(where)}" for word, where in parts if where]
     if not found_on:
-        return f"{head}; no single benchmark shows it by itself."
+        return f"{head}; no single benchmark shows this on its own."
     return f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
 
 
@@ -247,18 +244,18 @@ def basis_sentence(found: Comparison) -> str:
             which, except_for = "Every overall interval", ", but those with ≈"
         return f"{which} is paired: the judges are compared on the same resamples of tasks{except_for}."
     without = sum(pair.runs is None for pair in found.pairs)
-    reasons = ["without verdicts of both on the same trajectories"] if without else []
+    reasons = ["the verdicts of both on the same trajectories are not known"] if without else []
     if len(found.pairs) - without > paired:
-        reasons.append("where a metric is the same in every resample")
+        reasons.append("a metric is the same in every resample")
     how = (
-        f"{' or '.join(reasons)}, two separate intervals are combined: approximate, and wider than paired "
-        "ones (hollow dots)."
+        f"If {' or '.join(reasons)}, two separate intervals are combined. They are approximate, and wider "
+        "than paired ones (hollow dots)."
     )
     if not paired:
         which = "interval" if without == len(found.pairs) else "overall interval"
-        return f"No {which} here is paired: {how}"
+        return f"No {which} here is paired. {how}"
     are = "is" if paired == 1 else "are"
-    return f"Of {len(found.pairs)} pairs {paired} {are} compared on the same tasks (filled dots); {how}"
+    return f"Of {len(found.pairs)} pairs, {paired} {are} compared on the same tasks (filled dots). {how}"
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
@@ -272,7 +269,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
         if cell["precision"] is not None
     ]
     if unanimous["precision"] is None or not known:
-        return "There is no trajectory on which all say yes."
+        return "On no trajectory do all judges say yes."
     precision, name, recall = max(known, key=lambda judge: judge[0])
     gained = 100 * (unanimous["precision"] - precision)
     lost = 0.0
@@ -281,8 +278,8 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     who = "both" if len(found.voters) == 2 else f"all {len(found.voters)}"
     change = "more" if gained >= 0 else "less"
     return (
-        f"Where {who} say yes, {percent(unanimous['precision'])} % are right: {abs(gained):.1f} points "
-        f"{change} than {name} alone, for {lost:.1f} points of recall."
+        f"If {who} say yes, {percent(unanimous['precision'])} % are right: {abs(gained):.1f} points "
+        f"{change} than with {name} only, at a cost of {lost:.1f} points of recall."
     )
 
 

@@ -214,7 +214,7 @@ class NewTag(RequestBody):
         max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "
         "misunderstood_action, a custom name, or own.",
     )  # fmt: skip
-    own: str = Field("", max_length=60, description="The custom name, where category is own.")
+    own: str = Field("", max_length=60, description="The custom name, if category is own.")
     note: str = Field("", max_length=NOTE_LENGTH, description="A note; optional.")
 
 

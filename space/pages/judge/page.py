@@ -22,7 +22,7 @@ from space.pages.judge.summary import (
 )
 from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
 from space.pages.leaderboard.query import PROVENANCES
-from space.pages.rows import ranked_rows
+from space.pages.rows import INPUTS, ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, describe_marks, describe_noise, metric_cell, origin, short_name
@@ -105,6 +105,7 @@ def _values(
         **(plot_values(facts["calibration"]) if facts["calibration"] else {}),
         "dollars": dollars,
         "provenances": PROVENANCES,
+        "inputs": INPUTS,
         "describe_marks": describe_marks,
         "label_version": board.label_version,
         "eval_results": eval_results_yaml(board, row, suite.profile)

@@ -84,7 +84,7 @@ def describe_label_noise(
     }
 
 
-NO_FILE = "No file of this judge is here, so its costs are not known."
+NO_FILE = "This server has no file of this judge, so its costs are not known."
 NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
 
 

@@ -23,16 +23,13 @@ from submissions.privacy.server_secret import SecretUnavailable
 
 logger = logging.getLogger(__name__)
 PATH: Final = "/annotate"
-NOT_INVITED = "only annotators may do this; maintainers invite them on /discuss"
-NOT_AN_ANNOTATOR = "only annotators and maintainers may do this; maintainers invite annotators on /discuss"
+NOT_INVITED = "only annotators may do this; a maintainer can invite you on /discuss"
+NOT_AN_ANNOTATOR = "only annotators and maintainers may do this; a maintainer can invite you on /discuss"
 IN_YOUR_QUEUE: Final = (
-    "You have this trajectory in your annotation queue: verdicts and labels are shown once you have answered."
+    "This trajectory is in your annotation queue. You see verdicts and labels once you have annotated it."
 )
-SIGN_IN: Final = "Sign in with the account that was invited."
-NOT_INVITED_PAGE: Final = (
-    "Only annotators and maintainers can see this page. Maintainers invite annotators by the name of "
-    "their account."
-)
+SIGN_IN: Final = "Sign in with the account that a maintainer invited."
+NOT_INVITED_PAGE: Final = "Only annotators and maintainers can see this page. Ask a maintainer to invite you."
 NO_ITEM = "there is no such item in your queue"
 
 
@@ -99,7 +96,7 @@ class AnnotatorContext:
             HTTPException: The token is unknown (404), or both names are empty (422).
         """
         if not (item or trajectory_id):
-            raise HTTPException(422, "item: fill it in, with a token from your queue")
+            raise HTTPException(422, "item: give the token of an item in your queue")
         if not item:
             return trajectory_id
         found = self.trajectory_of(item)
@@ -171,5 +168,5 @@ class Access:
         try:
             return self._annotations.service.secret.key("annotation-item")
         except SecretUnavailable as reason:
-            logger.warning("addresses of items to annotate end when this process does: %s", reason)
+            logger.warning("addresses of annotation items become invalid when this process ends: %s", reason)
             return secrets.token_bytes(32)

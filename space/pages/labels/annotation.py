@@ -32,7 +32,7 @@ from submissions.labels.annotation_state import (
 )
 
 API: Final = "/api/annotate"
-NOT_IN_DATASET: Final = "The dataset of this Space does not have it."
+NOT_IN_DATASET: Final = "The dataset of this Space does not contain it."
 NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not exist."
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
@@ -47,7 +47,7 @@ class Answers(Draft):
     __pydantic_config__ = ConfigDict(extra="forbid")
     item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
     trajectory_id: Annotated[
-        str, Field(max_length=300, description="Without an item: the trajectory's own id.")
+        str, Field(max_length=300, description="The trajectory's id, if no item is given.")
     ] = ""
     seen: Annotated[int, Field(description="The value of `saved` when the answers were loaded.")] = 0
 

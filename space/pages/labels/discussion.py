@@ -175,7 +175,7 @@ class Assigning(RequestBody):
 
     split: Literal["test", "dev", "both"] = Field("test", description="The split of the trajectories.")
     most: int | Literal[""] = Field(
-        "", description="How many unassigned trajectories, evenly over the benchmarks. Empty for all."
+        "", description="How many unassigned trajectories, spread evenly over the benchmarks. Empty for all."
     )
     percent_twice: float = Field(
         10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
@@ -190,7 +190,7 @@ class GoldMark(RequestBody):
     """Whether a trajectory is a gold item."""
 
     trajectory_id: str = Field(max_length=300)
-    gold: Literal["yes", "no"] = Field("yes", description="no: it is given to nobody any more.")
+    gold: Literal["yes", "no"] = Field("yes", description="no: it is no longer assigned to anyone.")
 
 
 class PublicationForm(RequestBody):
@@ -231,7 +231,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         return recorded(service, assignments=added)
 
     @router.post(
-        f"{API}/gold", summary="Make a finished trajectory a gold item, or end that; for maintainers"
+        f"{API}/gold", summary="Mark or unmark a finished trajectory as a gold item; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
         """Its current answers become the known ones. Annotators meet it among other trajectories."""

@@ -30,7 +30,7 @@ PATH: Final = "/disputes"
 MOST: Final = 200
 """The most disputes in one REST answer."""
 ON_A_PAGE: Final = 25
-NO_TRAJECTORY = "the suite has no such trajectory: name it <benchmark>/<agent>/<task_id>"
+NO_TRAJECTORY = "the suite has no such trajectory; give its id as <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute"
 State = Literal["", "open", "decided"]
 BodyType = TypeVar("BodyType", bound=BaseModel)
@@ -51,9 +51,9 @@ class DisputeVerdict(RequestBody):
         description="corrected: the label was wrong; kept: it is right; declined: not examined."
     )
     reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
-    answer: str = Field("", max_length=40, description="The right answer, where it is corrected.")
+    answer: str = Field("", max_length=40, description="The right answer; needed for a correction.")
     seen: int | None = Field(
-        None, description="The value of `n_decisions` when the dispute was loaded; 409 where it has grown."
+        None, description="The value of `n_decisions` when the dispute was loaded; 409 if it has grown since."
     )
 
 
@@ -109,7 +109,9 @@ def build_disputes_router(services: Services) -> APIRouter:
     @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
     def disputes(
         request: Request,
-        trajectory_id: Annotated[str, Query(max_length=300, description="Only of this trajectory.")] = "",
+        trajectory_id: Annotated[
+            str, Query(max_length=300, description="Only disputes of this trajectory.")
+        ] = "",
         state: Annotated[State, Query(description="Empty for all.")] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> JSONResponse:

@@ -25,7 +25,7 @@ from space.pages.leaderboard.query import (
 )
 from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
-from space.pages.rows import figure_name
+from space.pages.rows import INPUTS, figure_name
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS, cost_cell
@@ -118,6 +118,7 @@ def table_values(
         "metric_titles": METRIC_TITLES,
         "lower_is_better": LOWER_IS_BETTER,
         "figure_name": figure_name,
+        "inputs": INPUTS,
         "cost_cell": cost_cell,
         "provenances": PROVENANCES,
         "marks": MARKS,

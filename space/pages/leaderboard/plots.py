@@ -200,7 +200,7 @@ def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tu
 
 
 def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | None:
-    """Draw the chosen figure against dollars for 1,000 trajectories.
+    """Draw the chosen figure against dollars per 1,000 trajectories.
 
     The Pareto front joins the judges that no other one beats at the same cost or less. Return None if fewer
     than two rows have both a cost and the figure.
@@ -235,14 +235,14 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
     def hover(row: BoardRow) -> str:
         name, figures = _hover(row, choice, (figure,)).split("\n", 1)
-        return f"{name}\n${cost_by_id[row.id]:,.2f} for 1,000 trajectories\n{figures}"
+        return f"{name}\n${cost_by_id[row.id]:,.2f} per 1,000 trajectories\n{figures}"
 
     window = (0.0, 0.0)
     steps = [to_pixels(points[number].x, points[number].y, window) for number in front]
     path = f"M{steps[0][0]:g},{steps[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in steps[1:])
     return PlotView(
         name="cost-quality",
-        titles=("US dollars for 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
+        titles=("US dollars per 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
         marks=marks_of(points, window, hover, _along(steps)),
         x_ticks=tuple((to_pixels(scale.share(cost), 0, window)[0], f"{cost:g}") for cost in scale.ticks()),
         y_ticks=tuple(

@@ -40,14 +40,14 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
     (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
-        return f"The test set leaves the ranks of {open_places} of {len(ranked)} judges open."
+        return f"The test set cannot settle the ranks of {open_places} of {len(ranked)} judges."
     group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
     # A row with a rank has the figure that it is ranked by.
     first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
-        f"From {short_name(group[0])} to {short_name(group[-1])}, {size} judges lie within {within}, and the "
-        f"test set cannot order them: the rank of each may be anything from {low} to {high}."
+        f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, lie within {within}. The "
+        f"test set cannot order them: each may have any rank from {low} to {high}."
     )
 
 
@@ -58,8 +58,8 @@ def _first(row: BoardRow, label: str, figure: str) -> str:
     if cell is None or cell["precision"] is None or cell["recall"] is None:
         return ""
     return (
-        f"{short_name(row)} leads: of 100 trajectories {CALLED[label]}, {round(100 * cell['precision'])} "
-        f"are; it misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
+        f"{short_name(row)} leads: it is right about {round(100 * cell['precision'])} of 100 trajectories "
+        f"{CALLED[label]}, and misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
     )
 
 
@@ -75,8 +75,8 @@ def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
     name, (positives, n) = min(sizes.items(), key=lambda item: item[1][0])
     title = BENCHMARK_TITLES.get(name, name)
     return (
-        f"{title} has {positives} {POSITIVES[label]} in {n} trajectories: read its column as "
-        "counts, which every cell shows on hover."
+        f"{title} has only {positives} {POSITIVES[label]} in {n} trajectories, so its percentages are "
+        "coarse. Hover over a cell for its counts."
     )
 
 
@@ -86,6 +86,6 @@ def _human(board: Board, label: str) -> str:
     if cell is None:
         return ""
     return (
-        f"A second expert, scored as a judge of the first on {cell['n']} trajectories, reaches a precision "
-        f"of {percent(cell['precision'])}: about there labels end and noise begins."
+        f"A second expert, scored like a judge against the first on {cell['n']} trajectories, reaches a "
+        f"precision of {percent(cell['precision'])} %: people do not agree more than that."
     )

@@ -27,16 +27,16 @@ Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; st
 class SubmissionDecision(RequestBody):
     """A maintainer's decision on a submission."""
 
-    decision: Decision = Field(description="The decision. released: it is scored at once.")
+    decision: Decision = Field(description="The decision. released: the submission is scored at once.")
     reason: Reason
 
 
 class NextVersion(RequestBody):
     """The next label version that a maintainer has looked at."""
 
-    why: str = Field("", max_length=WHY_LENGTH, description="Why; left out, the disputes that it decides.")
+    why: str = Field("", max_length=WHY_LENGTH, description="Why; default: the disputes that it decides.")
     digest: str = Field(
-        "", max_length=64, description="Its `digest` when it was looked at; 409 where it has changed since."
+        "", max_length=64, description="Its `digest` when it was previewed; 409 if it has changed since."
     )
 
 
@@ -48,7 +48,7 @@ class AccountDecision(RequestBody):
         "budget."
     )
     reason: Reason
-    even_if_unknown: bool = Field(False, description="Also accept a name that nobody has here yet.")
+    even_if_unknown: bool = Field(False, description="Also accept an account that has done nothing here.")
 
 
 def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:

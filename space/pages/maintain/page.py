@@ -35,7 +35,7 @@ ON_A_PAGE = 25
 RECORDS_ON_A_PAGE = 50
 MOST_RESCORINGS = 3
 MOST_FLAGGED = 100
-REFUSED = "This page is for maintainers. If you are one, sign in under a name of ARB_MAINTAINERS."
+REFUSED = "This page is for maintainers. If you are one, sign in with a name in ARB_MAINTAINERS."
 Place = Annotated[int, Query(ge=1, le=1_000_000)]
 Search = Annotated[str, Query(max_length=200)]
 

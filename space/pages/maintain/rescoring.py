@@ -11,7 +11,7 @@ from submissions.intake.accounts import Actor
 from submissions.scoring.rescore import Rescoring, rescore
 
 logger = logging.getLogger(__name__)
-FAILED = "something failed on our side; the log says what. It goes on where it was when it is begun again"
+FAILED = "something failed on our side; the log has the reason. Start re-scoring again to continue"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = {
     "failure": ("Unsuccessful", lambda labels: labels.success is False),
     "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
     "repetition": ("With repetition", lambda labels: labels.repetition is True),
-    "unsure": ("The expert was unsure", lambda labels: labels.success is None),
+    "unsure": ("Expert was unsure", lambda labels: labels.success is None),
 }
 """Filters by what experts said; only trajectories on dev match."""
 
@@ -34,8 +34,8 @@ LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {
 AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = {
     "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
     "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
-    "divided": ("Divided by a third", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
-    "wrong": ("Most wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
+    "divided": ("At least a third disagree", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
+    "wrong": ("Most are wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
 }
 """Filters by the judges' verdicts on success. Only the last one uses labels, which only dev has."""
 

@@ -58,7 +58,7 @@ def smaller(picture: Picture, width: int) -> Picture:
         BrokenPicture: The picture cannot be decoded.
     """
     if picture.size is None:
-        raise BrokenPicture("it is no picture that can be read")
+        raise BrokenPicture("its format cannot be read")
     if picture.size[0] <= width or picture.size[0] * picture.size[1] > MOST_PIXELS:
         return picture
     height = max(1, round(picture.size[1] * width / picture.size[0]))
@@ -70,7 +70,7 @@ def smaller(picture: Picture, width: int) -> Picture:
             quality, method = (74, 2) if width <= THUMBNAIL else (86, 0)
             drawn.save(packed, "WEBP", quality=quality, method=method)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise BrokenPicture("it cannot be unpacked; the file may be cut off") from error
+        raise BrokenPicture("it cannot be decoded; the file may be incomplete") from error
     return Picture(packed.getvalue(), (width, height), "image/webp")
 
 

@@ -43,7 +43,7 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
 HTML = "text/html; charset=utf-8"
 Id = Annotated[str, Query(max_length=300)]
-Version = Annotated[str, Query(max_length=64, description="The dataset's version; then cached forever.")]
+Version = Annotated[str, Query(max_length=64, description="The dataset's version; allows caching forever.")]
 Width = Annotated[int | None, Query(description=f"{', '.join(map(str, WIDTHS))}; default: as recorded.")]
 _SAFE = {"X-Content-Type-Options": "nosniff"}
 
@@ -55,11 +55,11 @@ TITLE: Final = "Trajectories"
 TEMPLATE: Final = "trajectories/page.html"
 UNAVAILABLE = (
     "The trajectories cannot be read now.",
-    "Try again in a minute; whoever runs this Space finds the reason in its log.",
+    "Try again in a minute. The log of this Space has the reason.",
 )
 UNKNOWN = (
     "There is no such trajectory.",
-    "The address may be cut off, or the run is not in the dataset that is shown here.",
+    "The address may be incomplete, or the trajectory may not be in the dataset shown here.",
 )
 
 
@@ -102,7 +102,7 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
     """
     trajectory_id = story_id(query)
     if blind.hides(trajectory_id):
-        return _problem(403, "You have yet to annotate this trajectory.", IN_YOUR_QUEUE)
+        return _problem(403, "You have not annotated this trajectory yet.", IN_YOUR_QUEUE)
     try:
         opened = explorer.holding(trajectory_id)
         choice = _choice(explorer, opened, query)
@@ -250,8 +250,10 @@ def add_story_routes(
         is_last = num == "last" and kind == "step"
         is_number = num.isascii() and num.isdigit() and len(num) < 7
         if width not in (None, *WIDTHS) or not (is_last or is_number):
-            wanted = "a number of a step, or last" if kind == "step" else "a number from 0"
-            return _error(422, f"num is {wanted}; width is one of {', '.join(map(str, WIDTHS))}, or absent")
+            wanted = "the number of a step, or last" if kind == "step" else "a number from 0"
+            return _error(
+                422, f"num must be {wanted}; width one of {', '.join(map(str, WIDTHS))} or left out"
+            )
         try:
             version, headers = cached(trajectory_id, v)
             # The tag is made from the name in the address: a hash of the id would reveal the agent.
@@ -261,7 +263,7 @@ def add_story_routes(
                 return Response(status_code=304, headers=headers)
             found = explorer.picture(kind, trajectory_id, None if is_last else int(num), width)
         except NoPicture:
-            return Response(status_code=204) if is_last else _error(404, "there is no such picture")
+            return Response(status_code=204) if is_last else _error(404, "the trajectory has no such picture")
         except KeyError:
             return _error(404, "there is no such trajectory")
         except BrokenPicture as reason:
@@ -291,7 +293,7 @@ def add_story_routes(
             _, headers = cached(trajectory_id, v)
             text = explorer.tree(trajectory_id, num, form)
         except KeyError:
-            return _error(404, "there is no such tree")
+            return _error(404, "the step has no such tree, or there is no such step")
         except TrajectoriesUnavailable as reason:
             return _error(503, str(reason))
         return CachedResponse.of(text.encode(), "text/plain; charset=utf-8").answer(request, headers)

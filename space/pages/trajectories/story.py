@@ -40,13 +40,13 @@ _VERBS: Final = {
     "go_forward": "Go forward",
     "new_tab": "Open a tab",
     "tab_close": "Close the tab",
-    "tab_focus": "Change the tab",
+    "tab_focus": "Switch to a tab",
     "noop": "Wait",
     "send_msg_to_user": "Answer the user",
-    "report_infeasible": "Report that it cannot be done",
+    "report_infeasible": "Report that the task cannot be done",
     "keyboard_press": "Press a key",
     "keyboard_type": "Type",
-    "mouse_click": "Click at a place",
+    "mouse_click": "Click at a position",
 }
 
 

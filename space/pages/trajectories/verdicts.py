@@ -31,6 +31,7 @@ from space.pages.trajectories.index import (
     count_vote,
     labels_of,
 )
+from space.web.cells import short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
@@ -230,11 +231,11 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     optimality = codes["optimality"] if codes["optimality"] > 0 else None
     labels = Labels(**answers, optimality=optimality)
     state = verdicts.state[place] if verdicts.state else None
-    sender = f"sent by {judge.row.account}" if judge.row.account else "paper"
+    sender = f"submitted by {judge.row.account}" if judge.row.account else "paper"
     return JudgeVerdict(
         key=judge.row.id,
-        name=judge.row.judge,
-        about=" · ".join(filter(None, (judge.row.model, judge.row.inputs, sender))),
+        name=short_name(judge.row),
+        about=" · ".join(filter(None, (judge.row.model, sender))),
         row_id=judge.row.id,
         labels=labels,
         state=state or ("ok" if labels.success is not None else "unparsed"),
@@ -259,7 +260,6 @@ def judge_names() -> Mapping[str, tuple[str, str]]:
     """Return the name and the row id of each published judge, by the folder of its judgments."""
     names: dict[str, tuple[str, str]] = {}
     for judge in read_published_files().judges:
-        inputs = {"tree": " (A)", "screenshot": " (S)"}.get(judge.inputs, "")
-        title = f"{judge.judge}{inputs if judge.group == 'Simplified' else ''}"
+        title = f"{judge.judge} ({judge.inputs})" if judge.inputs else judge.judge
         names.update(dict.fromkeys(judge.aliases, (title, judge.row_id)))
     return MappingProxyType(names)

@@ -75,7 +75,7 @@ def test_a_state_that_this_browser_did_not_get_signs_nobody_in(client, auth):
     to_hub = client_of(auth).get("/login/start").headers["location"]  # another browser began
     answer = client.get(at_the_hub(to_hub))
     assert answer.status_code == 400
-    assert "begun in another window" in answer.text
+    assert "started in another window" in answer.text
     assert client.get("/api/me").json()["name"] is None
 
 
@@ -91,7 +91,7 @@ def test_a_reader_who_declines_at_the_hub_gets_a_message(client, hub):
     hub.api.openid.reader = None
     answer = sign_in(client)
     assert answer.status_code == 403
-    assert "nobody was signed in" in answer.text
+    assert "you were not signed in" in answer.text
     assert client.get("/api/me").json()["name"] is None
 
 

@@ -80,7 +80,7 @@ def test_a_submission_shows_its_receipt_and_its_scored_row(service, uploaded):
     # TP 6, FP 2, FN 4, TN 18
     assert re.search(r'data-cell="Overall".*?<strong>75.0</strong>', html, re.S)
     assert "60.0" in text
-    assert "Side effect: the file has no such verdicts." in text
+    assert "Side effect: the file has no verdicts on this label." in text
     assert f'href="/judge?id={row.id}"' in html
 
 
@@ -198,7 +198,7 @@ def test_a_submission_after_a_failed_score_is_one_entry(service, uploaded, monke
     with monkeypatch.context() as patched:
         patched.setattr(scorer, "record_score", lambda *arguments: 1 / 0)
         assert "Something failed" in submitted(service, path, "test", form())
-    assert "sent this file before" in submitted(service, path, "test", form())
+    assert "This file was already submitted for this judge" in submitted(service, path, "test", form())
     assert rows(service) == 1
 
 
@@ -226,7 +226,7 @@ def test_the_guide_names_the_files_to_fill_in_and_what_is_public(service):
     for split in ("test", "dev"):
         for name in ("jsonl", "csv", "parquet"):
             assert f'href="/api/template?split={split}&amp;format={name}"' in html
-    assert "5 MB at most" in shown_text(html)
+    assert "at most 5 MB" in shown_text(html)
     assert 'id="read-only"' not in html
 
 
@@ -234,7 +234,7 @@ def test_whether_verdicts_become_public_depends_on_the_suite(service, settings):
     hidden = with_rules(SubmissionsApp(settings), is_public=False)
     assert "The file itself stays on this server." in shown_text(page_html(hidden))
     official = SubmissionsApp(settings.model_copy(update={"suite": "agent-reward-bench", "labels": "none"}))
-    assert "its verdicts and reasoning are shown" in shown_text(page_html(official))
+    assert "the verdicts and reasoning are shown" in shown_text(page_html(official))
 
 
 def test_the_lines_for_curl_are_five(service):

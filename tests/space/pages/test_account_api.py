@@ -91,7 +91,7 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
     none = client.post(
         "/api/judges/rename", json={**said, "judge": "No judge"}, headers=signed_in(service, "Ada")
     )
-    assert (none.status_code, none.json()["detail"]) == (404, "there is no judge 'No judge' of Ada")
+    assert (none.status_code, none.json()["detail"]) == (404, "the account Ada has no judge 'No judge'")
     unnamed = {"account": "Ada", "judge": "Better name", "to": "\u200b"}
     bad = client.post("/api/judges/rename", json=unnamed, headers=signed_in(service, "Ada"))
     assert bad.status_code == 422
@@ -268,7 +268,7 @@ def test_an_owner_asks_for_metrics_under_newer_labels_and_is_told_the_day_at_the
     assert older != newer.label_version
     page = client.get(f"/mine/{sent}", headers=ada).text
     assert f'action="{path}/refresh"' in page
-    assert f"These metrics are of the labels {older}" in shown_text(page)
+    assert f"These metrics were computed with the labels {older}" in shown_text(page)
     assert client.post(f"{path}/refresh", json={}, headers=signed_in(newer, "Bob")).status_code == 403
     answer = client.post(f"{path}/refresh", json={}, headers=ada)
     assert (answer.status_code, answer.json()["report"]["label_version"]) == (200, newer.label_version)

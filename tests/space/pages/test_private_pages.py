@@ -99,7 +99,7 @@ def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):
     text = shown_text(page_at(private, "/compare", judges=ids(private)))
     assert "The labels of this suite are private, so judges are not compared trajectory by trajectory" in text
     for told in (
-        "Yes when",
+        "Ensemble says yes if",
         "Error overlap Judges wrong",
         "Every pair, trajectory by trajectory",
         "McNemar's test asks",
@@ -127,7 +127,7 @@ def test_success_rates_have_no_experts_and_only_of_rows_on_the_board(private):
     assert "Experts" not in text
     assert "verdicts scored here" in text
     hidden = shown_text(page_at(private, "/rates", by=[kept_to_herself(private)]))
-    assert "No evaluator has the id" in hidden
+    assert "There is no evaluator with the id" in hidden
 
 
 @pytest.mark.parametrize("row", ["kept to herself", "hidden by a maintainer"])
@@ -138,7 +138,7 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
         private.moderation.decide("hidden", row_id, Actor("Grace", is_maintainer=True), "a test")
     assert "No row of the board has this id." in page_at(private, "/judge", status=404, id=row_id)
     assert "not on the board" in page_at(private, "/compare", judges=[row_id, *ids(private)], figure="f1")
-    assert "No evaluator has the id" in shown_text(page_at(private, "/rates", by=[row_id]))
+    assert "There is no evaluator with the id" in shown_text(page_at(private, "/rates", by=[row_id]))
 
 
 def test_the_paper_tables_read_no_private_labels_of_a_suite_by_the_official_name(private, monkeypatch):

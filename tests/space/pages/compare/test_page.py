@@ -39,7 +39,7 @@ def test_two_judges_are_compared_on_the_same_tasks(public):
     assert "Every overall interval is paired" in text and "but those with ≈" in text
     # Gamma always says yes, Beta to 12 of 30. Beta is wrong on 2 + 4 runs, Gamma on 20, both on 4.
     assert "40.0" in text
-    assert "Both judges are wrong on 4 trajectories (4 false alarms, 0 misses)" in text
+    assert "Both judges are wrong on 4 trajectories, with 4 false alarms and 0 misses" in text
 
 
 def test_three_judges_vote(public):
@@ -134,7 +134,7 @@ def test_every_figure_can_be_compared(public, figure):
 def test_ids_that_are_not_on_the_board_are_told(public):
     service, ids = public
     html = page_of(service, [ids["Alpha"], "<script>", ids["Beta"], "gone"], "success", "precision")
-    assert "2 judges in this address are not on the board, and left out." in html
+    assert "Judges left out because they are not on the board: 2." in html
     assert "Is Alpha" in html
     assert "<script>" not in html
 
@@ -156,7 +156,7 @@ def test_a_judge_that_does_not_answer_the_label_is_left_out_and_named(public):
         for name, answer in (("Yes", True), ("No", False))
     ]
     html = page_of(service, [ids["Alpha"], *answering], "side_effect", "recall")
-    assert "Without verdicts on this label (side effect): Alpha (tree)." in html
+    assert "Left out because they give no verdicts on side effect: Alpha (tree)." in html
     assert "Is Yes (tree) better than No (tree)?" in html
 
 
@@ -166,7 +166,7 @@ def test_a_lost_file_leaves_the_comparison_by_counts(public):
     service.files.path(row.file_sha256).unlink()
     text = shown_text(page_of(service, [ids["Alpha"], ids["Beta"]], "success", "precision"))
     assert "No interval here is paired" in text
-    assert "counts only" in text
+    assert "verdicts not known, only counts" in text
 
 
 def test_a_comparison_is_made_once_for_a_board(public, monkeypatch):
@@ -200,7 +200,7 @@ def test_votes_on_dev_are_scored_from_the_verdicts_that_the_dataset_carries(publ
     # Both say yes on 0 and 1: one of two is right. At least one on 0, 1, 3 and 6: three of four. Each alone
     # on three, two of them rightly.
     at_least_one, both, alone = (
-        section.index(words) for words in ("At least 1 of 2", "Both say yes", "alone")
+        section.index(words) for words in ("At least 1 of 2", "Both say yes", "Single judges")
     )
     assert "75.0" in section[at_least_one:both]
     assert "50.0" in section[both:alone]

@@ -66,7 +66,7 @@ BY = "by 12.0 points (95 %: 5.0 to 20.0)"
         (EVEN, None, BETTER, "A is not separable from B overall; it is better on WorkArena."),
         (EVEN, BETTER, WORSE,
          "A is not separable from B overall; it is better on WebArena and worse on WorkArena."),
-        (BETTER, None, None, f"A is better than B overall, {BY}; no single benchmark shows it by itself."),
+        (BETTER, None, None, f"A is better than B overall, {BY}; no single benchmark shows this on its own."),
         (BETTER, BETTER, BETTER,
          f"A is better than B overall, {BY}; it is also better on WebArena and WorkArena."),
         (BETTER, BETTER, WORSE,
@@ -90,7 +90,7 @@ def test_a_benchmark_on_few_trajectories_is_named_as_such():
 def test_without_an_interval_the_sentence_says_so():
     found = comparison(pair(difference(-0.039)), figure="kappa")
     assert pair_sentence(found, found.pairs[0], ("A", "B")).startswith(
-        "A is 3.9 points below B in kappa. Without verdicts"
+        "A is 3.9 points below B in kappa. The difference may be chance"
     )
     undefined = comparison(pair(Difference(None, 0.5, None, None, None)))
     assert "cannot be compared by precision" in pair_sentence(undefined, undefined.pairs[0], ("A", "B"))
@@ -111,12 +111,10 @@ def test_the_basis_tells_paired_intervals_from_approximate_ones():
     paired = pair(BETTER, found_runs=runs())
     counts = pair(difference(0.1, (0.05, 0.2), "approximate"), second=2)
     assert basis_sentence(comparison(paired)).startswith("Every interval is paired")
-    assert basis_sentence(comparison(counts)).startswith("No interval here is paired: without verdicts")
+    assert basis_sentence(comparison(counts)).startswith("No interval here is paired. If the verdicts")
     same = pair(difference(0.1, (0.05, 0.2), "approximate"), found_runs=runs())
-    assert basis_sentence(comparison(same)).startswith(
-        "No overall interval here is paired: where a metric is"
-    )
-    assert basis_sentence(comparison(paired, counts, names="ABC")).startswith("Of 2 pairs 1 is compared")
+    assert basis_sentence(comparison(same)).startswith("No overall interval here is paired. If a metric is")
+    assert basis_sentence(comparison(paired, counts, names="ABC")).startswith("Of 2 pairs, 1 is compared")
 
 
 def test_votes_tell_what_unanimity_buys_and_costs():
@@ -125,7 +123,8 @@ def test_votes_tell_what_unanimity_buys_and_costs():
     either = Vote(1, 2, {"overall": cell(70, 40, 30, 860), "by_benchmark": {}})
     found = comparison(pair(EVEN, found_runs=runs()), voters=(0, 1), votes=(either, together))
     assert vote_sentence(found, ("A", "B")) == (
-        "Where both say yes, 90.0 % are right: 15.0 points more than A alone, for 15.0 points of recall."
+        "If both say yes, 90.0 % are right: 15.0 points more than with A only, at a cost of 15.0 points "
+        "of recall."
     )
     lines = view_comparison(found)["ensembles"].lines
     assert [(name, is_ensemble, round(cell["precision"], 3)) for name, is_ensemble, cell in lines] == [

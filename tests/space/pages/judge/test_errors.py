@@ -62,7 +62,10 @@ def tag(client, service, judge, trajectory_id, name="ada", **said):
 
 def test_the_queue_holds_a_judges_errors_the_most_telling_first(client, service, ids):
     text = shown_text(client.get("/errors", params={"judge": ids["Beta"]}).text)
-    assert "it takes 4 failures for success and 2 successes for failure; 0 of them are tagged" in text
+    assert (
+        "this judge calls 4 failures successful and 2 successes unsuccessful; 0 of these errors are tagged"
+        in text
+    )
     first_miss, second_miss = runs(service, True)[:2]
     # Others on its misses: Alpha misses the first too, Gamma none. On its false alarms Gamma errs as well.
     assert "The judge says failure, the experts say success." in text
@@ -87,7 +90,7 @@ def test_one_benchmark_and_one_agent_can_be_chosen(client, service, ids):
         assert page.count('<article class="item error"') == len(here)
         assert "on all benchmarks" in page and "of all agents" in page
     nowhere = client.get("/errors", params={"judge": ids["Beta"], "benchmark": "nowhere"})
-    assert "The judge makes no such error on test." in nowhere.text
+    assert "The judge makes no errors of this kind on test." in nowhere.text
 
 
 def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_says_what_is_missing(
@@ -99,7 +102,7 @@ def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_sa
     text = shown_text(page)
     assert "are not on this server" in text and "python -m dataset_script build" in text
     assert all(trajectory_id in text for trajectory_id in runs(service, True)[:2])
-    assert "only the verdict is known here" in text
+    assert "only the verdict is known: the trajectory" in text
 
 
 def test_the_judges_words_stand_beside_its_error(client, service):
@@ -118,7 +121,7 @@ def test_tags_are_kept_counted_compared_and_exported(client, service, ids):
     assert tag(client, service, beta, second, name="bob").status_code == 201
     page = client.get("/errors", params={"judge": beta}).text
     text = shown_text(page)
-    assert "2 of them are tagged" in text
+    assert "2 of these errors are tagged" in text
     # Alike on 1 of 2. Ada has both kinds, Bob one: by chance (1 * 2 + 1 * 0) / 4 = 0.5 too, so kappa is 0.
     assert "ada and bob: 2 errors tagged by both, 50.0 % equal, kappa 0.00." in text
     assert "Wrong page" in text and "it never pays" in text
@@ -144,13 +147,15 @@ def test_on_dev_the_judges_of_the_dataset_are_read(sample):
     client = local_client(sample)
     page = shown_text(client.get("/errors", params={"judge": "functional"}).text)
     # The rule-based judge of the sample: two successes that its rules call failures, no false alarm.
-    assert "On dev it takes 0 failures for success and 2 successes for failure" in page
+    assert "On dev, this judge calls 0 failures successful and 2 successes unsuccessful" in page
     assert "sample-shop.4" in page
     assert (
         tag(client, sample, "functional", "sample-shop/ScriptedAgent-stubborn/sample-shop.4").status_code
         == 201
     )
-    assert "1 of them is tagged" in shown_text(client.get("/errors", params={"judge": "functional"}).text)
+    assert "1 of these errors is tagged" in shown_text(
+        client.get("/errors", params={"judge": "functional"}).text
+    )
 
 
 @pytest.fixture
@@ -228,6 +233,6 @@ def test_a_second_tagger_sees_the_tag_of_the_first_after_their_own(client, servi
     tag(client, service, ids["Beta"], first, name="bob", category="misleading_reasoning")
     assert seen("bob") == ["NOTE-OF-ADA"]
     page = client.get("/errors", params={"judge": ids["Beta"]}, headers=signed_in(service, "eve")).text
-    assert "2 tags by others: shown once you have tagged this error yourself." in page
+    assert "2 tags by others. You see them once you have tagged this error yourself." in page
     assert first + ": " not in page  # where two people differ, their tags stand side by side
     assert first + ": " in client.get("/errors", params={"judge": ids["Beta"]}).text

@@ -28,7 +28,10 @@ def test_the_page_tells_what_it_is_how_good_and_where(public):
     html = page_of(service, ids["Beta"])
     text = shown_text(html)
     # 8 of 12, 8 of 10
-    assert "Of 100 trajectories that it calls successful, 67 are. Of 100 successes it finds 80." in text
+    assert (
+        "It is right about 67 of 100 trajectories that it calls successful. It finds 80 of 100 successes."
+        in text
+    )
     assert (
         re.findall(r'class="number main[^"]*"[^>]*data-heading="Precision"><a[^>]*>([^<]*)<', html)[0]
         == "66.7"
@@ -80,7 +83,7 @@ def test_costs_are_told_where_the_file_gives_them(public):
     ).submission_id
     text = shown_text(page_of(service, priced))
     assert "1,000 trajectories$12.50" in text
-    assert "3.0 s, the median" in text
+    assert "3.0 s (median)" in text
     assert "Its file has no costs" in shown_text(page_of(service, ids["Alpha"]))
 
 
@@ -117,8 +120,8 @@ def test_rows_of_the_paper_say_what_is_not_known(tmp_path):
     for told in (
         "69.8",
         "83.1",
-        "approximate: from counts",
-        "No file of this judge is here",
+        "approximate: they are computed from counts",
+        "This server has no file of this judge",
         "AgentRewardBench paper, Tables 7 and 8",
     ):
         assert told in text

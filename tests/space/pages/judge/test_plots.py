@@ -76,7 +76,7 @@ def test_the_words_tell_what_the_score_is_worth(section):
     told = re.findall("<li>(.*?)</li>", section)
     # (60 * |0.05 - 0.10| + 40 * |0.85 - 0.75|) / 100 = 7 points
     assert told[0] == (
-        "Score and share of successes lie 7.0 points apart on average: the score is some way off."
+        "The score and the share of successes differ by 7.0 points on average: the score is somewhat off."
     )
-    assert "so the score says something about a trajectory" in told[1]
-    assert told[-1] == "10 trajectories have no score; in the sweep they count as a no."
+    assert "so the score is informative" in told[1]
+    assert told[-1] == "10 trajectories have no score. In the second plot they count as a no."

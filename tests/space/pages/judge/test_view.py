@@ -6,6 +6,7 @@ from leaderboard.costs import RunningCosts
 from space.pages.judge.summary import ASKED, dollars, spread
 from space.pages.judge.view import view_judge
 from space.pages.leaderboard.query import PROVENANCES
+from space.pages.rows import INPUTS
 from space.web.cells import describe_marks
 from space.web.frame import render
 from tests.space.conftest import shown_text
@@ -81,8 +82,8 @@ def test_the_submissions_of_the_judge_are_listed_newest_first():
 
 def test_the_lead_tells_right_found_and_rank(view):
     assert lead(view) == (
-        "Of 100 trajectories that it calls successful, 75 are. Of 100 successes it finds 60. By precision "
-        "its rank is between 1 and 3 of 3: the test set cannot tell those judges apart."
+        "It is right about 75 of 100 trajectories that it calls successful. It finds 60 of 100 successes. "
+        "By precision its rank is between 1 and 3 of 3: the test set cannot tell those judges apart."
     )
 
 
@@ -94,7 +95,7 @@ def test_a_judge_that_is_separated_has_one_rank():
 def test_a_judge_that_never_says_yes_is_told_so():
     never = row("Never", label(cell(0, 0, 10, 90)), "reference", id="reference/never")
     told = lead(view_judge(board(never), never, "success"))
-    assert told.startswith("It never says yes, so its precision is undefined. Of 100 successes it finds 0.")
+    assert told.startswith("It never says yes, so its precision is undefined. It finds 0 of 100 successes.")
     assert "has no rank" in told
 
 
@@ -124,8 +125,15 @@ def test_small_amounts_of_money_are_not_rounded_to_nothing(amount, text):
 
 def test_costs_tell_how_many_rows_they_rest_on(view):
     values = {"row": view.row, "view": view, "costs": RunningCosts(10, 4, 20.0, 1500.0, None, 2.5)}
-    values |= {"provenances": PROVENANCES, "describe_marks": describe_marks, "dollars": dollars}
+    values |= {
+        "provenances": PROVENANCES,
+        "describe_marks": describe_marks,
+        "dollars": dollars,
+        "inputs": INPUTS,
+    }
     text = shown_text(render("judge/facts.html", **values, eval_results="", bibtex="", label_version=None))
-    assert "1,000 trajectories$20.00 (from 4 of 10 with a cost) a trajectory$0.02" in text
-    assert "tokens read1,500 a trajectory" in text and "time to a verdict2.5 s, the median" in text
-    assert "tokens written" not in text
+    assert (
+        "Per 1,000 trajectories$20.00 (from the 4 of 10 rows that state a cost) Per trajectory$0.02" in text
+    )
+    assert "Input tokens1,500 per trajectory" in text and "Time to a verdict2.5 s (median)" in text
+    assert "Output tokens" not in text

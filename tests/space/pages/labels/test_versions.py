@@ -146,7 +146,7 @@ def test_of_corrected_hidden_labels_maintainers_see_numbers_of_disputes_and_othe
     rescored(client, private)
     of_dev = f"2 {dev} dev Success Yes No the shop was closed Mia"
     for seen in (next_page, client.get("/labels", headers=headers).text):
-        assert "1 of hidden labels: dispute 1." in shown_text(seen) and of_dev in rows_of(seen)
+        assert "Corrections of hidden labels: 1 (dispute 1)." in shown_text(seen) and of_dev in rows_of(seen)
         assert name not in seen
     for who in ({}, signed_in(private, "ada")):
         told = client.get("/labels", headers=who).text + client.get("/disputes", headers=who).text
@@ -175,7 +175,7 @@ def test_a_changed_file_a_conflict_and_a_dev_label_are_told_in_words(contested, 
     page = local_client(changed).get("/labels", headers=signed_in(changed, MAINTAINER)).text
     text = shown_text(page)
     assert f"has changed since version {version} was made from it" in text
-    assert "1 correction was published before, and the labels have a third answer" in text
+    assert "1 correction was published before, but the labels have changed to a third answer" in text
     of_it = f"1 {a_run(contested)} test Success Unsure No the shop was closed Mia"
     assert of_it in rows_of(page) and "Publish version" not in text
 
@@ -186,8 +186,8 @@ def a_run(service, place: int = 0) -> str:
 
 def test_before_anything_was_published_the_page_says_so(service):
     text = shown_text(local_client(service).get("/labels").text)
-    assert "No label set was published yet" in text and "the labels that came with it" in text
-    assert "No submission was scored under other labels" in text
+    assert "No label set has been published yet" in text and "the labels that came with it" in text
+    assert "No submission has been scored under other labels" in text
 
 
 def test_private_labels_keep_changes_reasons_and_ranks_for_maintainers(corrected_service):
@@ -227,12 +227,12 @@ def page_of(service, **misses) -> str:
 def test_a_judge_page_tells_how_far_label_noise_moves_its_precision(doubled):
     page = page_of(doubled, misses=2, false_alarms=4)
     text = shown_text(page)
-    assert "Two annotators differ on 1 of the 6 trajectories that both labelled" in text
-    assert "on 1 of 2 that the first called true, and 0 of 4 others" in text
+    assert "Two annotators disagree on 1 of the 6 trajectories that both labelled" in text
+    assert "on 1 of 2 that the first called true, and on 0 of 4 others" in text
     # 8 of 12 are right: 66.7 %. A yes flips with Beta(1.5, 1.5), in the mean 1/2, a no with Beta(0.5, 4.5),
     # in the mean 1/10: (8 * 1/2 + 4 * 1/10) / 12 = 36.7 %
-    assert "its precision of 66.7 % would be about 36." in text
-    assert "the loss is overstated" in text
+    assert "precision of 66.7 % would be about 36." in text
+    assert "the real loss is smaller" in text
     assert page.count('<i class="noise"') == 1
 
 

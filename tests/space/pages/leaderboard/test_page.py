@@ -147,7 +147,7 @@ def test_no_address_is_an_error(client, query):
 
 def test_hostile_search_words_stay_text_in_the_form(client, hostile):
     html = client.get(f"/?q={quote(hostile[:80])}").text
-    assert "No judge to show" in shown_text(html)
+    assert "There is no judge to show" in shown_text(html)
     assert f"value={hostile[:80]}" not in html
     assert "<script>alert" not in html
     assert "onerror=alert(1)>" not in html
@@ -157,9 +157,9 @@ def test_hostile_search_words_stay_text_in_the_form(client, hostile):
 
 
 def test_a_filter_that_fits_nothing_says_how_to_clear_it_and_an_empty_board_how_to_begin(client):
-    assert "Clear what is chosen above" in client.get("/?q=nobody").text
+    assert "Clear the filters" in client.get("/?q=nobody").text
     empty = client.get("/?label=side_effect").text
-    assert "Clear what is chosen above" not in empty
+    assert "Clear the filters" not in empty
     assert "submit</a> the first verdicts" in empty
 
 

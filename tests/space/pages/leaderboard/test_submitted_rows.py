@@ -37,7 +37,7 @@ def test_costs_stand_in_the_table_only_where_a_file_gives_them(service):
     )
     send(service, priced, judge="Priced")
     # 0.0025 dollars a row are 2.50 for 1,000 of them
-    assert cells(board_html(service, LeaderboardQuery()), "$ for 1,000") == ["", "2.50"]
+    assert cells(board_html(service, LeaderboardQuery()), "$ per 1,000") == ["", "2.50"]
 
 
 def test_judges_that_used_test_labels_are_marked(service):

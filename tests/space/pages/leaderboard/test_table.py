@@ -178,7 +178,7 @@ def test_the_chosen_figure_orders_and_ranks_and_the_human_reference_stays_apart(
     assert recall.rows[0].rank_text == "1"  # 71 to 87 % lies above 42 to 58 %
     html = table_html(found, LeaderboardQuery(figure="recall"))
     assert 'title="rank 1 by recall, separated from its neighbours"' in html
-    assert 'title="by recall; a range is a tie.' in html
+    assert 'title="Rank by recall. A range is a tie.' in html
     lowest = view_board(found, LeaderboardQuery(figure="fpr"))
     assert judges(lowest) == ["A", "C", "B"]  # the fewest false alarms first
     # A first click sorts from the lowest.
@@ -198,7 +198,7 @@ def test_rows_ranked_by_a_hidden_half_have_no_rank_by_other_figures():
     found = board(row("A", {**label(cell(9, 1, 1, 9), (1, 1, 1)), "ranked_by": "a half that is not shown"}))
     (line,) = view_board(found, LeaderboardQuery(figure="f1")).rows
     assert line.rank_text == ""
-    assert "ranked by precision on a hidden half" in table_html(found, LeaderboardQuery(figure="f1"))
+    assert "ranked only by precision, on a hidden half" in table_html(found, LeaderboardQuery(figure="f1"))
     assert view_board(found, LeaderboardQuery()).rows[0].rank_text == "1"
 
 
@@ -233,7 +233,7 @@ def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     ("rank", "text", "hover"),
     [
         ((1, 1, 1), "1", "rank 1 by precision, separated from its neighbours"),
-        ((3, 2, 9), "2–9", "rank 3 by precision; tied for any rank from 2 to 9"),
+        ((3, 2, 9), "2–9", "rank 3 by precision; tied: its rank may be any from 2 to 9"),
     ],
 )
 def test_a_rank_is_a_place_or_the_range_that_is_left_open(rank, text, hover):

@@ -50,7 +50,7 @@ def test_the_form_stands_as_the_address_says(explorer):
     found = browse_fragment(explorer, "split=dev&benchmark=webarena&search=map&task=webarena.7").html
     assert '<option value="dev" selected>' in found
     assert '<option value="webarena" selected>' in found
-    assert 'name="search" maxlength="300" placeholder="words of the goal, or an id" value="map"' in found
+    assert 'name="search" maxlength="300" placeholder="Words of the goal, or an id" value="map"' in found
     assert 'value="webarena.7"' in found
 
 
@@ -58,9 +58,9 @@ def test_the_form_stands_as_the_address_says(explorer):
     ("query", "why"),
     [
         ("split=test&outcome=success", "labels of test trajectories are not shown"),
-        ("split=test&judges=wrong", "shown on dev only"),
+        ("split=test&judges=wrong", "Only dev shows whether judges are wrong"),
         ("task=nosuch", "No task has this name"),
-        ("search=xyzzy", "Nothing fits all of these choices"),
+        ("search=xyzzy", "No trajectory matches all filters"),
     ],
 )
 def test_an_empty_list_says_why_and_leads_back(explorer, query, why):
@@ -131,7 +131,7 @@ def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(ex
     assert 'class="said-table"' in of_dev
     assert 'class="said-table"' not in of_test
     assert "Labels of test trajectories are not shown." in of_test
-    assert "not as the experts" not in of_test
+    assert "unlike the experts" not in of_test
 
 
 def test_an_address_can_open_what_a_judge_wrote(explorer, entries):

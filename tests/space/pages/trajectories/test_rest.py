@@ -140,7 +140,10 @@ def test_reasoning_is_that_of_the_judge_and_escaped(client, entries, explorer, m
     answer = ask(client, "/trajectories/reasoning", entry, judge="aerv")
     assert answer.text.startswith("<p>")
     assert "reasoning&gt;" not in answer.text
-    assert "nothing that is kept" in ask(client, "/trajectories/reasoning", entry, judge="nobody").text
+    assert (
+        "No reasoning of this judge is stored"
+        in ask(client, "/trajectories/reasoning", entry, judge="nobody").text
+    )
     monkeypatch.setattr(explorer, "reasoning", lambda *_: "<script>x</script>")
     assert "<script>" not in ask(client, "/trajectories/reasoning", entry, judge="aerv").text
 

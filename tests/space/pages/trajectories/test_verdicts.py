@@ -45,9 +45,13 @@ def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
 def test_every_judge_of_the_dataset_is_there_with_the_rule_based_one_first(dataset, entries):
     found = judges_of(dataset, entries[0], (), {"paper/gpt-4o-tree"})
     assert len(found) == len(JUDGES)
-    assert (found[0].key, found[0].name, found[0].has_reasoning) == ("functional", "Rule-based", False)
+    assert (found[0].key, found[0].name, found[0].has_reasoning) == (
+        "functional",
+        "Rule-based (reward)",
+        False,
+    )
     by_key = {judge.key: judge for judge in found}
-    assert by_key["gpt-4o-noscreen"].name == "GPT-4o (A)"
+    assert by_key["gpt-4o-noscreen"].name == "GPT-4o (tree)"
     assert by_key["gpt-4o-noscreen"].about == "gpt-4o-2024-11-20 · tree"
 
 
@@ -77,13 +81,13 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
         ),
     )  # fmt: skip
     found = judges_of(dataset, entry, [judge], {"abc"})[-1]
-    assert (found.name, found.row_id, found.about) == ("Mine", "abc", "m · tree · sent by Ada")
+    assert (found.name, found.row_id, found.about) == ("Mine (tree)", "abc", "m · submitted by Ada")
     assert found.labels == Labels(True, None, None, None)
     elsewhere = SimpleNamespace(**{**vars(judge), "places": {}})
     assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
     # A judge of a paper, whose file is here, has no sender; where the dataset carries it, it is there once.
     judge.row.id, judge.row.account = "paper/other", ""
-    assert judges_of(dataset, entry, [judge], ())[-1].about == "m · tree · paper"
+    assert judges_of(dataset, entry, [judge], ())[-1].about == "m · paper"
     judge.row.id = "paper/gpt-4o-tree"
     assert len(judges_of(dataset, entry, [judge], ())) == len(JUDGES)
 
