@@ -69,7 +69,7 @@ def test_drawn_labelled_and_estimated(run, tmp_path):
     assert "lenient" in shown.stdout and "50.0" in shown.stdout and "│ a " not in shown.stdout
     assert shown.stderr.startswith("Next, ") and "--agent b --plan" in shown.stderr
     done = run("estimate", "--verdicts", "right.jsonl", *known)
-    assert done.exit_code == 1 and "by the verdicts of lenient, which are not given" in done.stderr
+    assert done.exit_code == 1 and "the draw used the verdicts of lenient, which are not given" in done.stderr
 
 
 def test_a_plan_needs_no_labels_and_is_better_with_some(run, tmp_path):
@@ -116,7 +116,7 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
     assert done.exit_code == 1 and repeated in done.stderr
     (tmp_path / "others.csv").write_text("trajectory_id,success\nown/c/1,yes\nown/c/2,yes\n")
     done = run("estimate", "--verdicts", "right.jsonl", "--labels", "others.csv")
-    assert done.exit_code == 1 and "no labelled run has a verdict: labels are of 'own/c/1' …" in done.stderr
+    assert done.exit_code == 1 and "no labelled run has a verdict: 'own/c/1' is labelled, " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -124,7 +124,7 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
     ("arguments", "message"),
     [
         (("--verdicts", "right.jsonl"), "needs labels of some runs"),
-        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "no run is of c; the files have a, b"),
+        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; the files have runs of a, b"),
         (
             ("--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "right.jsonl"),
             "record of a draw",

@@ -62,8 +62,8 @@ def test_a_share_of_a_split_is_drawn_by_its_seed(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--annotator", "Ada", "--share", "0"), "the share is above 0 and at most 1"),
-        (("--annotator", "Ada", "--share", "1.5"), "the share is above 0 and at most 1"),
+        (("--annotator", "Ada", "--share", "0"), "the share must be above 0 and at most 1"),
+        (("--annotator", "Ada", "--share", "1.5"), "the share must be above 0 and at most 1"),
         (("--annotator", " "), "--annotator: give a name on one line"),
         (("--annotator", "Ada\nBob"), "--annotator: give a name on one line"),
     ],
