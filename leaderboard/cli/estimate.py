@@ -30,11 +30,16 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
-VERDICTS_HELP = "Read a judge's verdicts on all runs (JSONL, CSV or Parquet). Repeat to add judges."
-
 
 def estimate(
-    verdicts: Annotated[list[Path], typer.Option(exists=True, dir_okay=False, help=VERDICTS_HELP)],
+    verdicts: Annotated[
+        list[Path],
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Read a judge's verdicts on all runs (JSONL, CSV or Parquet). Repeat to add judges.",
+        ),
+    ],
     labels: Annotated[
         Path | None,
         typer.Option(

@@ -21,7 +21,7 @@ from arb.core.cli import (
 from arb.core.console import coefficient, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
+from leaderboard.cli.estimate import read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -136,14 +136,18 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     ] = None,
     split: EitherSplitOption = None,
     share: Annotated[float, typer.Option(help="Draw only this share, for second annotations.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Draw with this seed; the same seed draws the same.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed the draw; the same seed draws the same trajectories.")] = 0,
     for_estimate: Annotated[
         int | None,
         typer.Option(min=1, help="Draw this many runs per agent instead, to label for `estimate`."),
     ] = None,
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help=f"With --for-estimate: {VERDICTS_HELP}"),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="With --for-estimate: read a judge's verdicts on all runs. Repeat to add judges.",
+        ),
     ] = None,
     stratified: Annotated[
         bool, typer.Option("--stratified", help="With --for-estimate: draw from each pattern of verdicts.")
