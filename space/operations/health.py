@@ -69,11 +69,13 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
         "/readyz",
         summary="Readiness: whether the database answers, and whether submissions are open",
         responses={
-            503: {"description": "The database is away, or the records are not there yet; see `reason`."}
+            503: {
+                "description": "The database does not answer, or the records are not there yet; see `reason`."
+            }
         },
     )
     async def ready() -> JSONResponse:
-        """``board_digest`` is that of the latest board that is ready; a newer one is not waited for."""
+        """``board_digest`` is that of the latest board that is ready, without waiting for a newer one."""
         found = await readiness.get()
         if found["status"] == "ok":
             return JSONResponse(found, headers=NO_STORE)

@@ -108,7 +108,7 @@ def test_nobody_submits_moderates_or_signs_in_under_a_name(container):
     assert found.is_error and "access token" in text_of(found)
     here = {"origin": container.url}
     answer = httpx.post(f"{container.url}/sign-in", data={"name": "mia"}, headers=here, timeout=SECONDS)
-    assert answer.status_code == 401 and "no access token of this Space" in answer.text
+    assert answer.status_code == 401 and "not an access token of this Space" in answer.text
     for headers in ({"Authorization": "Bearer arb_" + "x" * 43}, {"Authorization": "Bearer hf_made_up"}):
         assert container.submit(**headers).status_code == 401
     body = {"decision": "banned", "reason": "x", "even_if_unknown": True}
