@@ -40,7 +40,9 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     suite: SuiteOption = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="Set the Space's ARB_LABELS: wheel (official suite), hub:OWNER/REPO or none."),
+        typer.Option(
+            help="Set ARB_LABELS: wheel, hub:OWNER/REPO or none (default: wheel, official suite only)."
+        ),
     ] = None,
     maintainer: Annotated[
         list[str] | None,
