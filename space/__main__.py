@@ -68,10 +68,7 @@ def serve(
     ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        typer.Option(
-            help="Write logs in this format (default: text on a terminal, json on a Space and in a file "
-            "or pipe)."
-        ),
+        typer.Option(help="Format logs (default: text on a terminal, json on a Space, in a file or pipe)."),
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""

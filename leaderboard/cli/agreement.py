@@ -179,9 +179,7 @@ def print_agreement(
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
     )
     if not report.doubles:
-        console.print(
-            "No trajectory has two annotators. Have some annotated a second time to measure agreement."
-        )
+        console.print("No trajectory has two annotators. Have some annotated again to measure agreement.")
         return
     overall = text_table("question", figures=AGREEMENT_COLUMNS)
     for result in report.questions.values():
@@ -194,15 +192,11 @@ def print_agreement(
             console.print(_confusion(result))
     ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
     level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
-    console.print(
-        f"kappa is Cohen's, alpha is Krippendorff's{level}. Left out: doubles with an unsure answer."
-    )
+    console.print(f"kappa is Cohen's, alpha Krippendorff's{level}. Left out: doubles with an unsure answer.")
     console.print("AC1 is Gwet's. Use it if nearly all answers are the same, since kappa is then close to 0.")
     console.print("The 95 % intervals are over tasks.")
     console.print(_wanted(report))
-    console.print(
-        "A dash means that there is no interval to start from, for example if all answers are equal."
-    )
+    console.print("A dash means that this is not defined, for example because all answers are equal.")
     if any(each.others_doubles for found in report.questions.values() for each in found.by_annotator):
         console.print(_annotators(report))
         console.print(
@@ -210,9 +204,7 @@ def print_agreement(
             "tables all intervals hold at once."
         )
     else:
-        console.print(
-            "To see who needs training, you need a third annotator: each is compared with the others."
-        )
+        console.print("To see who needs training, add a third annotator: each is compared with the others.")
     if items:
         console.print(_items(items))
 
@@ -252,7 +244,7 @@ def _wanted(report: AgreementReport) -> Table:
 
 def _annotators(report: AgreementReport) -> Table:
     figures = ("doubles", "agree", "doubles of others", "agree", "difference, 95 %")
-    table = text_table("annotator and the others", "question", figures=figures)
+    table = text_table("annotator compared with the others", "question", figures=figures)
     table.add_column("")
     for result in report.questions.values():
         for each in result.by_annotator:

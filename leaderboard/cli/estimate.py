@@ -30,16 +30,11 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
+VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
+
 
 def estimate(
-    verdicts: Annotated[
-        list[Path],
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Read a judge's verdicts on all runs (JSONL, CSV or Parquet). Repeat to add judges.",
-        ),
-    ],
+    verdicts: Annotated[list[Path], typer.Option(exists=True, dir_okay=False, help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         Path | None,
         typer.Option(

@@ -21,7 +21,7 @@ from arb.core.cli import (
 from arb.core.console import coefficient, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import read_runs
+from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -86,8 +86,7 @@ def read_annotations(
 
 def convert_annotations(
     files: Annotated[
-        list[Path],
-        typer.Argument(exists=True, dir_okay=False, help="Files to read, released CSV or Parquet."),
+        list[Path], typer.Argument(exists=True, dir_okay=False, help="Released CSV or Parquet.")
     ],
     out: Annotated[Path, typer.Option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
@@ -106,15 +105,7 @@ def convert_annotations(
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
     if repeated := annotation_files.repeated_rows(read):
-        stop(
-            "\n".join(
-                [
-                    "some people have two rows for a trajectory; keep one of them:",
-                    *(f"  {p}" for p in repeated),
-                ]
-            ),
-            code=1,
-        )
+        stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in repeated)]), code=1)
     found = [annotation for _, each in read for annotation in each]
     if opaque:
         found = annotation_files.with_opaque_annotators(found)
@@ -143,11 +134,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     ] = None,
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="With --for-estimate: read a judge's verdicts on all runs. Repeat to add judges.",
-        ),
+        typer.Option(exists=True, dir_okay=False, help=f"With --for-estimate: read {VERDICTS_HELP}"),
     ] = None,
     stratified: Annotated[
         bool, typer.Option("--stratified", help="With --for-estimate: draw from each pattern of verdicts.")

@@ -61,9 +61,7 @@ def tables(
     try:
         labels = labels_module.load_labels(suite, "test", settings)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as reason:
-        typer.echo(
-            f"warning: tables 3 and 6 have no computed figures, as there are no labels: {reason}", err=True
-        )
+        typer.echo(f"warning: tables 3 and 6 have no computed figures without labels: {reason}", err=True)
     try:
         paths = _paths_by_judge(verdicts or [])
         found = verdict_files.read_verdict_files(paths, suite, "test", settings.max_upload_bytes)

@@ -38,9 +38,7 @@ def build_page(metric: Any) -> gr.Blocks:
         return [[name, "undefined" if value is None else value] for name, value in result.items()]
 
     with gr.Blocks(title="Judge precision") as page:
-        gr.Markdown(
-            "# Judge precision\nEnter one trajectory per line: the judge's verdict, then the expert's label."
-        )
+        gr.Markdown("# Judge precision\nEnter a trajectory per line: the judge's verdict, then the label.")
         rows = gr.Textbox(EXAMPLE, lines=8, label="verdict, label")
         table = gr.Dataframe(headers=["figure", "value"], interactive=False)
         gr.Button("Score").click(figures, rows, table)

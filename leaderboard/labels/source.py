@@ -50,9 +50,7 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
             "set ARB_CACHE_DIR to a folder that you may write to"
         ) from error
     if kind == "none":
-        raise LabelsUnavailable(
-            "no labels are configured (ARB_LABELS is 'none'), so test files cannot be scored"
-        )
+        raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'), so test cannot be scored")
     raise LabelsUnavailable(
         f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none; the Space and "
         "`python -m submissions` also take records[:VERSION]"

@@ -98,9 +98,7 @@ def table_of_agent(records: Records, number: int) -> PaperTable:
             cells = [cell for evidence in found for cell in _compare(evidence, [None] * 3, None)]
             rows.append(TableRow((BENCHMARK_TITLES[benchmark], paper_name(row)), tuple(cells)))
     title = f"Judges on the trajectories of {AGENT_TITLES[agent]}, by benchmark"
-    remarks = [
-        "The paper's Tables 9 to 12 repeat its Table 8 number for number, so there is nothing to compare."
-    ]
+    remarks = ["The paper's Tables 9 to 12 repeat its Table 8 exactly, so there is nothing to compare with."]
     if not rows:
         remarks.append("There are no files of judges' verdicts; give some to compute this table.")
     return _table_of_labels(number, title, ("Benchmark", "Judge"), rows, tuple(remarks))

@@ -149,9 +149,7 @@ def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | N
     n = experts.rates[line.benchmark, line.agent].n
     fitted = count_behind(printed, n)
     if fitted is None:
-        return PaperCell(
-            printed, None, "", f"{NO_FILE}, and no count of {n} trajectories fits the printed rate", n
-        )
+        return PaperCell(printed, None, "", f"{NO_FILE}, and no count of {n} fits the printed rate", n)
     cell = PaperCell(printed, fitted / n, FROM_COUNTS, "", n)
     return cell if cell.agrees else replace(cell, note=f"{ROUNDED_TWICE}: {fitted} of {n}")
 

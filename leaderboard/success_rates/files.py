@@ -51,10 +51,7 @@ def estimate_files(
             strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
         else:
             names = ", ".join(list(runs.rows_of)[:20])
-            errors = [
-                *errors,
-                error("unknown_agent", f"there is no run of {agent}; the files have runs of {names}"),
-            ]
+            errors = [*errors, error("unknown_agent", f"there is no run of {agent}; there are: {names}")]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))

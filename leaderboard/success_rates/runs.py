@@ -109,16 +109,13 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None
         verdicts[judge] = {names.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
     runs = AgentRuns.of(verdicts)
     if not findings and len(runs.rows_of) > MOST_AGENTS:
-        number = len(runs.rows_of)
-        message = f"the ids name {number:,} agents (their second part); at most {MOST_AGENTS} are allowed."
+        message = f"ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
         findings.append(error("too_many_agents", message, column="trajectory_id"))
     if findings:
         return None, findings
     for judge, own in verdicts.items():
         if without := sum(run not in own for run in runs.ids):
-            message = (
-                f"{judge} has no verdict on {without} of {len(runs.ids)} runs, which count as not successful"
-            )
+            message = f"{judge} has no verdict on {without} of {len(runs.ids)} runs (taken as unsuccessful)"
             findings.append(warning("low_coverage", message, count=without))
     return runs, findings
 

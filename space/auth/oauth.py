@@ -42,9 +42,7 @@ _NAME = TypeAdapter(Name)
 class EndedSession(RequestBody):
     """Which session to end."""
 
-    id: str | None = Field(
-        None, max_length=64, description="The `id` of a session. Without it all of them end."
-    )
+    id: str | None = Field(None, max_length=64, description="The `id` of a session; without it all end.")
 
 
 def sign_in_page(

@@ -33,16 +33,12 @@ PUBLIC_LABELS = "wheel"
 def deploy(  # noqa: PLR0913  # typer takes one argument per option
     space: Annotated[str, typer.Option(help="Deploy to this Space, owner/name; created if missing.")],
     data: Annotated[str, typer.Option(help="Show this published dataset, owner/name.")],
-    private: Annotated[str, typer.Option(help="Keep records in this private dataset repository.")],
-    board: Annotated[
-        str | None, typer.Option(help="Publish the board in this public dataset repository.")
-    ] = None,
+    private: Annotated[str, typer.Option(help="Keep the records in this private dataset.")],
+    board: Annotated[str | None, typer.Option(help="Publish the board in this public dataset.")] = None,
     suite: SuiteOption = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            help="Set ARB_LABELS: wheel, hub:OWNER/REPO or none (default: wheel, official suite only)."
-        ),
+        typer.Option(help="Set ARB_LABELS: wheel (official suite; default), hub:OWNER/REPO or none."),
     ] = None,
     maintainer: Annotated[
         list[str] | None,
@@ -96,10 +92,7 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     except (PublishError, HubError, OSError) as error:
         stop(printable(str(error)), 2)
     except KeyboardInterrupt:
-        stop(
-            "interrupted; the Space has all files of a commit or none. Run the same command again to resume",
-            130,
-        )
+        stop("interrupted; the Space has all files of a commit or none: run the command again to resume", 130)
     address = f"https://huggingface.co/spaces/{space}"
     if as_json:
         print_json(asdict(done) | {"address": address})

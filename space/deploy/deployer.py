@@ -232,9 +232,7 @@ class Deployer:
             is_private = bool(options.get("private"))
             self.say(f"{repo}: created {'as a private ' if is_private else 'as a '}{kind}")
             if is_private and not self._found(repo).private:
-                raise HubError(
-                    f"{repo}: was created as public by the Hub; delete it and create it as private by hand"
-                )
+                raise HubError(f"{repo}: the Hub made it public; delete it and create it as private yourself")
             made.append(repo)
         return tuple(made)
 

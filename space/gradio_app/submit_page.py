@@ -238,9 +238,7 @@ def submission_html(
         view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
-        return problems_html(
-            "The database does not answer.", [sentence(str(away)), SUBMITTING_FAILED]
-        ), by_field
+        return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
     except CALL_ERRORS as refused:
         return problems_html("Nothing was submitted.", [error_text(refused)]), by_field
     except Exception:

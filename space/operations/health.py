@@ -69,9 +69,7 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
         "/readyz",
         summary="Readiness: whether the database answers, and whether submissions are open",
         responses={
-            503: {
-                "description": "The database does not answer, or the records are not there yet; see `reason`."
-            }
+            503: {"description": "The database is away, or the records are not there yet; see `reason`."}
         },
     )
     async def ready() -> JSONResponse:

@@ -46,9 +46,7 @@ HOW_TO_SIGN_IN: Final = (
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
 ERROR_RESPONSES: Final[Responses] = {
     401: {"description": "You are not signed in."},
-    403: {
-        "description": "Not yours. Ids that do not exist get the same response, so that nobody can guess ids."
-    },
+    403: {"description": "Not yours, or there is no such id: both look the same, so ids cannot be guessed."},
     404: {"description": "It does not exist. For a submission, only maintainers get this answer."},
     409: {"description": "Not possible in the current state; the response says why."},
     422: {"description": "The body is not valid; the response lists every problem."},
