@@ -103,7 +103,7 @@ class Board:
         """
         if metric not in RANKED_METRICS:
             raise ValueError(
-                f"metric: {metric!r} is not one to rank by; use one of {', '.join(RANKED_METRICS)}"
+                f"metric: {metric!r} is no metric to rank by; use one of {', '.join(RANKED_METRICS)}"
             )
         with self._lock:
             if (label, metric) not in self._ranks_by:

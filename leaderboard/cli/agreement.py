@@ -179,7 +179,7 @@ def print_agreement(
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
     )
     if not report.doubles:
-        console.print("No trajectory has two annotators. Have some annotated again to measure agreement.")
+        console.print("No trajectory has two annotators. Have some annotated twice to measure agreement.")
         return
     overall = text_table("question", figures=AGREEMENT_COLUMNS)
     for result in report.questions.values():

@@ -15,7 +15,7 @@ with lazy_imports():
 
 def token(
     account: Annotated[str, typer.Argument(help="The account's name.")],
-    revoke: Annotated[bool, typer.Option("--revoke", help="End its tokens and sessions instead.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke its tokens and end its sessions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make an access token for an account of a Space off the Hub.
