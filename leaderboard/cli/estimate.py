@@ -81,19 +81,20 @@ def estimate(
             most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
             first = most if labels else min(most, 30)  # 30 labels are enough to see what the judges save
             chosen = flags(for_estimate=first, verdicts=verdicts, out="to-label.csv")
-            _print_end(warnings, "draw runs to label", "annotation-template", chosen)
+            _print_warnings(warnings)
+            next_step("draw runs to label", "leaderboard", "annotation-template", *chosen)
     elif as_json:
         print_json(made.to_json())
     else:
         print_estimates(found, made.judges, plain_console())
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
-        _print_end(warnings, "see how many labels a narrower interval needs", "estimate", chosen)
+        _print_warnings(warnings)
+        next_step("see how many labels a narrower interval needs", "leaderboard", "estimate", *chosen)
 
 
-def _print_end(warnings: Sequence[str], purpose: str, command: str, chosen: list[str]) -> None:
+def _print_warnings(warnings: Sequence[str]) -> None:
     for warning in warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
-    next_step(purpose, "leaderboard", command, *chosen)
 
 
 def read_runs(files: Sequence[Path]) -> AgentRuns:
