@@ -85,7 +85,7 @@ def calibrate(
     """
     wrong = np.flatnonzero((scores < 0) | (scores > 1))
     if wrong.size:
-        raise ValueError(f"scores: row {wrong[0]} is {scores[wrong[0]]}; every score is from 0 to 1, or NaN")
+        raise ValueError(f"scores: row {wrong[0]} is {scores[wrong[0]]}; a score must be from 0 to 1, or NaN")
     scored = (labels >= 0) & ~np.isnan(scores)
     if scored.sum() < FEWEST_SCORES:
         return None

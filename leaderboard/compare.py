@@ -191,7 +191,7 @@ def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
     if figure not in COMPARED_METRICS:
         raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(COMPARED_METRICS)}")
     if silent := [entrant.row.id for entrant in entrants if not entrant.row.labels.get(label)]:
-        raise ValueError(f"label {label}: {', '.join(silent)} do not answer it; leave them out")
+        raise ValueError(f"label {label}: {', '.join(silent)} have no verdicts on it; leave them out")
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,7 +101,7 @@ def error_queue(
         )
     truth = labels.primary[label]
     if wrong_length := [len(column) for column in (verdicts, *others) if len(column) != len(truth)]:
-        raise ValueError(f"verdicts: {wrong_length} rows; {labels.split} has {len(truth)}")
+        raise ValueError(f"verdicts: got {wrong_length} rows, but {labels.split} has {len(truth)}")
     is_error = (truth >= 0) & (verdicts >= 0) & (verdicts != truth)
     answers = np.stack(others) if others else np.empty((0, len(truth)), dtype=np.int8)
     n_verdicts = (answers >= 0).sum(axis=0)
@@ -151,7 +151,7 @@ def _category(text: str) -> str:
 
 def _storable(text: str) -> str:
     if "\0" in text:  # PostgreSQL cannot store it
-        raise ValueError("holds a character that cannot be kept (NUL); take it out")
+        raise ValueError("contains a NUL character, which cannot be stored; remove it")
     return text.strip()
 
 
@@ -186,7 +186,7 @@ def _message(detail: Any) -> str:
         case "string_too_long":
             return f"is over {detail['ctx']['max_length']:,} characters; shorten it"
         case "string_unicode":
-            return "holds characters that are no text; write it again"
+            return "contains invalid Unicode; write it again"
         case "timezone_aware":
             return "has no time zone; write it with one, such as +00:00"
         case "value_error":

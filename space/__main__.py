@@ -36,10 +36,10 @@ SWITCH_SECONDS = 0.001
 """How long a busy thread runs before another one may."""
 LAST_ANSWERS_SECONDS = 10
 """How long the server waits at its end for responses that have begun."""
-TAKEN = "port {port} on {host} is taken: stop the program that uses it, or choose another with --port"
+TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another with --port"
 PUBLISHED = (
-    "Other machines can reach this Space: everybody may read; accounts with an access token may submit "
-    "(make one with `python -m space token NAME`)."
+    "Other machines can reach this Space. Everybody may read it; accounts with an access token may submit. "
+    "Make a token with `python -m space token NAME`."
 )
 app = new_command()
 app.command()(deploy_commands.deploy)
@@ -53,20 +53,22 @@ def space() -> None:
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Default: ARB_HOST, else 127.0.0.1.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Listen on this address (default: ARB_HOST, else 127.0.0.1).")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Default: ARB_PORT, else 7860; 0 takes any free port.")
+        int | None, typer.Option(help="Listen on this port, 0 for any (default: ARB_PORT, else 7860).")
     ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
-            help="Look at the runs of a folder (or a log): the released layout, a dataset, AgentLab, Inspect "
-            "and others. There is a board without labels; nothing can be submitted or is recorded."
+            help="Show the runs of this folder or log: the released layout, a dataset, AgentLab, Inspect and "
+            "others. The board has no labels, nothing can be submitted, and nothing is recorded."
         ),
     ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        typer.Option(help="Default: text on a terminal, json on a Space and in a file or pipe."),
+        typer.Option(help="Format logs (default: text on a terminal, json on a Space, in a file or pipe)."),
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""

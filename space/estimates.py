@@ -21,8 +21,8 @@ VerdictFiles = Annotated[
     list[UploadFile],
     fastapi.File(
         max_length=MOST_VERDICT_FILES,
-        description="A judge's verdicts on all runs: JSONL, CSV or Parquet. Again for each further judge, "
-        f"{MOST_VERDICT_FILES} at most; a judge is named for its file.",
+        description="A judge's verdicts on all runs: JSONL, CSV or Parquet. Repeat to add judges, "
+        f"{MOST_VERDICT_FILES} at most. A judge is named after its file.",
     ),
 ]
 LabelsFile = Annotated[
@@ -35,8 +35,8 @@ LabelsFile = Annotated[
 DrawFile = Annotated[
     UploadFile | None,
     fastapi.File(
-        description="What ``annotation-template --for-estimate`` recorded of the draw of the labelled runs "
-        "(JSON): a stratified draw needs it. Without it the labelled runs count as a uniform draw."
+        description="The record of the draw of the labelled runs that ``annotation-template --for-estimate`` "
+        "wrote (JSON). A stratified draw needs it. Without it the labelled runs count as a uniform draw."
     ),
 ]
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}

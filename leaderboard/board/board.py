@@ -84,11 +84,9 @@ class Board:
             rows = [BoardRow(**{**row, "marks": tuple(row.get("marks", ()))}) for row in known]
             board = cls(values["suite"], values["label_version"], tuple(rows))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                "is no board.json of a leaderboard; download a Space's /api/board.json"
-            ) from error
+            raise ValueError("is not a board.json; download /api/board.json from a Space") from error
         if hashlib.sha256(canonical(values)).hexdigest() != digest:
-            raise ValueError("its digest is not that of its content; download it again")
+            raise ValueError("has a digest that does not match its content; download it again")
         return board
 
     def ranking(self, label: str, metric: str = "precision") -> list[BoardRow]:
@@ -105,7 +103,7 @@ class Board:
         """
         if metric not in RANKED_METRICS:
             raise ValueError(
-                f"metric: there is no {metric!r} to rank by; use one of {', '.join(RANKED_METRICS)}"
+                f"metric: {metric!r} is no metric to rank by; use one of {', '.join(RANKED_METRICS)}"
             )
         with self._lock:
             if (label, metric) not in self._ranks_by:

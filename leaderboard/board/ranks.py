@@ -387,7 +387,7 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
 def _contender(cell: Cell, metric: str, samples: np.ndarray | None) -> Contender:
     value = metric_of(cell, metric)
     if value is None:
-        raise ValueError(f"{metric}: a row whose metric is undefined cannot be ranked")
+        raise ValueError(f"{metric}: a row cannot be ranked if its metric is undefined")
     interval = interval_of(cell, metric) if metric in FIGURES else _interval_of_counts(cell, metric)
     if metric not in LOWER_IS_BETTER:
         return Contender(value, interval, samples)

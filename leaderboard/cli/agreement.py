@@ -12,7 +12,7 @@ from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, rea
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
-from leaderboard.cli.labels import read_annotations, read_label_sets
+from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
 from leaderboard.cli.score import metric_cells
 
 with lazy_imports():
@@ -38,16 +38,13 @@ if TYPE_CHECKING:
     from leaderboard.score import Cell, Score
 
 ANSWER_CODES = (("yes", 1), ("no", 0))
-EitherSplitOption = Annotated[
-    Literal["dev", "test"] | None, typer.Option("--split", help="One split alone; both if left out.")
-]
 FileOption = Annotated[
     Path | None,
     typer.Option(
         "--annotations",
         exists=True,
         dir_okay=False,
-        help="Annotations of the suite, CSV as released or Parquet; else those that judges are scored on.",
+        help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on).",
     ),
 ]
 
@@ -58,11 +55,11 @@ def agreement(
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how far annotators agree.
+    """Measure how far annotators agree.
 
     Prints percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 with intervals, by question, benchmark,
-    pair of annotators and time. It also says who needs training, and how many doubles are still wanted. The
-    trajectories on which annotators differ are listed only if their labels may be seen.
+    pair of annotators and time. It also says who needs training, and how many more trajectories need a
+    second annotator. The trajectories on which annotators differ are listed only if their labels may be seen.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -77,7 +74,7 @@ def agreement(
         return
     print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
     if split != "dev" and not chosen.labels_are_public:
-        typer.echo("which test trajectories differ is not printed: the test labels of this suite are hidden")
+        typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
 
 
 def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
@@ -90,9 +87,9 @@ def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotatio
 def ceiling(
     verdicts: Annotated[
         list[Path] | None,
-        typer.Argument(exists=True, dir_okay=False, help="Prediction files of judges on --split."),
+        typer.Argument(exists=True, dir_okay=False, help="Add the judges of these prediction files."),
     ] = None,
-    split: Annotated[Literal["dev", "test"], typer.Option(help="The split of the files.")] = "test",
+    split: Annotated[Literal["dev", "test"], typer.Option(help="The split the files are for.")] = "test",
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,12 +102,12 @@ def ceiling(
     chosen = read_suite(suite, settings)
     label_sets, missing = read_label_sets(chosen, settings)
     if not label_sets:
-        stop("; ".join(f"labels of {reason}" for reason in missing), code=1)
+        stop("; ".join(f"no labels of {reason}" for reason in missing), code=1)
     for reason in missing:
-        typer.echo(f"left out: labels of {reason}", err=True)
+        typer.echo(f"warning: no labels of {reason}", err=True)
     scores = quality.second_annotator_scores(list(label_sets.values()))
     if not any(scores.values()):
-        stop(f"no trajectory of {chosen.name} has two annotators, so there is no ceiling to show", code=1)
+        stop(f"no trajectory of {chosen.name} has two annotators; have some annotated a second time", code=1)
     rates = {label: quality.disagreement_rates(list(label_sets.values()), label) for label in LABELS}
     judges = {**_published_judges(chosen), **_scored(verdicts or [], chosen, split, label_sets, settings)}
     bands = {name: quality.noise_band(found, rates["success"]) for name, found in judges.items()}
@@ -157,7 +154,7 @@ def _scored(
 ) -> dict[str, Score | None]:
     """Return each file's score on success; stop with the errors of all files."""
     if files and split not in label_sets:
-        stop(f"no labels to score {split} with", code=1)
+        stop(f"there are no labels to score {split} with", code=1)
     paths = {file.name: file for file in files}
     try:
         found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
@@ -182,7 +179,7 @@ def print_agreement(
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
     )
     if not report.doubles:
-        console.print("no trajectory has two annotators; assign some a second time to learn the agreement")
+        console.print("No trajectory has two annotators. Have some annotated twice to measure agreement.")
         return
     overall = text_table("question", figures=AGREEMENT_COLUMNS)
     for result in report.questions.values():
@@ -195,19 +192,19 @@ def print_agreement(
             console.print(_confusion(result))
     ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
     level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
-    console.print(f"kappa is Cohen's, alpha Krippendorff's{level}; left out: one was unsure")
-    console.print("AC1 is Gwet's: read it where nearly all answers are alike, which draws kappa to 0")
-    console.print("95 % intervals are over tasks")
+    console.print(f"kappa is Cohen's, alpha Krippendorff's{level}. Left out: doubles with an unsure answer.")
+    console.print("AC1 is Gwet's. Use it if nearly all answers are the same, since kappa is then close to 0.")
+    console.print("The 95 % intervals are over tasks.")
     console.print(_wanted(report))
-    console.print("a dash: there is no interval to go by, as with answers that are all equal")
+    console.print("A dash means that this is not defined, for example because all answers are equal.")
     if any(each.others_doubles for found in report.questions.values() for each in found.by_annotator):
         console.print(_annotators(report))
         console.print(
-            "an annotator needs training where the interval of the difference is below 0; all intervals of "
-            "this table hold together in 95 of 100 such tables"
+            "An annotator needs training if the interval of the difference is below 0. In 95 of 100 such "
+            "tables all intervals hold at once."
         )
     else:
-        console.print("who needs training shows with a third annotator: the others are compared with each")
+        console.print("To see who needs training, add a third annotator: each is compared with the others.")
     if items:
         console.print(_items(items))
 
@@ -237,7 +234,7 @@ def _of_question(result: QuestionAgreement) -> Table:
 
 
 def _wanted(report: AgreementReport) -> Table:
-    heading = f"doubles still wanted for an interval of ± {coefficients.HALF_WIDTH:g}"
+    heading = f"doubles still needed for an interval of ± {coefficients.HALF_WIDTH:g}"
     table = text_table(heading, figures=("kappa", "alpha", "AC1"))
     for result in report.questions.values():
         numbers = (NOT_DEFINED if n is None else f"{n:,}" for n in result.wanted.values())
@@ -247,7 +244,7 @@ def _wanted(report: AgreementReport) -> Table:
 
 def _annotators(report: AgreementReport) -> Table:
     figures = ("doubles", "agree", "doubles of others", "agree", "difference, 95 %")
-    table = text_table("annotator and the others", "question", figures=figures)
+    table = text_table("annotator compared with the others", "question", figures=figures)
     table.add_column("")
     for result in report.questions.values():
         for each in result.by_annotator:
@@ -281,7 +278,7 @@ def print_ceiling(
     figures = ("doubles", "differ", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN")
     for label, found in scores.items():
         if found is None:
-            console.print(f"{LABEL_TITLES[label]}: no trajectory has two answers")
+            console.print(f"{LABEL_TITLES[label]}: no trajectory has answers of two annotators")
             continue
         table = text_table(LABEL_TITLES[label], figures=figures)
         table.add_row("overall", *_ceiling_cells(found["overall"], rates[label].overall.rate))
@@ -291,8 +288,8 @@ def print_ceiling(
             table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate))
         console.print(table)
         turned = [(rates[label].of(None, answer), name) for name, answer in ANSWER_CODES]
-        parts = [f"{each.differing} of {each.doubles} {name}" for each, name in turned]
-        console.print(f"the second annotator turned {' and '.join(parts)} of the first")
+        parts = [f"{each.differing} of {each.doubles} {name} answers" for each, name in turned]
+        console.print(f"The second annotator disagreed with {' and '.join(parts)} of the first.")
 
 
 def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
@@ -302,7 +299,7 @@ def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
 def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
     """Print how far label noise can move each judge's precision on success."""
     table = text_table(
-        "precision on success, had another person given the labels", figures=("as labelled", "mean", "95 %")
+        "precision on success if another person had given the labels", figures=("as labelled", "mean", "95 %")
     )
     for judge, band in bands.items():
         if band is None:

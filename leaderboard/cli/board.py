@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(help="A board.json of a Space (GET /api/board.json); the published rows if left out."),
+    typer.Argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
 ]
 SMALL = ("precision", "recall", "f1")
 WIDE = 110
@@ -45,23 +45,23 @@ WIDE = 110
 def board(
     file: FileArgument = None,
     label: Annotated[
-        Literal["success", "side_effect", "repetition"], typer.Option(help="The label to show.")
+        Literal["success", "side_effect", "repetition"], typer.Option(help="Show the board of this label.")
     ] = "success",
     metric: Annotated[
         Literal["precision", "recall", "f1", "kappa", "accuracy", "balanced_accuracy", "npv", "tnr", "fpr"],
-        typer.Option(help="The metric to order and to rank by."),
+        typer.Option(help="Order and rank judges by this metric."),
     ] = "precision",
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, all labels.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, with all labels.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the leaderboard.
 
-    The best judge comes first. The table has 95 % intervals; below it you see what the metrics rest on, and
-    why a row has no rank.
+    The best judge comes first. The table has 95 % intervals. Below it are the evidence for the metrics, and
+    the reasons why rows have no rank.
     """
     found = _read_board(file)
     if as_json and as_csv:
-        stop("--json and --csv exclude each other; give one of them")
+        stop("--json and --csv cannot be used together; choose one")
     if as_json:
         typer.echo(found.to_bytes())
     elif as_csv:
@@ -71,13 +71,14 @@ def board(
 
 
 def export(
-    out: Annotated[Path, typer.Option(help="A folder to write to: a new or an empty one.")],
+    out: Annotated[Path, typer.Option(help="Write to this new or empty folder.")],
     file: FileArgument = None,
     format: Annotated[
-        Literal["every-eval-ever"], typer.Option(help="every-eval-ever: a JSON file for each judge.")
+        Literal["every-eval-ever"],
+        typer.Option(help="Write this format; every-eval-ever: one JSON file per judge."),
     ] = "every-eval-ever",
     retrieved: Annotated[
-        int | None, typer.Option(help="When the board was retrieved, in Unix seconds; now if left out.")
+        int | None, typer.Option(help="Record this retrieval time, in Unix seconds (default: now).")
     ] = None,
 ) -> None:
     """Write the leaderboard in the format of another collection of results.
@@ -86,13 +87,13 @@ def export(
     """
     found = _read_board(file)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        stop(f"{out.name} is there and not an empty folder; give a new one with --out")
+        stop(f"{out.name} exists and is not an empty folder; name a new one with --out")
     files = every_eval_ever.every_eval_ever(found, int(time.time()) if retrieved is None else retrieved)
     for name, content in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         core_files.atomic_write(path, content)
-    typer.echo(f"{len(files)} judges written to {out}")
+    typer.echo(f"Wrote {len(files)} judges to {out}.")
 
 
 def _read_board(file: Path | None) -> Board:
@@ -136,7 +137,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
     console.print(table)
     name = METRIC_TITLES[metric]
     name = name if name.isupper() else name.lower()
-    console.print(f"Ranks are by {name}; a range is what the data leave open.")
+    console.print(f"Ranks are by {name}. A range has every rank that the data allow.")
     for line in (*_evidence(rows, is_wide), *_unranked(rows, label, ranks)):
         console.print(line)
 
@@ -157,7 +158,7 @@ def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | N
         if ranks.get(row.id) is None and row.provenance != "reference":
             reasons.setdefault(_unranked_reason(row, label), []).append(row.judge)
     for reason, judges in reasons.items():
-        yield f"Not ranked, {reason}: {printable(', '.join(judges))}."
+        yield f"Not ranked ({reason}): {printable(', '.join(judges))}."
 
 
 def _unranked_reason(row: BoardRow, label: str) -> str:
@@ -165,7 +166,7 @@ def _unranked_reason(row: BoardRow, label: str) -> str:
         is_best = row.score(label)["best"]
         return "metric undefined" if is_best else "another submission of the judge is ranked"
     if row.is_comparable and row.split != "test":
-        return "split not named, test by its metrics"
+        return "split not named, though its metrics fit only test"
     return row.why_not_comparable or "reported by its authors"
 
 

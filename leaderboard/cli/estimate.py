@@ -30,45 +30,39 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
-VerdictsOption = Annotated[
-    list[Path],
-    typer.Option(
-        "--verdicts",
-        exists=True,
-        dir_okay=False,
-        help="A judge's verdicts on all runs: JSONL, CSV or Parquet. Several judges: give it again.",
-    ),
-]
+VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 
 
 def estimate(
-    verdicts: VerdictsOption,
+    verdicts: Annotated[list[Path], typer.Option(exists=True, dir_okay=False, help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         Path | None,
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="Labels of some runs: annotations (CSV as released, Parquet), or trajectory_id and success.",
+            help="Read labels of some runs: annotations (CSV, Parquet), or trajectory_id and success.",
         ),
     ] = None,
     draw: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="What annotation-template recorded of the draw."),
+        typer.Option(
+            exists=True, dir_okay=False, help="Use the draw that annotation-template recorded here."
+        ),
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="One agent alone.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Say how many labels are needed instead.")] = False,
+    agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print how many labels are needed instead.")] = False,
     half_width: Annotated[
-        float, typer.Option(min=0.5, max=50, help="For --plan: the interval's half width, in points.")
+        float, typer.Option(min=0.5, max=50, help="With --plan: aim for this half-width, in points.")
     ] = 5.0,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate agents' success rates from verdicts and a few labels.
 
-    A judge on its own is wrong by many points. Labels of a random part of the runs correct it. The estimates
-    have 95 % intervals.
+    A judge on its own can be wrong by many points. Labels of a random sample of the runs correct that. Every
+    estimate has a 95 % interval.
     """
     if labels is None and not plan:
-        stop("give --labels, the labels of some runs; --plan says how many are needed")
+        stop("an estimate needs labels of some runs; give --labels, or --plan to see how many")
     made = rate_files.estimate_files(
         ((file.name, _read(file, parser_pool.PREDICTIONS)) for file in verdicts),
         (labels.name, _read(labels, agent_runs.SUCCESS_LABELS)) if labels else None,
@@ -95,8 +89,7 @@ def estimate(
         print_estimates(found, made.judges, plain_console())
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
         _print_warnings(warnings)
-        purpose = "see how many labels a narrower interval takes"
-        next_step(purpose, "leaderboard", "estimate", *chosen)
+        next_step("see how many labels a narrower interval needs", "leaderboard", "estimate", *chosen)
 
 
 def _print_warnings(warnings: Sequence[str]) -> None:
@@ -149,12 +142,12 @@ def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Co
         assisted = "" if row["assisted"] is None else f"{row['assisted']:,}"
         counts = [f"{row[name]:,}" for name in ("n", "labelled", "labels_only")]
         table.add_row(printable(row["agent"]), *counts, assisted)
-    console.print(f"labels for an interval of {half_width:g} points on both sides")
+    console.print(f"Labels needed for an interval of ± {half_width:g} points")
     console.print(table)
     if any(row["assisted"] is None for row in rows):
         console.print(
-            "How much the judges save is known once some runs are labelled: give 30 or more with --labels. "
-            "Labels only is for a success rate of 50 % then."
+            "To see how many labels the judges save, label 30 runs or more and give them with --labels. "
+            'Until then, "labels only" assumes a success rate of 50 %.'
         )
 
 
@@ -171,6 +164,6 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
         table.add_row(*cells, percent(each.saved, " %"))
     console.print(table)
     console.print(
-        "A judge's column is the rate by its verdicts alone. Labels only and assisted are estimates of the "
+        'A judge\'s column is the rate by its verdicts only. "Labels only" and "assisted" estimate the '
         "experts' rate over all runs."
     )

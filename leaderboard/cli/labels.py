@@ -21,7 +21,7 @@ from arb.core.cli import (
 from arb.core.console import coefficient, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import read_runs
+from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
     from leaderboard.labels.labels import LabelSet
 
-FORMATS = "CSV as released, or Parquet."
+ANNOTATIONS_HELP = "Read annotations from this file, released CSV or Parquet"
+EitherSplitOption = Annotated[
+    Literal["dev", "test"] | None, typer.Option("--split", help="Use only this split (default: both).")
+]
 
 
 def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
@@ -56,7 +59,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     else:
         print_summaries(summaries, plain_console())
     for message in missing:
-        typer.echo(f"error: labels of {message}", err=True)
+        typer.echo(f"error: no labels of {message}", err=True)
     raise typer.Exit(1 if missing else 0)
 
 
@@ -78,24 +81,26 @@ def read_annotations(
     try:
         return labels_module.load_annotations(suite, settings, split, file, is_strict=True)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as reason:
-        stop(f"no annotations to compare: {reason}", code=1)
+        stop(f"the annotations cannot be read: {reason}", code=1)
 
 
 def convert_annotations(
-    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help=f"{FORMATS}")],
-    out: Annotated[Path, typer.Option(help="The file to write: .csv for the released format, or .parquet.")],
+    files: Annotated[
+        list[Path], typer.Argument(exists=True, dir_okay=False, help="Released CSV or Parquet.")
+    ],
+    out: Annotated[Path, typer.Option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
-        bool, typer.Option("--opaque", help="Write annotator-1, annotator-2 … for the names.")
+        bool, typer.Option("--opaque", help="Replace names with annotator-1, annotator-2 …")
     ] = False,
     suite: SuiteOption = None,
 ) -> None:
-    """Check annotations, join and convert them.
+    """Check, join and convert annotations.
 
     Converts between the released CSV and Parquet, which also has comments, times and durations. The first
     file that has a trajectory gives its primary annotation, the one that judges are scored on.
     """
     if out.suffix not in (".csv", ".parquet"):
-        stop(f"{out.name}: name the file to write .csv or .parquet")
+        stop(f"--out {out.name}: the name must end in .csv or .parquet")
     settings = read_settings()
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
@@ -116,29 +121,23 @@ def convert_annotations(
 
 
 def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The CSV file to write; a new one.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
     annotator: Annotated[
-        str | None, typer.Option(help="Who fills it in; stands in every row. Not for --for-estimate.")
+        str | None, typer.Option(help="Put this name into every row; required without --for-estimate.")
     ] = None,
-    split: Annotated[
-        Literal["dev", "test"] | None, typer.Option(help="One split alone; both if left out.")
-    ] = None,
-    share: Annotated[
-        float, typer.Option(help="So much of it, drawn by --seed: for second annotations.")
-    ] = 1.0,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same trajectories.")] = 0,
+    split: EitherSplitOption = None,
+    share: Annotated[float, typer.Option(help="Draw only this share, for second annotations.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed the draw; the same seed draws the same trajectories.")] = 0,
     for_estimate: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Instead: so many runs of each agent in --verdicts, to fill in for `estimate`."
-        ),
+        typer.Option(min=1, help="Draw this many runs per agent instead, to label for `estimate`."),
     ] = None,
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="For --for-estimate: judges' verdicts on all runs."),
+        typer.Option(exists=True, dir_okay=False, help=f"With --for-estimate: read {VERDICTS_HELP}"),
     ] = None,
     stratified: Annotated[
-        bool, typer.Option("--stratified", help="For --for-estimate: draw from each pattern of verdicts.")
+        bool, typer.Option("--stratified", help="With --for-estimate: draw from each pattern of verdicts.")
     ] = False,
     suite: SuiteOption = None,
 ) -> None:
@@ -152,12 +151,12 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         _template_for_estimate(verdicts or [], for_estimate, seed, stratified, out)
         return
     if verdicts or stratified:
-        stop("--verdicts and --stratified are for --for-estimate; say how many runs to draw with it")
+        stop("--verdicts and --stratified need --for-estimate and a number of runs to draw")
     chosen = read_suite(suite, read_settings())
     if annotator is None or not annotator.strip() or not annotator.isprintable():
-        stop("--annotator: write a name on one line")
+        stop("--annotator: give a name on one line")
     if out.exists():
-        stop(f"{out} is there already, and may be filled in; name a new file")
+        stop(f"{out} already exists and may be filled in; name a new file")
     try:
         trajectories = chosen.trajectories if split is None else chosen.split(split)
         drawn = annotation_files.drawn_share(trajectories, share, seed)
@@ -177,10 +176,10 @@ def _template_for_estimate(
 ) -> None:
     record = out.with_suffix(".draw.json")
     if not verdicts:
-        stop("--for-estimate: name the judges' verdicts on all runs with --verdicts")
+        stop("--for-estimate needs judges' verdicts on all runs; give them with --verdicts")
     for file in (out, record):
         if file.exists():
-            stop(f"{file} is there already, and may be in use; name a new file")
+            stop(f"{file} already exists and may be in use; name a new file")
     runs = read_runs(verdicts)
     strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
     drawn = sorted(run for stratum in strata for run in stratum.drawn)
@@ -191,18 +190,16 @@ def _template_for_estimate(
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")
     agents = len({stratum.agent for stratum in strata})
-    typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents; write yes, no or unsure for each")
+    typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents. Write yes, no or unsure for each.")
     chosen = flags(verdicts=verdicts, labels=out, draw=record)
     next_step("when it is filled in, estimate", "leaderboard", "estimate", *chosen)
 
 
 def dev_labels(
     file: Annotated[
-        Path, typer.Option("--annotations", exists=True, dir_okay=False, help=f"Of the suite: {FORMATS}")
+        Path, typer.Option("--annotations", exists=True, dir_okay=False, help=f"{ANNOTATIONS_HELP}.")
     ],
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Write over the dev_labels.csv that is there.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing dev_labels.csv.")] = False,
     suite: SuiteOption = None,
 ) -> None:
     """Write a suite's published dev labels from annotations.
@@ -213,11 +210,11 @@ def dev_labels(
     chosen = read_suite(suite, settings)
     path = chosen.dev_labels_path
     if path.exists() and not replace:
-        stop(f"{path} is there already; write over it with --replace")
+        stop(f"{path} already exists; use --replace to overwrite it")
     try:
         found = annotation_files.dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
         if not found:
-            stop(f"{file.name}: has no annotation of a dev trajectory of {chosen.name}", code=1)
+            stop(f"{file.name} has no annotation of a dev trajectory of {chosen.name}", code=1)
         core_files.atomic_write(path, suites.render_dev_labels(found, chosen.questions))
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 def tables(
     table: Annotated[
         list[int] | None,
-        typer.Option(help="A table's number in the paper; may be repeated. All if left out."),
+        typer.Option(help="Compute this table of the paper (default: all). Repeat to add tables."),
     ] = None,
     verdicts: Annotated[
         list[str] | None,
         typer.Option(
-            help="A judge's verdicts on test: FILE named as the judge (aer-c.jsonl), or NAME=FILE. "
-            "May be repeated."
+            help="Read a judge's test verdicts: FILE named after the judge (aer-c.jsonl), or NAME=FILE. "
+            "Repeat to add judges."
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -54,14 +54,14 @@ def tables(
     """
     known = paper_tables.TABLES
     if unknown := [str(number) for number in table or () if number not in known]:
-        stop(f"no table of results is numbered {', '.join(unknown)}; there are {', '.join(map(str, known))}")
+        stop(f"the paper has no table of results {', '.join(unknown)}; use {', '.join(map(str, known))}")
     settings = read_settings()
     suite = read_suite("agent-reward-bench", settings)
     labels = None
     try:
         labels = labels_module.load_labels(suite, "test", settings)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as reason:
-        typer.echo(f"without labels, tables 3 and 6 have no computed figures: {reason}", err=True)
+        typer.echo(f"warning: tables 3 and 6 have no computed figures without labels: {reason}", err=True)
     try:
         paths = _paths_by_judge(verdicts or [])
         found = verdict_files.read_verdict_files(paths, suite, "test", settings.max_upload_bytes)
@@ -87,7 +87,7 @@ def _paths_by_judge(named: list[str]) -> dict[str, Path]:
 def audit(as_json: JsonOption = False) -> None:
     """Audit the published figures.
 
-    Derives the counts behind each figure again, and says if no whole numbers or several fit.
+    Derives the counts behind each figure, and says if no whole numbers fit or several do.
     """
     rows = published.load_published_rows()
     if as_json:

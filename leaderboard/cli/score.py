@@ -40,18 +40,23 @@ if TYPE_CHECKING:
     from leaderboard.score import Cell
 
 
+FileArgument = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="A prediction file: JSONL, CSV or Parquet.")
+]
+
+
 def score(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    file: FileArgument,
     split: SplitOption,
     suite: SuiteOption = None,
     policy: Annotated[
-        str, typer.Option(help="strict: no verdict counts as no; published: left out.")
+        str, typer.Option(help="Count missing verdicts as no (strict), or leave them out (published).")
     ] = "strict",
     as_json: JsonOption = False,
 ) -> None:
     """Score a prediction file.
 
-    The figures are overall, by benchmark and by agent, with 95 % intervals over tasks.
+    Prints the figures overall, by benchmark and by agent, with 95 % intervals over tasks.
     """
     report = reports.score_report(*_read(file, split, suite), policy)
     if as_json:
@@ -60,21 +65,22 @@ def score(
         print_report(report, file.name, plain_console())
         if split == "dev":
             chosen = flags(split="test", suite=suite, out="test.jsonl")
-            next_step("the same on test, in this form", "submissions", "template", *chosen)
+            next_step("get a template for your verdicts on test", "submissions", "template", *chosen)
         else:
             chosen = flags(split="test", suite=suite)
             next_step("check it as the Space does", "submissions", "check", file, *chosen)
 
 
 def calibrate(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSONL, CSV or Parquet.")],
+    file: FileArgument,
     split: SplitOption,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Evaluate a file's scores against the labels.
 
-    You see whether `score` is a calibrated probability, and the figures at each threshold. Choose one on dev.
+    Prints whether `score` is a calibrated probability, and the figures at each threshold. Choose the
+    threshold on dev.
     """
     verdicts, labels = _read(file, split, suite)
     found = None
@@ -83,8 +89,8 @@ def calibrate(
         found = calibration.calibrate(verdicts.score, labels.primary["success"], tasks)
     if found is None:
         stop(
-            f"{file.name}: fewer than {calibration.FEWEST_SCORES} rows of {split} have a score; give "
-            "`score`, the judge's probability of success, from 0 to 1",
+            f"{file.name}: fewer than {calibration.FEWEST_SCORES} rows of {split} have a score; add "
+            "the column `score`, the judge's probability of success from 0 to 1",
             code=1,
         )
     if as_json:
@@ -103,14 +109,14 @@ def _read(file: Path, split: str, suite: str | None) -> tuple[Predictions, Label
     except verdict_files.VerdictFileError as problem:
         stop(str(problem), code=1)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as error:
-        stop(f"no labels to evaluate {split} against: {error}", code=1)
+        stop(f"there are no labels to score {split} with: {error}", code=1)
 
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
     """Print the quality of the score, its reliability by bin, and the figures by threshold in percent."""
     console.print(
         f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
-        f"{found.brier:.3f} (one score for all: {found.brier_of_base_rate:.3f}), calibration error "
+        f"{found.brier:.3f} ({found.brier_of_base_rate:.3f} for a constant score), calibration error "
         f"{percent(found.error)}, AUC {coefficient(found.auc)}"
     )
     bins = text_table("score", figures=("trajectories", "mean score", "successful", "95 %"))
@@ -143,7 +149,7 @@ def print_report(report: dict[str, Any], file_name: str, console: Console) -> No
     )
     for label, found in report["labels"].items():
         if found is None:
-            console.print(f"{LABEL_TITLES[label]}: the file has no such verdicts")
+            console.print(f"{LABEL_TITLES[label]}: the file has no verdicts on this label")
             continue
         table = text_table(LABEL_TITLES[label], figures=COLUMNS)
         table.add_row("overall", *_cells(found["overall"]))

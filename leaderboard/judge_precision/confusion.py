@@ -19,8 +19,8 @@ def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:
         raise ValueError(
-            f"{name}: expected a column with one value a row, got {type(values).__name__}; "
-            "give a list, an array or a column, its rows in the order of the trajectories"
+            f"{name}: expected a column with one value per row, got {type(values).__name__}; "
+            "give a list, an array or a column with its rows in the order of the trajectories"
         )
     if isinstance(values, list | tuple):
         return values
@@ -33,7 +33,7 @@ def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
         except TypeError:
             column = list(values)
     if getattr(column, "ndim", 1) != 1 or isinstance(column, Mapping):  # the rows of a table
-        raise ValueError(f"{name}: expected one value a row, got several in a row; give one column of them")
+        raise ValueError(f"{name}: expected one value per row, got several; give only one column")
     return column
 
 
@@ -56,7 +56,7 @@ def as_verdicts(values: Any, name: str) -> np.ndarray:
     except ValueError:  # rows of different lengths
         array = np.empty((0, 0))
     if array.ndim != 1:
-        raise ValueError(f"{name}: expected one value a row, got several in a row; give one column of them")
+        raise ValueError(f"{name}: expected one value per row, got several; give only one column")
     if array.dtype.kind not in "biuf":
         array = _numbers(np.fromiter(column, dtype=object, count=len(column)), name)
     if array.dtype.kind == "f":
@@ -95,7 +95,7 @@ def confusion_counts(
     The last column counts it either way.
     """
     if policy not in POLICIES:
-        raise ValueError(f"policy: there is no {policy!r}; use one of {', '.join(POLICIES)}")
+        raise ValueError(f"policy: {policy!r} is unknown; use one of {', '.join(POLICIES)}")
     labelled = labels >= 0
     # One code for each (label, verdict): negative 0..2, positive 3..5, verdict -1, 0, 1 within each.
     codes = labels[labelled].astype(np.int64) * 3 + verdicts[labelled] + 1

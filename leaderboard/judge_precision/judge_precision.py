@@ -14,27 +14,27 @@ from .scores import judge_scores
 OPTIONS = ("benchmarks", "agents", "clusters", "policy", "n_resamples", "seed")
 
 _DESCRIPTION = """
-How far a judge of web agents can be trusted: precision of its positive verdicts against expert labels
-(AgentRewardBench, section 4.2), with recall, F1, accuracy, NPV, TNR, FPR, balanced accuracy, Cohen's kappa,
-coverage and counts.
-Verdicts and labels are 1 (true), 0 (false) or -1 (no verdict; an unsure label).
+Measure how far a judge of web agents can be trusted: the precision of its positive verdicts against expert
+labels (AgentRewardBench, section 4.2), with recall, F1, accuracy, NPV, TNR, FPR, balanced accuracy, Cohen's
+kappa, coverage and counts.
+Verdicts and labels are 1 (true), 0 (false) or -1 (no verdict, or an unsure label).
 """
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: the judge's verdicts, 1, 0 or -1 for no verdict, one a trajectory: a list, an array, a column
-        of pandas, Arrow or datasets, or a generator. None, NaN and NA are read as -1.
-    references: the expert labels, 1, 0 or -1 for unsure (left out), one a trajectory.
-    benchmarks: optional, a name a row; adds `by_benchmark`.
-    agents: optional, a name a row; adds `by_agent`.
+    predictions: the judge's verdicts, one per trajectory: 1, 0, or -1 for no verdict. A list, an
+        array, a column of pandas, Arrow or datasets, or a generator. None, NaN and NA are read as -1.
+    references: the expert labels, one per trajectory: 1, 0, or -1 for unsure (left out).
+    benchmarks: optional, one name per row; adds `by_benchmark`.
+    agents: optional, one name per row; adds `by_agent`.
     clusters: optional, the task of each row; adds 95 % intervals (bootstrap over clusters) to every cell.
     policy: "strict" (a missing verdict counts as "no") or "published" (it is left out).
-    n_resamples: number of bootstrap resamples; default 10,000 where clusters are given, else none.
+    n_resamples: number of bootstrap resamples (default: 10,000 if clusters are given, else 0).
     seed: seed of the resampling.
 
 Returns:
     n, positives, tp, fp, fn, tn, no_verdict, coverage, precision, recall, f1, accuracy, npv, tnr, fpr,
-    balanced_accuracy, kappa, and with resampling precision_ci, recall_ci, f1_ci as [low, high]. An
+    balanced_accuracy, kappa, and, with resampling, precision_ci, recall_ci and f1_ci as [low, high]. An
     undefined figure is None.
 
 Examples:
@@ -80,12 +80,12 @@ class JudgePrecision(evaluate.Metric):
         instead of 0.1 s. It is used only if rows were added in parts or come from several processes.
         """
         if unnamed:
-            raise TypeError("compute: name the columns: compute(predictions=[...], references=[...])")
+            raise TypeError("compute: name the columns, as in compute(predictions=[...], references=[...])")
         for name in options:
             if name not in OPTIONS:
                 close = get_close_matches(name, OPTIONS, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"use {', '.join(OPTIONS)}"
-                raise TypeError(f"compute: there is no option {name!r}; {hint}")
+                raise TypeError(f"compute: {name!r} is not an option; {hint}")
         if (predictions is None) != (references is None):
             raise ValueError("predictions and references: give both, or neither after add and add_batch")
         if predictions is None or self.num_process > 1 or self.writer is not None:

@@ -41,9 +41,9 @@ def judge_scores(
     }
     _check_lengths(n_rows, {"references": labels, **columns})
     if n_resamples is not None and (not isinstance(n_resamples, int | np.integer) or n_resamples < 0):
-        raise ValueError(f"n_resamples: {n_resamples!r} is no count; give one from 0 (no intervals) on")
+        raise ValueError(f"n_resamples: {n_resamples!r} is not a count; give 0 (no intervals) or more")
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed: {seed!r} is no whole number from 0 on; give one")
+        raise ValueError(f"seed: {seed!r} is not a seed; give a whole number of 0 or more")
     if n_resamples is None:
         n_resamples = N_RESAMPLES if clusters is not None else 0
 
@@ -89,7 +89,7 @@ def _coded(column: np.ndarray | list | tuple, name: str) -> tuple[list[str], np.
     """Return the sorted names in a column, and the place of each row's name among them."""
     array = np.asarray(column)
     if array.ndim != 1:
-        raise ValueError(f"{name}: expected one name a row, got several in a row; give one column of them")
+        raise ValueError(f"{name}: expected one name per row, got several; give only one column")
     can_miss = array.dtype.kind in "fO"
     if can_miss and (nameless := np.flatnonzero([is_missing(value) for value in array.tolist()])).size:
         raise ValueError(
@@ -102,4 +102,4 @@ def _coded(column: np.ndarray | list | tuple, name: str) -> tuple[list[str], np.
 def _check_lengths(n_rows: int, columns: dict[str, np.ndarray | list | tuple]) -> None:
     wrong = [f"{name} has {len(column)}" for name, column in columns.items() if len(column) != n_rows]
     if wrong:
-        raise ValueError(f"predictions has {n_rows} rows, but {', '.join(wrong)}; give one value a row")
+        raise ValueError(f"predictions has {n_rows} rows, but {', '.join(wrong)}; give one value per row")

@@ -64,7 +64,7 @@ def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> l
         if text is not None and not text.isprintable():
             problems.append(f"{name}: holds line breaks or invisible characters; write it on one line")
     if annotation.annotator is not None and not annotation.annotator.strip():
-        problems.append("annotator: is blank; leave it out where it is not known")
+        problems.append("annotator: is blank; leave it out if it is not known")
     known = _known(questions)
     problems += [
         f"{question.name}: write {', '.join(question.values)}, {UNSURE} or nothing"
@@ -79,9 +79,9 @@ def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> l
     if annotation.at is not None and annotation.at.utcoffset() is None:
         problems.append("at: has no time zone; write it with one, such as +00:00")
     if annotation.seconds is not None and not (math.isfinite(annotation.seconds) and annotation.seconds >= 0):
-        problems.append("seconds: write a number from 0")
+        problems.append("seconds: write 0 or a greater number")
     if annotation.step is not None and annotation.step < 0:
-        problems.append("step: write the number of a step, from 0")
+        problems.append("step: write the number of a step, counted from 0")
     return problems
 
 
@@ -202,8 +202,7 @@ def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
 def _unknown_columns(names: Iterable[str], questions: Sequence[Question]) -> list[str]:
     known = ", ".join((*_COLUMNS.values(), *(question.name for question in _own(questions))))
     return [
-        f"the column {name[:40]!r} is not known; the questions have the columns {known}"
-        for name in sorted(names)
+        f"the column {name[:40]!r} is unknown; answers are in the columns {known}" for name in sorted(names)
     ]
 
 
@@ -229,7 +228,7 @@ def write_released(
         answers = annotation.answers
         words = [_WORDS[name].get(answers.get(name, "")) for name in released]
         problems += [
-            f"annotation {number}, {name}: not answered; the released format has no word for that"
+            f"annotation {number}, {name}: has no answer; answer it, or write Parquet, which allows that"
             for name, word in zip(released, words, strict=True)
             if word is None and not may_be_open
         ]
@@ -309,7 +308,7 @@ def parse_parquet(
         # Give only the type of the problem, since its text may quote a value.
         what = type(problem).__name__
         raise AnnotationsInvalid(
-            [f"cannot be read as Parquet annotations ({what}); write it again"]
+            [f"cannot be read as Parquet annotations ({what}); export it again"]
         ) from None
     found = []
     for row in rows:
@@ -355,7 +354,7 @@ def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> 
     The result keeps their order. Raises ValueError if the share is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
-        raise ValueError(f"the share is above 0 and at most 1, such as 0.2, not {share}")
+        raise ValueError(f"the share must be above 0 and at most 1, such as 0.2; got {share}")
     number = max(1, int(share * len(trajectories) + 0.5))
     ranked = sorted(trajectories, key=lambda t: hashlib.sha256(f"{seed}/{t.trajectory_id}".encode()).digest())
     drawn = {trajectory.trajectory_id for trajectory in ranked[:number]}
@@ -383,7 +382,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
             numbers[annotation.trajectory_id] += 1
             found.append(replace(annotation, annotation=numbers[annotation.trajectory_id]))
     if problems := [
-        f"{trajectory_id}: has {number} annotations; dev labels keep {MOST_ANNOTATIONS}"
+        f"{trajectory_id}: has {number} annotations; dev labels may have {MOST_ANNOTATIONS}"
         for trajectory_id, number in numbers.items()
         if number > MOST_ANNOTATIONS
     ]:

@@ -181,7 +181,7 @@ def _in_suite(
         else:
             found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
     if unknown and not found:
-        raise LabelsInvalid(f"{name}: no trajectory of the suite {suite.name} is in it; check ARB_SUITE")
+        raise LabelsInvalid(f"{name}: has no trajectory of the suite {suite.name}; check ARB_SUITE")
     if unknown:
         raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
     return tuple(found)
@@ -220,8 +220,8 @@ def make_label_set(
     trajectories = suite.split(split)
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
-        what = f"no label of the {split} split of the suite {suite.name} is in it"
-        raise LabelsInvalid(f"labels ({source}): {what}; check ARB_SUITE and ARB_LABELS")
+        what = f"{split} split of the suite {suite.name}; check ARB_SUITE and ARB_LABELS"
+        raise LabelsInvalid(f"labels ({source}): there is no label of the {what}")
     annotations = _by_trajectory(suite, trajectories, rows, first_row)
     answers = [answered(found) for found in annotations]
     return LabelSet(

@@ -47,13 +47,13 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
     except OSError as error:
         raise LabelsUnavailable(
             f"the folder for fetched labels cannot be used ({error.strerror or type(error).__name__}); "
-            "set ARB_CACHE_DIR to a folder that this user may write"
+            "set ARB_CACHE_DIR to a folder that you may write to"
         ) from error
     if kind == "none":
-        raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'); scoring test files is off")
+        raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'), so test cannot be scored")
     raise LabelsUnavailable(
-        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none, or, for the "
-        "Space and `python -m submissions`, records[:VERSION]"
+        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none; the Space and "
+        "`python -m submissions` also take records[:VERSION]"
     )
 
 
@@ -86,25 +86,25 @@ def _cached_wheel(cache: Path, fetch: bool) -> Path:
         return wheel
     if not fetch:
         raise LabelsUnavailable(
-            "the official labels are not on this machine; run `python -m leaderboard labels` with a network"
+            "the official labels are not on this machine; run `python -m leaderboard labels` while online"
         )
     with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as folder:
         fetched = _pip_download(Path(folder))
         if _sha256(fetched) != WHEEL_SHA256:
             raise LabelsUnavailable(
-                f"the wheel fetched for {WHEEL_REQUIREMENT} is not the released one (its SHA-256 differs); "
-                "it was not used: check the package index that pip is set to"
+                f"the wheel fetched for {WHEEL_REQUIREMENT} is not the released one (its SHA-256 differs) "
+                "and was not used; check which package index pip uses"
             )
         fetched.replace(wheel)
     return wheel
 
 
 def _pip_download(folder: Path) -> Path:
-    how = "connect to the package index once, or name a copy of its annotations.csv with ARB_LABELS=csv:PATH"
+    how = "connect to the package index once, or set ARB_LABELS=csv:PATH to a copy of its annotations.csv"
     elsewhere = shutil.which("pip")
     if importlib.util.find_spec("pip") is None and elsewhere is None:
         raise LabelsUnavailable(
-            f"{WHEEL_REQUIREMENT} is not in the cache and there is no pip to fetch it; {how}"
+            f"{WHEEL_REQUIREMENT} is not in the cache, and pip is not installed to fetch it; {how}"
         )
     pip = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [str(elsewhere)]
     command = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--quiet", "--dest", str(folder)]
@@ -115,7 +115,7 @@ def _pip_download(folder: Path) -> Path:
         )
     except subprocess.TimeoutExpired as error:
         raise LabelsUnavailable(
-            f"fetching {WHEEL_REQUIREMENT} took over {error.timeout:.0f} s; {how}"
+            f"fetching {WHEEL_REQUIREMENT} took longer than {error.timeout:.0f} s; {how}"
         ) from None
     found = folder / WHEEL_NAME
     if done.returncode or not found.is_file():
@@ -140,14 +140,14 @@ def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
             local_files_only=not fetch,
         )
     except errors.LocalEntryNotFoundError:
-        reason = "the Hub cannot be reached and no copy is cached; try again with a network"
+        reason = "the Hub cannot be reached and no copy is cached; try again while online"
     except errors.HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else "no"
         reason = f"the Hub answered {status}; check the name, the revision and that HF_TOKEN may read it"
     except errors.HTTPError:  # type: ignore[attr-defined] # the library imports it for its callers
         reason = "the connection to the Hub broke off; try again"
     except errors.HFValidationError:
-        reason = "that is no name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
+        reason = "that is not the name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
     else:
         return Path(path)
     raise LabelsUnavailable(f"labels from {owner}/{repo}, file {file_name}: {reason}")

@@ -62,7 +62,7 @@ def read_tenths(value: str | float | None) -> int | None:
     except InvalidOperation:
         tenths = Decimal("NaN")
     if not tenths.is_finite() or tenths != int(tenths) or not 0 <= tenths <= 1000:
-        raise ValueError(f"{str(value)[:40]!r} is no percentage from 0 to 100 with at most one decimal")
+        raise ValueError(f"{str(value)[:40]!r} is not a percentage from 0 to 100 with at most one decimal")
     return int(tenths)
 
 

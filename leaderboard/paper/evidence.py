@@ -18,6 +18,7 @@ from leaderboard.report import verdicts_of
 
 POLICY: Final = "published"
 """The policy of the released scorer: a trajectory without a verdict is left out."""
+NO_FILE: Final = "there is no file of this judge's verdicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Records:
             ]
             return _from_verdicts(self.verdicts[row_id], self.labels, label, np.array(rows, dtype=bool))
         if agent is not None:
-            return Evidence(note="there is no verdict file of this judge here")
+            return Evidence(note=NO_FILE)
         found = self.published[row_id].labels.get(label)
         printed = None if found is None else found.cell(cell)
         if printed is None:

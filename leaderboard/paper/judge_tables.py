@@ -16,7 +16,7 @@ from arb.core.vocabulary import (
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
 from leaderboard.paper.audit import OVERALL, Figures, audit_cell, read_tenths
-from leaderboard.paper.evidence import POLICY, Evidence, Records
+from leaderboard.paper.evidence import NO_FILE, POLICY, Evidence, Records
 from leaderboard.paper.published import ALWAYS
 from leaderboard.paper.published_files import PUBLISHED, PublishedRow
 from leaderboard.paper.table import FROM_COUNTS, PaperCell, PaperTable, TableRow
@@ -28,11 +28,8 @@ TABLE_OF_AGENT: Final = (
     (11, "GenericAgent-anthropic_claude-3.7-sonnet"),
     (12, "GenericAgent-gpt-4o-2024-11-20"),
 )
-UNDEFINED: Final = "undefined, since nothing is divided by nothing; the released scorer prints 0"
-ROUNDED_F1: Final = (
-    "from the counts; the released scorer makes F1 of precision and recall after rounding them"
-)
-NEVER_ALONE: Final = "the figures are printed, but no file of this judge's verdicts is here"
+UNDEFINED: Final = "undefined (0 / 0); the released scorer prints 0"
+ROUNDED_F1: Final = "from the counts; the released scorer computes F1 from rounded precision and recall"
 
 
 def table_1(records: Records) -> PaperTable:
@@ -101,9 +98,9 @@ def table_of_agent(records: Records, number: int) -> PaperTable:
             cells = [cell for evidence in found for cell in _compare(evidence, [None] * 3, None)]
             rows.append(TableRow((BENCHMARK_TITLES[benchmark], paper_name(row)), tuple(cells)))
     title = f"Judges on the trajectories of {AGENT_TITLES[agent]}, by benchmark"
-    remarks = ["The paper's Tables 9 to 12 repeat its Table 8 number for number: nothing to compare with."]
+    remarks = ["The paper's Tables 9 to 12 repeat its Table 8 exactly, so there is nothing to compare with."]
     if not rows:
-        remarks.append("No verdict file of a judge is here; give some to compute this table.")
+        remarks.append("There are no files of judges' verdicts; give some to compute this table.")
     return _table_of_labels(number, title, ("Benchmark", "Judge"), rows, tuple(remarks))
 
 
@@ -143,7 +140,7 @@ def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[
 def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
     """Return the printed figures together with those that follow from the counts."""
     if evidence.counts is None:
-        note = evidence.note or (NEVER_ALONE if any(value is not None for value in printed) else "")
+        note = evidence.note or (NO_FILE if any(value is not None for value in printed) else "")
         return tuple(PaperCell(value, None, "", note, n) for value in printed)
     computed = figures(*evidence.counts, evidence.no_verdict, policy=POLICY)
     cells = []

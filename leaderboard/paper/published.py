@@ -150,7 +150,7 @@ def _exact_cell(counts: Counts) -> PublishedCell:
 SPLIT_TITLES: Final = MappingProxyType(
     {
         "test": "test split",
-        INFERRED: "test split, which the source does not name: the metrics fit no other",
+        INFERRED: "test split (not named by the source, but the metrics fit no other)",
         "dev and test": "dev and test together",
     }
 )

@@ -201,7 +201,7 @@ def _rows(path: Path, problems: list[str]) -> tuple[PublishedRow, ...]:
     rows = _read(path, PublishedRow, problems)
     for where, row in rows:
         for name in {row.row_id, *row.aliases} & names:
-            problems.append(f"{where}, aliases: {name} names an earlier row already")
+            problems.append(f"{where}, aliases: {name} already names an earlier row")
         names |= {row.row_id, *row.aliases}
     return tuple(row for _, row in rows)
 
@@ -250,7 +250,7 @@ def _figures(path: Path, row_ids: set[str], problems: list[str]) -> dict[str, di
     figures: dict[str, dict[str, dict[str, Figures]]] = {}
     for where, line in _read(path, _FiguresLine, problems):
         if line.row_id not in row_ids:
-            problems.append(f"{where}, row_id {line.row_id!r}: no row of judges.csv has it")
+            problems.append(f"{where}, row_id {line.row_id!r}: there is no such row in judges.csv")
         printed = Figures(line.precision, line.recall, line.f1)
         _put(figures.setdefault(line.row_id, {}), where, line, printed, problems)
     return figures
@@ -286,9 +286,7 @@ def _readings(
         counts = Counts(line.tp, line.fp, line.fn, line.tn)
         printed = figures.get(line.row_id, {}).get(line.label, {}).get(OVERALL)
         if printed is None or not prints(counts, printed):
-            problems.append(
-                f"{where}, row_id {line.row_id!r}: {counts} gives other figures than those printed"
-            )
+            problems.append(f"{where}, row_id {line.row_id!r}: {counts} does not give the printed figures")
         readings.setdefault(line.row_id, {})[line.label] = Reading(counts, line.source, line.source_url)
     return readings
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.paper.audit import OVERALL
-from leaderboard.paper.evidence import POLICY, Records
+from leaderboard.paper.evidence import NO_FILE, POLICY, Records
 from leaderboard.paper.published_files import PUBLISHED
 from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS, PaperCell, PaperTable, TableRow
 from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, rate_of
@@ -20,12 +20,11 @@ TITLES: Final = MappingProxyType({"expert": "Experts", "llm_judge": "GPT-4o (A)"
 IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
 
 FRACTIONS: Final = (
-    "the paper prints the mean of the rewards, which may be fractions; this is the share above 0.5"
+    "the paper prints the mean of the rewards, which may be fractions; computed is the share above 0.5"
 )
 ROUNDED_TWICE: Final = "the paper's figure was rounded twice, to four digits and then to a tenth of a percent"
 NO_TRAJECTORIES: Final = "this agent has no trajectories on this benchmark; the paper prints 0.0"
-NO_LABELS: Final = "the labels are not here"
-NO_FILE: Final = "no file of this judge's verdicts is here"
+NO_LABELS: Final = "there are no labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
         return replace(cell, note=f"{ROUNDED_TWICE}: {rate.successes} of {rate.n}")
     if name == "rule_based":
         return replace(cell, note=FRACTIONS)
-    return replace(cell, note=f"{rate.successes} of {rate.n} here; the printed figure is another number")
+    return replace(cell, note=f"computed from {rate.successes} of {rate.n}; the printed figure differs")
 
 
 def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | None) -> PaperCell:
@@ -150,14 +149,14 @@ def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | N
     n = experts.rates[line.benchmark, line.agent].n
     fitted = count_behind(printed, n)
     if fitted is None:
-        return PaperCell(printed, None, "", f"{NO_FILE}, and no number of {n} trajectories is printed so", n)
+        return PaperCell(printed, None, "", f"{NO_FILE}, and no count of {n} fits the printed rate", n)
     cell = PaperCell(printed, fitted / n, FROM_COUNTS, "", n)
     return cell if cell.agrees else replace(cell, note=f"{ROUNDED_TWICE}: {fitted} of {n}")
 
 
 def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     if experts is None:
-        return (f"{NO_LABELS}, so nothing can be computed.",)
+        return ("There are no labels, so nothing can be computed.",)
     agreeing, contradicting = [], []
     for benchmark in BENCHMARKS:
         called = _called_successful(records, experts, benchmark)
@@ -172,8 +171,8 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     remarks = ["Test split, first annotator."]
     if agreeing:
         remarks.append(
-            "GPT-4o (A)'s rates by agent add up to the trajectories called successful behind its figures in "
-            f"Table 8: {', '.join(agreeing)}."
+            "By its figures in Table 8 and by its rates, GPT-4o (A) calls equally many trajectories "
+            f"successful: {', '.join(agreeing)}."
         )
     if contradicting:
         remarks.append(f"GPT-4o (A)'s Table 8 and its rates disagree: {', '.join(contradicting)}.")

@@ -9,7 +9,7 @@ from arb.core.console import markdown_row, markdown_text, percent
 FROM_VERDICTS: Final = "verdicts"
 FROM_COUNTS: Final = "counts derived from the printed metrics"
 DERIVED: Final = (
-    "Counts derived from printed metrics give these back wherever whole numbers fit: that they agree shows "
+    "Counts derived from the printed metrics reproduce them wherever whole numbers fit. Agreement shows "
     "that the metrics are consistent; only verdicts can show that they are right."
 )
 TOLERANCE: Final = 1e-9
@@ -117,15 +117,15 @@ class PaperTable:
                 known.setdefault(cell.basis, []).append(cell.agrees)
         absent = sum(1 for _, cell in self.cells() if cell.printed is not None and cell.computed is None)
         parts = [
-            f"{sum(agreeing):,} of {len(agreeing):,} figures computed from {basis} are the printed ones"
+            f"{sum(agreeing):,} of {len(agreeing):,} figures computed from {basis} equal the printed ones"
             for basis, agreeing in sorted(known.items())
         ]
-        parts += [f"{absent:,} cannot be computed from what is here"] if absent else []
-        return "; ".join(parts) or "no figure is printed to compare with"
+        parts += [f"{absent:,} cannot be computed without more files"] if absent else []
+        return "; ".join(parts) or "there are no printed figures to compare with"
 
 
 READING: Final = (
-    "Computed figures; in brackets the printed one where it differs, or where nothing could be computed."
+    "The figures are computed. Brackets show a printed one that differs, or that could not be computed."
 )
 COMPUTED_FROM: Final = "Computed from"
 

@@ -176,9 +176,7 @@ def estimate_agents(
     """
     absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
     if absent:
-        raise ValueError(
-            f"runs were drawn by the verdicts of {', '.join(sorted(absent))}, which are not given"
-        )
+        raise ValueError(f"the draw used the verdicts of {', '.join(sorted(absent))}, which are not given")
     drawn = None if draw is None else {run for stratum in draw for run in stratum.drawn}
     counted = labels.keys() if drawn is None else labels.keys() & drawn
     values = np.array([int(labels[run]) if run in counted else -1 for run in runs.ids])
@@ -199,8 +197,7 @@ def estimate_agents(
         sizes = [each.n for each in draw or () if each.agent == agent]
         if strata is not None and np.bincount(strata, minlength=len(sizes)).tolist() != sizes:
             warnings.append(
-                f"{agent}: runs or verdicts are others than when runs were drawn; the weights of the draw "
-                "are right for those of then only"
+                f"{agent}: runs or verdicts changed since the draw, so its weights no longer apply"
             )
     return tuple(found), tuple(warnings)
 
@@ -233,22 +230,20 @@ def _warnings_on_labels(runs: AgentRuns, labels: Mapping[str, bool], drawn: Set[
     known, found = set(runs.ids), []
     if unknown := [run for run in labels if run not in known]:
         found.append(
-            f"{len(unknown)} labelled runs have no verdict and are left out, such as {unknown[0][:100]}"
+            f"labelled runs without a verdict are left out: {len(unknown)}, such as {unknown[0][:100]}"
         )
     if drawn is None:
         found.append(
-            "how the labelled runs were chosen is not recorded: the intervals hold for a random draw; "
-            "draw runs with `leaderboard annotation-template --for-estimate` and name its record with --draw"
+            "how the labelled runs were chosen is not recorded, but intervals need a random draw; draw "
+            "runs with `leaderboard annotation-template --for-estimate` and name its record with --draw"
         )
         return found
     if extra := [run for run in labels if run in known and run not in drawn]:
-        found.append(
-            f"{len(extra)} labelled runs are not of the draw and are left out, such as {extra[0][:100]}"
-        )
+        found.append(f"labelled runs outside the draw are left out: {len(extra)}, such as {extra[0][:100]}")
     if open_runs := sorted(drawn - labels.keys()):
         found.append(
             f"{len(open_runs)} of {len(drawn)} drawn runs have no label, such as {open_runs[0][:100]}; "
-            "where they are harder than the others the rates are wrong"
+            "if they are harder than the others, the rates are wrong"
         )
     return found
 
@@ -270,8 +265,8 @@ def _warnings_on_agent(
         distance = abs(positives[known].mean() - positives.mean()) / spread
         if 2 * (1 - NormalDist().cdf(distance)) < UNLIKE:
             found.append(
-                f"{agent}: the judges call labelled runs successful more or less often than the others; "
-                "they may not be a random draw"
+                f"{agent}: the judges call labelled runs successful more or less often than the other runs; "
+                "the labelled runs may not be a random draw"
             )
     repeats = n - len(set(tasks.tolist()))
     if repeats:

@@ -51,14 +51,14 @@ def estimate_files(
             strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
         else:
             names = ", ".join(list(runs.rows_of)[:20])
-            errors = [*errors, error("unknown_agent", f"no run is of {agent}; the files have {names}")]
+            errors = [*errors, error("unknown_agent", f"there is no run of {agent}; there are: {names}")]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))
     try:
         agents, warnings = estimate_agents(runs, known, strata)
     except ValueError as problem:
-        absent = error("judge_missing", f"{problem}. Send every file of verdicts that runs were drawn by.")
+        absent = error("judge_missing", f"{problem}. Send the files with these verdicts too.")
         return FilesEstimate(errors=(replace(absent, file=draw[0] if draw else None),))
     on_files = tuple(finding.message for finding in findings)
     return FilesEstimate(tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())))

@@ -109,13 +109,13 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None
         verdicts[judge] = {names.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
     runs = AgentRuns.of(verdicts)
     if not findings and len(runs.rows_of) > MOST_AGENTS:
-        message = f"{len(runs.rows_of):,} agents (the second part of ids); at most {MOST_AGENTS} are taken."
+        message = f"ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
         findings.append(error("too_many_agents", message, column="trajectory_id"))
     if findings:
         return None, findings
     for judge, own in verdicts.items():
         if without := sum(run not in own for run in runs.ids):
-            message = f"{judge} has no verdict on {without} of {len(runs.ids)} runs: not successful"
+            message = f"{judge} has no verdict on {without} of {len(runs.ids)} runs (taken as unsuccessful)"
             findings.append(warning("low_coverage", message, count=without))
     return runs, findings
 
@@ -133,9 +133,7 @@ def read_labels(
     labels = {written.get(key, run): value == 1 for key, (run, value) in success.items() if value >= 0}
     if ids and labels and not labels.keys() & set(ids):
         some, other = quoted_id(next(iter(labels))), quoted_id(ids[0])
-        message = (
-            f"no labelled run has a verdict: labels are of {some} …, verdicts of {other} … Use one split."
-        )
+        message = f"no labelled run has a verdict: {some} is labelled, {other} has a verdict. Use one split."
         found.append(error("no_overlap", message, count=len(labels), column="trajectory_id"))
     return labels, [replace(finding, file=name) for finding in found]
 
@@ -183,12 +181,12 @@ def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Find
         record: Any = json.loads(content)
         if isinstance(record, dict) and record.get("format") == DRAW_FORMAT:
             return TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata")), []
-        problem = "is no record of a draw; annotation-template --for-estimate writes one"
+        problem = "is not the record of a draw; use the one that annotation-template --for-estimate wrote"
     except ValidationError as invalid:
         fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in invalid.errors()[:10])
         problem = f"cannot be read as the record of a draw: {'; '.join(fields)}"
     except (ValueError, RecursionError):
-        problem = "cannot be read as the record of a draw: it is no JSON"
+        problem = "cannot be read as the record of a draw, because it is not JSON"
     return (), [replace(error("not_a_draw", problem), file=name)]
 
 
@@ -307,7 +305,7 @@ def _findings_of(problems: Iterable[str]) -> list[Finding]:
             rows.setdefault((place["column"], place["problem"]), []).append(int(place["row"]))
         else:
             found.append(error("invalid_annotations", f"{problem}."))
-    advice = "Write the words of the released format."
+    advice = "Use the words of the released format."
     return found + [
         row_finding("error", "invalid_annotations", problem, numbers, advice, column=column)
         for (column, problem), numbers in rows.items()

@@ -90,7 +90,7 @@ def _judges_json(board: Board) -> bytes:
 
 MOST_ROWS: Final = 1_000
 _CURSOR: Final = re.compile(r"[A-Za-z0-9_-]{1,400}")
-BAD_CURSOR: Final = "cursor: is none of this board's; begin again without one"
+BAD_CURSOR: Final = "cursor: is not one of this board; start again without a cursor"
 
 
 def board_page(board: Board, cursor: str, limit: int) -> bytes:
@@ -156,10 +156,10 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     @router.get("/api/board", summary="The board in pages: rows behind a cursor, in the board's order")
     def pages_of_board(
         request: Request,
-        cursor: Annotated[str, Query(max_length=400, description="`next` of the page before.")] = "",
-        limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="Rows of a page.")] = 100,
+        cursor: Annotated[str, Query(max_length=400, description="`next` of the previous page.")] = "",
+        limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="Number of rows per page.")] = 100,
     ) -> Response:
-        """The rows are those of ``/api/board.json``. Ask again with ``next`` as the cursor until it is null.
+        """The rows are those of ``/api/board.json``. Send ``next`` as the next cursor until it is null.
 
         If rows are added meanwhile, you still get every other row exactly once. The response has an ETag.
         """

@@ -31,39 +31,39 @@ MEDIA_TYPES = {
     "parquet": "application/vnd.apache.parquet",
 }
 TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
-TOO_MANY = "Too many files wait to be read; Retry-After says how many seconds to wait."
+TOO_MANY = "Too many files are waiting to be read; Retry-After says how many seconds to wait."
 CHECKED: Final[Responses] = {
-    200: {"description": "Every finding, an error or a warning each, also where the file is not acceptable."},
+    200: {"description": "Every finding (an error or a warning), even if the file is not acceptable."},
     400: {"description": "The form cannot be read."},
     408: {"description": "The file came in too slowly."},
     413: {"description": "The file is too large."},
-    422: {"description": "There is no file."},
+    422: {"description": "The form has no file."},
     429: {"description": TOO_OFTEN},
     503: {"description": TOO_MANY},
 }
 ESTIMATED: Final[Responses] = {
     **CHECKED,
     200: {"description": "The agents with their rates, and warnings."},
-    413: {"description": "The files are too large together."},
-    422: {"description": "The files cannot be used: every finding of every file."},
+    413: {"description": "Together the files are too large."},
+    422: {"description": "The files cannot be used; the response has every finding of every file."},
 }
 SUBMITTED: Final[Responses] = {
-    200: {"description": "The receipt again: the same file of this judge was sent before."},
-    201: {"description": "Accepted: the signed receipt, and the figures that you may see."},
+    200: {"description": "The same file of this judge was sent before; the response is its receipt."},
+    201: {"description": "Accepted; the response has the signed receipt and the figures you may see."},
     202: {
-        "description": "Recorded, but `waiting` until it is stored for good, or `held`; `message` says why. "
-        "While it is `waiting`, ask `Location` again after `Retry-After` seconds."
+        "description": "Recorded, but `waiting` until its record is durable, or `held`; `message` says why. "
+        "While it is `waiting`, get `Location` again after `Retry-After` seconds."
     },
     400: {"description": "The form cannot be read."},
-    401: {"description": "Nobody is signed in."},
-    403: {"description": "This account may not submit; the answer says why."},
-    409: {"description": "Not accepted; the answer says why."},
+    401: {"description": "You are not signed in."},
+    403: {"description": "This account may not submit; the response says why."},
+    409: {"description": "Not accepted; the response says why."},
     413: {"description": "The file is too large."},
-    422: {"description": "The file or the declaration is not valid; every problem is in the answer."},
+    422: {"description": "The file or the declaration is not valid; the response lists every problem."},
     429: {"description": "The account's limit is reached until `next_at`; see Retry-After."},
     503: {
-        "description": "Nothing can be recorded now, or too many files wait to be read: send it again after "
-        "the seconds in Retry-After."
+        "description": "Nothing can be recorded now, or too many files are waiting to be read. Send it again "
+        "after the seconds in Retry-After."
     },
 }
 File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
@@ -96,7 +96,7 @@ def build_submission_router(services: Services) -> APIRouter:
     on_space = service.settings.space_id is not None
     estimates = FileEstimates(service, uploads, services.checks)
 
-    @router.get("/api/template", summary="A prediction file to fill in, with every trajectory of a split")
+    @router.get("/api/template", summary="Get a prediction file to fill in, with every trajectory of a split")
     def fill_in(
         split: Literal["dev", "test"], format: Literal["jsonl", "csv", "parquet"] = "jsonl"
     ) -> Response:
@@ -120,7 +120,7 @@ def build_submission_router(services: Services) -> APIRouter:
 
     @router.post(
         "/api/estimate",
-        summary="Agents' success rates from your verdicts and labels; nothing is kept",
+        summary="Estimate agents' success rates from your files; nothing is stored",
         responses=ESTIMATED,
         form_limits=ESTIMATE_LIMITS,
     )
@@ -129,7 +129,7 @@ def build_submission_router(services: Services) -> APIRouter:
     ) -> JSONResponse:
         """The response is the JSON of ``leaderboard estimate --json``.
 
-        It has an estimate from each judge alone, from the labels only, and from both (assisted), with 95 %
+        It has an estimate from each judge only, from the labels only, and from both (assisted), with 95 %
         intervals from 0 to 1. Findings name the file, the rows and the column.
         """
         found = await estimates.make(request, verdicts, labels, draw)

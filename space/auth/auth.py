@@ -26,8 +26,8 @@ from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, N
 from submissions.intake.accounts import Actor, is_same_name
 
 NO_ACCESS_TOKEN: Final = (
-    "nobody is signed in: use an access token of this Space on the page, or send it (Authorization: Bearer "
-    "arb_…); whoever runs the Space makes one with `python -m space token NAME`"
+    "you are not signed in; use an access token of this Space on the page, or send it (Authorization: Bearer "
+    "arb_…). The operator of the Space makes one with `python -m space token NAME`"
 )
 
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
@@ -128,7 +128,7 @@ class Auth:
         """Return who holds an access token of this Space, or raise InvalidToken."""
         found = self.access_tokens.holder(token.strip()) if self.access_tokens is not None else None
         if found is None:
-            raise InvalidToken("this is no access token of this Space: it is mistyped, or it was revoked")
+            raise InvalidToken("this is not an access token of this Space; it is mistyped or was revoked")
         return found
 
     def sign_in(self, response: Response, actor: Actor, browser: str = "") -> None:

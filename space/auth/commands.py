@@ -15,10 +15,10 @@ with lazy_imports():
 
 def token(
     account: Annotated[str, typer.Argument(help="The account's name.")],
-    revoke: Annotated[bool, typer.Option("--revoke", help="End all tokens and sessions of it.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke its tokens and end its sessions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an access token for an account, for a Space off the Hub.
+    """Make an access token for an account of a Space off the Hub.
 
     The token is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer`.
     """
@@ -31,7 +31,7 @@ def token(
     found: dict[str, str | int] = {"account": name}
     if revoke:
         found["revoked"] = tokens.revoke(name)
-        line = f"{found['revoked']} tokens of {name} are revoked"
+        line = f"Revoked {found['revoked']} tokens of {name}."
     else:
         found["token"] = line = tokens.make(name)
     if as_json:

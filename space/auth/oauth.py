@@ -42,7 +42,7 @@ _NAME = TypeAdapter(Name)
 class EndedSession(RequestBody):
     """Which session to end."""
 
-    id: str | None = Field(None, max_length=64, description="The `id` of a session; all where left out.")
+    id: str | None = Field(None, max_length=64, description="The `id` of a session; without it all end.")
 
 
 def sign_in_page(
@@ -177,7 +177,7 @@ def build_auth_router(
         next_path: Annotated[str | None, Form(alias="next", max_length=2_000)] = None,
     ) -> Response:
         if auth.mode == "hub":
-            raise HTTPException(404, "on a Space one signs in with Hugging Face: GET /sign-in")
+            raise HTTPException(404, "this Space signs people in with Hugging Face; use GET /sign-in")
         _only_own_pages(auth, request)
         path = local_path(next_path)
 
@@ -215,10 +215,10 @@ def build_auth_router(
 
     @router.post("/api/sessions/end", summary="End one of your sessions, or all of them")
     def end(actor: Known, body: EndedSession) -> JSONResponse:
-        """Without ``id`` all of them end, also the current one. Revoke tokens of the Hub on the Hub."""
+        """Without ``id`` all of them end, including the current one. Revoke tokens of the Hub on the Hub."""
         ended = auth.sessions.end_of(actor.name, body.id) if auth.sessions else 0
         if body.id is not None and not ended:
-            raise HTTPException(404, "there is no such session of yours; it may be over")
+            raise HTTPException(404, "you have no session with this id; it may have ended")
         return JSONResponse({"ended": ended}, headers=NO_STORE)
 
     @router.get("/api/me", summary="Your account, and whether you are a maintainer or annotator")

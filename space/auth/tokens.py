@@ -50,7 +50,7 @@ class HubAccounts:
         except HfHubHTTPError as error:
             if error.response.status_code in (401, 403):
                 raise InvalidToken(
-                    "the Hub does not accept this token: it is mistyped, expired or revoked; make another at "
+                    "the Hub does not accept this token; it is mistyped, expired or revoked; make another at "
                     "https://huggingface.co/settings/tokens"
                 ) from None
             logger.warning("the Hub answers whoami with %d", error.response.status_code)
@@ -78,7 +78,7 @@ def _person(found: Any) -> tuple[str, str | None]:
             "https://huggingface.co/settings/tokens"
         )
     if found.get("type") != "user" or not isinstance(found.get("name"), str):
-        raise InvalidToken("this token belongs to no person: use one of your own account")
+        raise InvalidToken("this token does not belong to a person; use one of your own account")
     subject = found.get("id")
     return found["name"], subject if isinstance(subject, str) and subject else None
 
@@ -97,7 +97,7 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
     """
     token = sent_token(headers)
     if token is not None and not TOKEN.fullmatch(token):
-        raise InvalidToken("this is not a Hugging Face token: those begin with hf_")
+        raise InvalidToken("this is not a Hugging Face token; those begin with hf_")
     return token
 
 

@@ -31,33 +31,34 @@ PUBLIC_LABELS = "wheel"
 
 
 def deploy(  # noqa: PLR0913  # typer takes one argument per option
-    space: Annotated[str, typer.Option(help="The Space, owner/name; created if missing.")],
-    data: Annotated[str, typer.Option(help="The published dataset that the Space shows, owner/name.")],
-    private: Annotated[str, typer.Option(help="Private dataset repository for the records.")],
-    board: Annotated[str | None, typer.Option(help="Public dataset repository for the board.")] = None,
+    space: Annotated[str, typer.Option(help="Deploy to this Space, owner/name; created if missing.")],
+    data: Annotated[str, typer.Option(help="Show this published dataset, owner/name.")],
+    private: Annotated[str, typer.Option(help="Keep the records in this private dataset.")],
+    board: Annotated[str | None, typer.Option(help="Publish the board in this public dataset.")] = None,
     suite: SuiteOption = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="ARB_LABELS of the Space: wheel, hub:OWNER/REPO or none. Official suite: wheel."),
+        typer.Option(help="Set ARB_LABELS: wheel (official suite; default), hub:OWNER/REPO or none."),
     ] = None,
     maintainer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Who may moderate (again for more). Default: ARB_MAINTAINERS, else HF_TOKEN's owner."
+            help="Let this account moderate (default: ARB_MAINTAINERS, else HF_TOKEN's owner). "
+            "Repeat to add maintainers."
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be sent, as a summary; ask no Hub.")
+        bool, typer.Option("--dry-run", help="Summarise what would be sent, without asking the Hub.")
     ] = False,
     list_files: Annotated[
-        bool, typer.Option("--list-files", help="With --dry-run: also every file's name, and the card.")
+        bool, typer.Option("--list-files", help="With --dry-run: also print file names and the card.")
     ] = False,
     as_json: JsonOption = False,
 ) -> Publication | None:
     """Put the Space on the Hub.
 
     The command sends the code, the card and the variables, and mounts the dataset. It creates the
-    repositories of records and board if they are missing. It names the secrets to set but never sends them,
+    repositories for records and board if they are missing. It names the secrets to set but never sends them,
     and it sends nothing that the Space already has. HF_TOKEN needs write access.
 
     Exit code 0: deployed, or up to date; 2: refused, or the Hub failed.
@@ -91,7 +92,7 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     except (PublishError, HubError, OSError) as error:
         stop(printable(str(error)), 2)
     except KeyboardInterrupt:
-        stop("interrupted; the Space's files are all of a commit or none: run again to go on", 130)
+        stop("interrupted; the Space has all files of a commit or none: run the command again to resume", 130)
     address = f"https://huggingface.co/spaces/{space}"
     if as_json:
         print_json(asdict(done) | {"address": address})
@@ -146,7 +147,7 @@ def _say_done(address: str, done: "deployer.Deployed") -> None:
     )
     typer.echo(address)
     if done.secrets:
-        typer.echo("Set these secrets in the Space's settings; until then it takes no submissions:")
+        typer.echo("Set these secrets in the Space's settings. Until then it accepts no submissions:")
         for name, purpose in done.secrets.items():
             typer.echo(f"  {name}: {purpose}")
         typer.echo(f"Next, set them: {address}/settings", err=True)

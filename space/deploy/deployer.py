@@ -47,10 +47,10 @@ MANAGED_VARIABLES: Final = (
 
 NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
-    "ARB_SECRET": "what receipts are signed with and noise is drawn from: make one with "
+    "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
     "`python -m submissions new-secret` and keep a copy",
 }
-OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "opens /metrics to a program"}
+OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "lets a program read /metrics"}
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,20 @@ class Deployment:
         named = {"--data": self.data, "--private": self.private, "--board": self.board}
         names = {option: name for option, name in named.items() if name is not None}
         problems = [
-            f"{option} {name!r}: a repository is named owner/name"
+            f"{option} {name!r}: is not a repository name; use owner/name"
             for option, name in {"--space": self.space, **names}.items()
             if not is_repo_name(name)
         ]
         datasets = list(names.values())
         if len(set(datasets)) < len(datasets):
-            problems.append("--data, --private and --board: name three different repositories")
+            problems.append("--data, --private and --board: give three different repositories")
         if self.labels == "wheel" and self.suite != OFFICIAL:
             problems.append(
-                f"--labels: the suite {self.suite} has no published labels; name the private repository "
-                "where they are (--labels hub:OWNER/REPO), or none"
+                f"--labels: the suite {self.suite} has no published labels; give the private repository "
+                "that has them (--labels hub:OWNER/REPO), or none"
             )
         if self.labels.startswith("csv:"):
-            problems.append("--labels: a local file is not on the Space; use hub:OWNER/REPO, or none")
+            problems.append("--labels: the Space has no access to a local file; use hub:OWNER/REPO, or none")
         return problems
 
     @property
@@ -192,9 +192,9 @@ class Deployer:
                 "with `python -m dataset_script publish`"
             )
         if records is not None and not records.private:
-            problems.append(f"{deployment.private}: is public; records go into a private repository only")
+            problems.append(f"{deployment.private}: is public; records need a private repository")
         if board is not None and board.private:
-            problems.append(f"{deployment.board}: is private, and the board's rows are for everybody")
+            problems.append(f"{deployment.board}: is private; the board needs a public repository")
         if deployment.labels_repo is not None:
             labels = self._found(deployment.labels_repo)
             if labels is None:
@@ -202,9 +202,7 @@ class Deployer:
                     f"{deployment.labels_repo}: there are no labels, or HF_TOKEN may not read them"
                 )
             elif not labels.private:
-                problems.append(
-                    f"{deployment.labels_repo}: is public; test labels are in a private repository only"
-                )
+                problems.append(f"{deployment.labels_repo}: is public; test labels need a private repository")
         if problems:
             raise PublishError("; ".join(problems))
 
@@ -232,9 +230,9 @@ class Deployer:
                 continue
             self._try(partial(self.hub.create_repo, repo, repo_type=kind, exist_ok=True, **options), repo)
             is_private = bool(options.get("private"))
-            self.say(f"{repo}: {'private ' if is_private else ''}{kind} made")
+            self.say(f"{repo}: created {'as a private ' if is_private else 'as a '}{kind}")
             if is_private and not self._found(repo).private:
-                raise HubError(f"{repo}: was made public by the Hub; remove it and make it private by hand")
+                raise HubError(f"{repo}: the Hub made it public; delete it and create it as private yourself")
             made.append(repo)
         return tuple(made)
 
@@ -248,7 +246,7 @@ class Deployer:
         for name in gone:
             self._try(partial(self.hub.delete_space_variable, space, name), f"{space}, {name}")
         if changed or gone:
-            self.say(f"{space}: variables {', '.join([*changed, *gone])}")
+            self.say(f"{space}: changed variables {', '.join([*changed, *gone])}")
         return (*changed, *gone)
 
     def _mount(self, space: str, data: str) -> bool:
@@ -264,7 +262,7 @@ class Deployer:
         except HTTPError as error:  # not every plan allows it; the Space then shows the sample
             self.say(
                 f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in "
-                "the Space's settings, until then it shows the sample's trajectories"
+                "the Space's settings. Until then the Space shows the sample's trajectories"
             )
             return False
         self.say(f"{space}: {data} is mounted at {MOUNTED_AT}")

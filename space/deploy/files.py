@@ -49,7 +49,7 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
-    problems = [f"{path.name}: is missing; put it back" for path in beside.values() if not path.is_file()]
+    problems = [f"{path.name}: is missing; restore it" for path in beside.values() if not path.is_file()]
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             name = path.relative_to(root).as_posix()
@@ -87,7 +87,7 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
         parts = name.split("/")[:-1]
-        folder = "/".join([*parts[: 4 if is_own else 1], ""]) or "beside them"
+        folder = "/".join([*parts[: 4 if is_own else 1], ""]) or "other files"
         n, size = found.get(folder, (0, 0))
         found[folder] = n + 1, size + path.stat().st_size
     return found
@@ -112,7 +112,7 @@ def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
     there = {path: file for path, file in files.items() if file.is_file()}
     shipped = SHIPPED / name
     if shipped.is_dir() and any(_digest(shipped / f.name) != _digest(f) for f in there.values()):
-        return {}, f"--suite {name}: a shipped suite has this name; give the folder another one"
+        return {}, f"--suite {name}: a shipped suite has this name; rename the folder"
     return there, None
 
 
@@ -142,7 +142,7 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
     problems = []
     for name, path in files.items():
         if own is not None and _digest(path) == own:
-            problems.append(f"{name}: is the file of labels; move it out of the code")
+            problems.append(f"{name}: is the file with the labels; move it out of the code")
         elif path.suffix in TABLES:
             count = sum(_is_label(row, hidden, asked) for row in _rows(path, asked))
             if count:

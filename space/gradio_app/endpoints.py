@@ -22,6 +22,7 @@ from space.api.board import judges_response
 from space.operations.limits import SenderRefused, client_address, is_counted
 from space.operations.upload_queue import MOST_WAITING, UploadSlot, reads_apart
 from space.services import Services
+from space.web.body_limits import TOO_LARGE
 from space.web.http_errors import AccessRefused
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
@@ -32,11 +33,11 @@ AnyRequest = gr.Request | Request
 P = ParamSpec("P")
 T = TypeVar("T")
 
-DROP_AGAIN: Final = "Uploads are deleted after an hour at most: upload the file again."
+DROP_AGAIN: Final = "Uploads are deleted after at most an hour. Upload the file again."
 SUBMITTING_FAILED: Final = (
-    "If the file was recorded it will be scored; sending it again makes no second entry."
+    "If the file was recorded, it will be scored. Sending it again makes no second entry."
 )
-NOT_UPLOADED: Final = "The file is not an upload: send it with gradio_client.handle_file(PATH)."
+NOT_UPLOADED: Final = "The file is not an upload. Send it with gradio_client.handle_file(PATH)."
 OTHER_SITE: Final = "a page of another site may not submit here"
 _MOST_PROBLEMS: Final = 20
 
@@ -101,7 +102,7 @@ class Endpoints:
             raise CallRefused("split: choose dev or test")
         limit = self.service.settings.max_upload_bytes
         if len(content) > limit:
-            raise CallRefused(f"more than {limit:,} bytes: send a smaller file (without reasoning, say)")
+            raise CallRefused(TOO_LARGE.format(limit))
         return self.service.intake.check(content, name, split, reads_apart())
 
     def check_path(self, path: Any, name: str, split: str) -> Upload:
@@ -267,5 +268,5 @@ def _plain(request: AnyRequest) -> Request:
 def _findings_text(upload: Upload) -> str:
     errors = [finding.message for finding in upload.check.findings if finding.level == "error"]
     more = len(errors) - _MOST_PROBLEMS
-    lines = ["the file is not valid; check it first:", *errors[:_MOST_PROBLEMS]]
+    lines = ["the file is not valid; fix these errors:", *errors[:_MOST_PROBLEMS]]
     return "\n".join([*lines, f"and {more} more"] if more > 0 else lines)

@@ -24,9 +24,9 @@ KINDS: Final[Mapping[str, str]] = {
     "file": "The file as a whole",
     "columns": "Columns",
     "lines": "Rows that could not be read",
-    "ids": "Which trajectories",
+    "ids": "Trajectory ids",
     "values": "Values in cells",
-    "verdicts": "The verdicts taken together",
+    "verdicts": "All verdicts together",
 }
 _CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
@@ -107,8 +107,9 @@ def understood(upload: Upload) -> tuple[str, ...]:
     success = aligned.codes("success")
     n_true, n_false = int((success == 1).sum()), int((success == 0).sum())
     lines = [
-        f"Success: {n_true:,} called successful, {n_false:,} not, {n - n_true - n_false:,} without a verdict "
-        f"({percent(result.success_share)} % of the verdicts say successful)."
+        f"Success: {n_true:,} trajectories are called successful, {n_false:,} are not, and "
+        f"{n - n_true - n_false:,} have no verdict ({percent(result.success_share)} % of the verdicts say "
+        "successful)."
     ]
     if n_true + n_false < n:
         lines.append("A trajectory without a verdict counts as not successful in the ranking.")
@@ -121,15 +122,15 @@ def understood(upload: Upload) -> tuple[str, ...]:
         yes, total = int((column == 1).sum()), int((column >= 0).sum())
         lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
     if absent:
-        lines.append(f"No verdicts on {' and '.join(absent)}: the judge will not be on those boards.")
+        lines.append(f"There are no verdicts on {' and '.join(absent)}, so the judge is not on those boards.")
     if scores := _finite(aligned.score):
-        lines.append(f"Scores for {len(scores):,} trajectories: calibration is shown.")
+        lines.append(f"There are scores for {len(scores):,} trajectories, so calibration is shown.")
     if costs := _finite(aligned.cost_usd):
-        lines.append(f"Costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in all.")
+        lines.append(f"There are costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in all.")
     ended = Counter(state for state in aligned.state or () if state not in (None, "ok"))
     if ended:
         counts = ", ".join(f"{count:,} {state}" for state, count in ended.items())
-        lines.append(f"Answers that did not end well: {counts}.")
+        lines.append(f"Trajectories with a state other than ok: {counts}.")
     return tuple(lines)
 
 

@@ -86,7 +86,7 @@ EVENT_STREAM: Final = "/gradio_api/queue/data"
 MOST_STREAMS: Final = 512
 MOST_STREAMS_EACH: Final = 32
 """The most open streams, in total and of one address. A page or client of Gradio needs one while it waits."""
-TOO_MANY_STREAMS: Final = "too many answers are waited for at the same time; try again in a few seconds"
+TOO_MANY_STREAMS: Final = "too many responses are open at the same time; try again in a few seconds"
 STREAM_RETRY_SECONDS: Final = 10
 
 

@@ -18,7 +18,7 @@ from space.web.body_limits import JSON_BYTES
 
 _Text = str | msgspec.UnsetType
 NOT_A_CALL: Final = (
-    f"a body over {JSON_BYTES:,} bytes has to be a call of the tool check or submit: send the file in "
+    f"a body over {JSON_BYTES:,} bytes must be a call of the tool check or submit; send the file in "
     "content, and every argument as a string"
 )
 _INVALID_REQUEST: Final = -32600

@@ -149,4 +149,4 @@ def _decoded(content: str, encoding: str) -> bytes:
     try:
         return base64.b64decode(content, validate=True)
     except (ValueError, binascii.Error):
-        raise CallRefused("content: not base64; write the file in base64, or set encoding to text") from None
+        raise CallRefused("content: is not base64; send it in base64, or set encoding to text") from None

@@ -22,7 +22,7 @@ from arb.core.files import atomic_write
 from arb.core.settings import Settings
 from space.gradio_app.limits import Holdings, Sender
 from space.operations.limits import SenderRefused
-from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD
+from space.web.body_limits import FORM_LIMITS, PAGE_UPLOAD, TOO_LARGE
 from submissions.intake.upload import safe_file_name
 
 KEPT_SECONDS: Final = 3600
@@ -41,7 +41,7 @@ class TooManyUploads(SenderRefused):
 
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
         problem = (
-            f"uploads of {who} take {most / 1e6:,g} MB, the most that is kept until the oldest is deleted"
+            f"uploads of {who} take {most / 1e6:,g} MB, the most that is stored until the oldest is deleted"
         )
         super().__init__(status, problem, max(1, ceil(seconds)))
 
@@ -83,7 +83,7 @@ class UploadStore:
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:
-                raise HTTPException(413, f"more than {self._file_bytes:,} bytes: send a smaller file")
+                raise HTTPException(413, TOO_LARGE.format(self._file_bytes))
             size = max(len(content), SMALLEST)
             self.require_room(sender, size)
             name = strip_invalid_filename_characters(safe_file_name(file.filename or ""))

@@ -73,7 +73,7 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
         },
     )
     async def ready() -> JSONResponse:
-        """``board_digest`` is that of the latest board that is ready; a newer one is not waited for."""
+        """``board_digest`` is that of the latest board that is ready, without waiting for a newer one."""
         found = await readiness.get()
         if found["status"] == "ok":
             return JSONResponse(found, headers=NO_STORE)

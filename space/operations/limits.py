@@ -99,7 +99,7 @@ class TooManyChecks(SenderRefused):
     """Raised when one address or account asked too often (429)."""
 
     def __init__(self, limit: str, retry_after: int, goes_on: bool = False) -> None:
-        super().__init__(429, f"{limit} in a minute", retry_after, goes_on)
+        super().__init__(429, f"{limit} per minute", retry_after, goes_on)
 
 
 class CounterStorage(MemoryStorage):

@@ -200,7 +200,7 @@ class RequestLog:
                 self._metrics.observe(known_method, route_of(scope), status, seconds)
 
     def _failure(self, scope: Scope, request_id: str) -> Response:
-        message = f"something failed on our side; tell whoever runs this Space the request id {request_id}"
+        message = f"something failed on our side; give the operator of this Space the request id {request_id}"
         if self._render_error and wants_page(scope["path"], Headers(scope=scope)):
             return self._render_error("Something failed", f"S{message[1:]}.", 500)
         return JSONResponse({"error": message, "request_id": request_id}, 500)

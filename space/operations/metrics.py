@@ -30,13 +30,13 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.submissions = Counter(
-            "arb_submissions", "Test files sent, by what came of them.", ["outcome"], registry=self.registry
+            "arb_submissions", "Test files sent, by outcome.", ["outcome"], registry=self.registry
         )
         self.checks = Counter(
             "arb_checks", "Prediction files checked, by result.", ["outcome"], registry=self.registry
         )
         self.failures = Counter(
-            "arb_failures", "Faults of the Space itself, by where.", ["where"], registry=self.registry
+            "arb_failures", "Failures of the Space itself, by place.", ["where"], registry=self.registry
         )
         self._waiting = Gauge(
             "arb_waiting_records", "Records that are not yet durable.", registry=self.registry

@@ -50,7 +50,7 @@ class QueueFull(SenderRefused):
     """Raised when the queue has no place for a request (503)."""
 
     def __init__(self, goes_on: bool = False) -> None:
-        super().__init__(503, "too many files wait to be read", RETRY_AFTER_SECONDS, goes_on)
+        super().__init__(503, "too many files are waiting to be read", RETRY_AFTER_SECONDS, goes_on)
 
 
 class UploadSlot:

@@ -52,8 +52,9 @@ MOST_OPEN_EACH: Final = 8
 GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
 """A body that arrives more slowly than this after the grace is cut off: 5 MB may take 520 s."""
-TOO_SLOW: Final = f"the file comes in too slowly: send at least {SLOWEST_BYTES_A_SECOND:,} bytes a second"
-TOO_MANY_OPEN: Final = "too many files come in at the same time; try again in a few seconds"
+TOO_SLOW: Final = f"the file arrives too slowly; send at least {SLOWEST_BYTES_A_SECOND:,} bytes per second"
+TOO_LARGE: Final = "more than {:,} bytes; send a smaller file (for example without reasoning)"
+TOO_MANY_OPEN: Final = "too many files are arriving at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
 """The most refusals that are delayed at once; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
@@ -145,9 +146,7 @@ class BodyLimits:
             if problem := form_problem(content_type):
                 raise HTTPException(422, problem)
             most = self._upload_bytes + FORM_BYTES
-            refusal = (
-                f"more than {self._upload_bytes:,} bytes: send a smaller file (for example without reasoning)"
-            )
+            refusal = TOO_LARGE.format(self._upload_bytes)
         else:
             is_gradio = path.startswith("/gradio_api/")
             most = self._larger.get(path, GRADIO_JSON_BYTES if is_gradio else JSON_BYTES)
@@ -219,9 +218,9 @@ def form_problem(content_type: str) -> str | None:
     """
     kind, parameters = parse_options_header(content_type)
     if kind != b"multipart/form-data":
-        return "the form cannot be read: send it as multipart/form-data (curl -F file=@FILE)"
+        return "the form cannot be read; send it as multipart/form-data (curl -F file=@FILE)"
     if parameters.get(b"charset", b"").lower() not in _CHARSETS:
-        return "the form cannot be read: write its names in UTF-8 and leave charset out of the content type"
+        return "the form cannot be read; write its names in UTF-8 and leave charset out of the content type"
     return None
 
 

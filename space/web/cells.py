@@ -44,12 +44,12 @@ def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
 
 def _hover(cell: Cell, label: str) -> str:
     if cell["positives"] is None:
-        return "as reported; which trajectories it was evaluated on is not known or not test alone"
+        return "as reported; the trajectories are not known, or are not only those of test"
     positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
     tp, fp = cell["tp"], cell["fp"]
     if tp is None or fp is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
-    hover = f"{tp} of {tp + fp} {CALLED[label]} are; {positives}"
+    hover = f"rightly {CALLED[label]}: {tp} of {tp + fp}; {positives}"
     if "noise" in cell:
         hover += f"; ± {cell['noise']['tp_sd']:g} true positives of noise"
     if cell["no_verdict"]:
@@ -86,7 +86,7 @@ def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
     dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
     known = "every row" if rows == of else f"{rows:,} of {of:,} rows"
     return TableCell(
-        f"{dollars:,.2f}", dollars, f"US dollars for 1,000 trajectories, from {known} of its file"
+        f"{dollars:,.2f}", dollars, f"US dollars per 1,000 trajectories, from {known} of its file"
     )
 
 
@@ -137,8 +137,8 @@ def choices_of(board: Board) -> list[tuple[str, str]]:
 
 
 MARKS: Final[Mapping[str, str]] = {
-    "verified": "a maintainer ran it again, or saw it run, and found the same",
-    "labels exposed": "a maintainer found that test labels got into how it was made",
+    "verified": "a maintainer ran it again, or saw it run, and got the same result",
+    "labels exposed": "a maintainer found that test labels leaked into it",
 }
 
 
@@ -156,8 +156,8 @@ def describe_noise(found: Score | None) -> str:
     apart = f", ± {max(parts):g} in each benchmark" if parts else ""
     ranks = found.get("ranked_by") or "the same noisy figures and their intervals"
     return (
-        f"The labels of this suite are private: counts carry noise of ± {overall:g} true positives{apart} "
-        f"(standard deviations), which intervals hold too; ranks come from {ranks}."
+        f"The labels of this suite are private, so counts carry noise of ± {overall:g} true positives{apart} "
+        f"(standard deviations). Intervals include the noise. Ranks come from {ranks}."
     )
 
 

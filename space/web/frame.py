@@ -190,7 +190,7 @@ class PageFrame:
         """Return a page that says what is wrong (404, 500), with links to other pages."""
         if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # it says no more
             heading = "There is no such page"
-            message = "The address may be mistyped, or what it showed was removed."
+            message = "The address may be mistyped, or the page was removed."
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
 
     def _policy(self, html: str, evaluates: bool = False) -> str:

@@ -32,11 +32,11 @@ Responses = dict[int | str, dict[str, Any]]
 """Descriptions of a route's responses by status, for OpenAPI."""
 
 NO_STORE: Final = MappingProxyType({"Cache-Control": "no-store"})
-NOT_YOURS: Final = "only its owner and maintainers may do this, or no submission has this id"
-NO_SUBMISSION: Final = "no submission has this id"
+NOT_YOURS: Final = "there is no submission with this id, or only its owner and maintainers may do this"
+NO_SUBMISSION: Final = "there is no submission with this id"
 FILE_PARTS: Final = ("file", "files", "verdicts", "labels")
-NO_FILE: Final = "no file: send it as the form's part `{part}` (curl -F {part}=@FILE)"
-NOT_JSON: Final = "the body is no JSON: send an object in UTF-8"
+NO_FILE: Final = "there is no file; send it as the form's part `{part}` (curl -F {part}=@FILE)"
+NOT_JSON: Final = "the body is not JSON; send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"
 """The route whose errors are under ``error`` instead of ``detail``, as in its first version."""
 HOW_TO_SIGN_IN: Final = (
@@ -45,13 +45,13 @@ HOW_TO_SIGN_IN: Final = (
 )
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
 ERROR_RESPONSES: Final[Responses] = {
-    401: {"description": "Nobody is signed in."},
-    403: {"description": "Not yours. The same for an id that does not exist, so that ids cannot be guessed."},
+    401: {"description": "You are not signed in."},
+    403: {"description": "Not yours, or there is no such id: both look the same, so ids cannot be guessed."},
     404: {"description": "It does not exist. For a submission, only maintainers get this answer."},
-    409: {"description": "Not possible in the current state; the answer says why."},
-    422: {"description": "The body is not valid; every problem is in the answer."},
-    429: {"description": "The daily limit is reached; the answer says when the next one may come."},
-    503: {"description": "Records cannot be stored at the moment. Retry-After: when to try again."},
+    409: {"description": "Not possible in the current state; the response says why."},
+    422: {"description": "The body is not valid; the response lists every problem."},
+    429: {"description": "The daily limit is reached; the response says when the next one is possible."},
+    503: {"description": "Records cannot be stored at the moment. Retry-After says when to try again."},
 }
 """The error responses of the routes that record something."""
 
@@ -160,7 +160,7 @@ class AccessRefused(HTTPException):
 class NotSignedIn(AccessRefused):
     """Raised when it is not known who makes the request (401)."""
 
-    def __init__(self, detail: str = f"nobody is signed in: {HOW_TO_SIGN_IN}") -> None:
+    def __init__(self, detail: str = f"you are not signed in; {HOW_TO_SIGN_IN}") -> None:
         super().__init__(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
 
@@ -243,7 +243,7 @@ def _invalid_field(error: Mapping[str, Any]) -> str:
         case _ if (part := name.partition(".")[0]) in FILE_PARTS:
             return NO_FILE.format(part=part)
         case _ if not name:
-            return "the body has to be a JSON object"
+            return "the body must be a JSON object"
         case "missing":
             return f"{name}: fill it in"
         case "literal_error":

@@ -20,7 +20,7 @@ def rules_sentence(rules: SuiteRules) -> str:
     """Return how many files an account may submit."""
     return (
         f"An account may have {_files(rules.files_a_day)} scored on test in 24 hours and "
-        f"{rules.files_a_year} in a year, over all its judges and all versions of the labels. Checking and "
+        f"{rules.files_a_year} in a year, for all its judges and label versions together. Checking and "
         "dry runs on dev are free."
     )
 
@@ -146,7 +146,7 @@ def describe_status(
     if appears_at is None:
         return StatusText("scored", "It is accepted and scored; only its owner and maintainers see it.")
     if now is not None and appears_at <= now:
-        return StatusText("on the board", f"It is on the board since {appears_at:%Y-%m-%d}.")
+        return StatusText("on the board", f"It has been on the board since {appears_at:%Y-%m-%d}.")
     return StatusText(
         "public soon", f"Its row appears on the board with the next round, on {appears_at:%Y-%m-%d}."
     )

@@ -101,7 +101,7 @@ def test_every_problem_of_a_file_is_named_at_once():
         (lambda: arb.compare(verdicts(3)), ValueError, "two prediction files or more"),
         (lambda: arb.compare(verdicts(3), verdicts(4), metric="acc"), ValueError, "'acc'; .*accuracy"),
         (lambda: arb.compare(verdicts(3), verdicts(4), label="looped"), ValueError, "'looped'; .*repetition"),
-        (lambda: arb.board(__file__), ValueError, "test_notebooks.py is no board.json"),
+        (lambda: arb.board(__file__), ValueError, "test_notebooks.py is not a board.json"),
     ],
 )
 def test_a_mistake_is_one_clear_message(call, error, message):

@@ -289,7 +289,7 @@ async def test_an_account_counts_however_many_addresses_it_comes_from(strict, wi
         async with strict.client(f"198.51.100.{number}", **headers) as client:
             answers.append(await client.post("/api/submissions", files={"file": ("a", JUNK)}))
     assert [answer.status_code for answer in answers] == [422, 422, 422, 429, 429]
-    assert "one account may have 3 files checked in a minute" in answers[-1].json()["detail"]
+    assert "one account may have 3 files checked per minute" in answers[-1].json()["detail"]
 
 
 @in_event_loop

@@ -95,7 +95,7 @@ def test_a_reader_signs_in_submits_under_that_name_and_signs_out(page, space, su
     page.locator("#submit-form.is-ready").wait_for()
     page.locator("#prediction-file input[type=file]").set_input_files(file)
     page.wait_for_selector("#check-result .notice.good")
-    assert "nobody is signed in" in submit(page)
+    assert "you are not signed in" in submit(page)
 
     page.locator(".masthead").get_by_role("link", name="Sign in").click()
     page.get_by_text("You submit as").wait_for()

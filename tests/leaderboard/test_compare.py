@@ -149,5 +149,5 @@ def test_what_cannot_be_compared_is_refused_in_words(entrants, names, figure, me
 
 
 def test_a_judge_that_does_not_answer_the_label_is_named(entrants):
-    with pytest.raises(ValueError, match="label repetition: careful, hasty do not answer it"):
+    with pytest.raises(ValueError, match="label repetition: careful, hasty have no verdicts on it"):
         compare(chosen(entrants, "careful", "hasty"), None, "repetition")

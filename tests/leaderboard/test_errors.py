@@ -84,7 +84,7 @@ def test_errors_of_test_are_hidden_where_its_labels_are_and_those_of_dev_never(s
 
 
 def test_columns_of_another_length_are_refused(public, labels):
-    with pytest.raises(ValueError, match=r"^verdicts: \[3\] rows; test has 4"):
+    with pytest.raises(ValueError, match=r"^verdicts: got \[3\] rows, but test has 4"):
         error_queue(public, labels(), "success", column(0, 1, 1, 1), [column(0, 0, 0)])
 
 
@@ -132,7 +132,7 @@ def test_every_problem_of_a_tag_is_named_by_field():
             "use one of grounding_mismatch, misleading_reasoning, missed_instruction, misunderstood_action, "
             "or a name of your own in small letters, digits and _",
         ),
-        ("note", "holds a character that cannot be kept (NUL); take it out"),
+        ("note", "contains a NUL character, which cannot be stored; remove it"),
         ("at", "has no time zone; write it with one, such as +00:00"),
         ("score", "there is no such field"),
     )

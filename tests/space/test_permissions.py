@@ -155,7 +155,7 @@ def test_a_page_handler_for_those_who_are_known_refuses_all_others(client, setti
     headers = by_token(actor) if way == "token" else by_session(settings, actor)
     data = ["test" if part.elem_id == "split" else None for part in event.inputs]
     completed = call(client, event._id, data, headers)
-    refusals = ("nobody is signed in", "expired or revoked", "only a maintainer")
+    refusals = ("you are not signed in", "expired or revoked", "only a maintainer")
     is_refused = any(refusal in json.dumps(completed) for refusal in refusals)
     may = {"signed in": tuple(NAMES), "maintainer": ("maintainer",)}[HANDLERS[name]]
     assert is_refused == (actor not in may), completed

@@ -65,7 +65,7 @@ def test_which_test_trajectories_differ_is_printed_only_where_the_labels_are_pub
         hidden = run("agreement", *split, *as_json)
         assert hidden.exit_code == 0 and TEST_ID not in hidden.stdout
         assert (DEV_ID in hidden.stdout) == (split == ())
-        assert as_json or "is not printed: the test labels of this suite are hidden" in hidden.stdout
+        assert as_json or "The test labels of this suite are hidden" in hidden.stdout
     (run.suite / "suite.toml").write_text('labels = "public"\n')
     assert TEST_ID in run("agreement", "--split", "test", *as_json).stdout
 
@@ -91,12 +91,17 @@ def test_annotations_are_converted_there_and_back(run, tmp_path):
 
 def test_a_bad_file_and_a_bad_name_end_with_one_line(run, tmp_path):
     done = run("annotations", "labels.csv", "--out", "own.xlsx")
-    assert (done.exit_code, done.stderr) == (2, "error: own.xlsx: name the file to write .csv or .parquet\n")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "error: --out own.xlsx: the name must end in .csv or .parquet\n",
+    )
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     for command in (("agreement", "--annotations", "bad.csv"), ("annotations", "bad.csv", "--out", "o.csv")):
         done = run(*command)
         assert done.exit_code == 1
-        assert done.stderr.startswith("error: no annotations to compare: bad.csv: the columns benchmark,")
+        assert done.stderr.startswith(
+            "error: the annotations cannot be read: bad.csv: the columns benchmark,"
+        )
 
 
 def test_the_ceiling_scores_second_annotators_and_shows_what_noise_does_to_a_file(run, tmp_path):
@@ -114,8 +119,8 @@ def test_the_ceiling_scores_second_annotators_and_shows_what_noise_does_to_a_fil
     assert found["bands"]["mine.jsonl"]["mean"] == pytest.approx((8 * (1 - yes) + 2 * no) / 10, abs=0.01)
     shown = run("ceiling", "mine.jsonl").stdout
     assert "mine.jsonl" in shown and "WebArena" in shown
-    counts = [f"{by_answer[a]['differing']} of {by_answer[a]['doubles']} {a}" for a in ("yes", "no")]
-    assert f"the second annotator turned {' and '.join(counts)} of the first" in shown
+    counts = [f"{by_answer[a]['differing']} of {by_answer[a]['doubles']} {a} answers" for a in ("yes", "no")]
+    assert f"The second annotator disagreed with {' and '.join(counts)} of the first" in shown
 
 
 def test_a_ceiling_needs_doubles_and_labels(run, tmp_path, monkeypatch):
@@ -124,7 +129,7 @@ def test_a_ceiling_needs_doubles_and_labels(run, tmp_path, monkeypatch):
     assert "no trajectory of small has two annotators" in run("ceiling").stderr
     monkeypatch.setenv("ARB_LABELS", "none")
     done = run("ceiling")
-    assert done.exit_code == 1 and "labels of dev: no labels are configured" in done.stderr
+    assert done.exit_code == 1 and "error: no labels of dev: no labels are configured" in done.stderr
 
 
 def test_a_bad_prediction_file_ends_the_ceiling_with_its_findings(run, tmp_path):

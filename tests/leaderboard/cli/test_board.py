@@ -48,10 +48,10 @@ def test_the_published_board_is_printed_with_ranks_intervals_and_evidence():
 
 def test_why_a_row_has_no_rank_stands_below(published):
     text = " ".join(printed(published).split())
-    assert "Not ranked, tuned on test: Hunter-Seeker." in text
-    assert "Not ranked, evaluated on dev and test together: JEV-27B-VL." in text
-    assert "Not ranked, reported without split or protocol: 72B-voting@4 Ensemble," in text
-    assert "Not ranked, split not named, test by its metrics: WebJudge (o4-mini)," in text
+    assert "Not ranked (tuned on test): Hunter-Seeker." in text
+    assert "Not ranked (evaluated on dev and test together): JEV-27B-VL." in text
+    assert "Not ranked (reported without split or protocol): 72B-voting@4 Ensemble," in text
+    assert "Not ranked (split not named, though its metrics fit only test): WebJudge (o4-mini)," in text
     assert "reported: metrics as reported; nothing is derived from them." in text
 
 
@@ -68,7 +68,7 @@ def test_the_rows_are_ordered_by_the_metric_that_is_asked_for(published, metric,
     # recall 89.8 is the highest of Table 7; 31 of 811 failures is the lowest rate of false alarms
     lines = printed(published, metric=metric).splitlines()
     assert best in lines[4]
-    assert f"Ranks are by {metric if metric == 'recall' else 'FPR'};" in " ".join(lines)
+    assert f"Ranks are by {metric if metric == 'recall' else 'FPR'}." in " ".join(lines)
 
 
 def test_a_terminal_of_80_columns_cuts_nothing_off(published):
@@ -96,7 +96,7 @@ def test_the_board_of_a_space_is_read_from_its_file(published, tmp_path):
     assert run("board", file).output == run("board").output
     file.write_text("{}")
     refused = run("board", file)
-    assert (refused.exit_code, "board.json is no board.json of a leaderboard" in refused.output) == (1, True)
+    assert (refused.exit_code, "board.json is not a board.json" in refused.output) == (1, True)
     missing = run("board", tmp_path / "none.json")
     assert (missing.exit_code, "none.json cannot be read" in missing.output) == (2, True)
 
@@ -123,7 +123,7 @@ def test_export_writes_a_file_for_each_judge_and_refuses_a_folder_with_files(pub
     assert len(files) == sum(row.provenance != "reference" for row in published.rows)
     assert {json.loads(path.read_text())["retrieved_timestamp"] for path in files} == {"1790000000"}
     again = run("export", "--out", out)
-    assert (again.exit_code, "give a new one with --out" in again.output) == (2, True)
+    assert (again.exit_code, "name a new one with --out" in again.output) == (2, True)
     assert sorted(out.rglob("*.json")) == files
 
 

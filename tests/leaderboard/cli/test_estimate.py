@@ -69,7 +69,7 @@ def test_drawn_labelled_and_estimated(run, tmp_path):
     assert "lenient" in shown.stdout and "50.0" in shown.stdout and "│ a " not in shown.stdout
     assert shown.stderr.startswith("Next, ") and "--agent b --plan" in shown.stderr
     done = run("estimate", "--verdicts", "right.jsonl", *known)
-    assert done.exit_code == 1 and "by the verdicts of lenient, which are not given" in done.stderr
+    assert done.exit_code == 1 and "the draw used the verdicts of lenient, which are not given" in done.stderr
 
 
 def test_a_plan_needs_no_labels_and_is_better_with_some(run, tmp_path):
@@ -80,7 +80,7 @@ def test_a_plan_needs_no_labels_and_is_better_with_some(run, tmp_path):
     run("annotation-template", "--for-estimate", "12", "--verdicts", "right.jsonl", "--out", "open.csv")
     fill_in(tmp_path / "open.csv")
     shown = run("estimate", "--verdicts", "right.jsonl", "--labels", "open.csv", "--plan").stdout
-    assert "labels for an interval of 5 points" in shown
+    assert "Labels needed for an interval of ± 5 points" in shown
 
 
 def test_annotations_in_the_released_format_are_labels(run, tmp_path):
@@ -116,15 +116,15 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
     assert done.exit_code == 1 and repeated in done.stderr
     (tmp_path / "others.csv").write_text("trajectory_id,success\nown/c/1,yes\nown/c/2,yes\n")
     done = run("estimate", "--verdicts", "right.jsonl", "--labels", "others.csv")
-    assert done.exit_code == 1 and "no labelled run has a verdict: labels are of 'own/c/1' …" in done.stderr
+    assert done.exit_code == 1 and "no labelled run has a verdict: 'own/c/1' is labelled, " in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--verdicts", "right.jsonl"), "give --labels"),
-        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "no run is of c; the files have a, b"),
+        (("--verdicts", "right.jsonl"), "needs labels of some runs"),
+        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; there are: a, b"),
         (
             ("--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "right.jsonl"),
             "record of a draw",
@@ -150,9 +150,9 @@ def test_a_record_that_is_none_is_refused_in_a_line(run, tmp_path, content):
 def test_a_template_is_not_written_over_and_its_options_belong_together(run, tmp_path):
     call = ("annotation-template", "--for-estimate", "5", "--verdicts", "right.jsonl", "--out", "open.csv")
     assert run(*call).exit_code == 0
-    assert "is there already" in run(*call).stderr
+    assert "already exists" in run(*call).stderr
     done = run("annotation-template", "--for-estimate", "5", "--out", "new.csv")
-    assert "name the judges' verdicts" in done.stderr
+    assert "needs judges' verdicts" in done.stderr
     done = run("annotation-template", "--annotator", "Ada", "--stratified", "--out", "new.csv")
-    assert "are for --for-estimate" in done.stderr
+    assert "need --for-estimate" in done.stderr
     assert not (tmp_path / "new.csv").exists()

@@ -62,10 +62,10 @@ def test_a_share_of_a_split_is_drawn_by_its_seed(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--annotator", "Ada", "--share", "0"), "the share is above 0 and at most 1"),
-        (("--annotator", "Ada", "--share", "1.5"), "the share is above 0 and at most 1"),
-        (("--annotator", " "), "--annotator: write a name on one line"),
-        (("--annotator", "Ada\nBob"), "--annotator: write a name on one line"),
+        (("--annotator", "Ada", "--share", "0"), "the share must be above 0 and at most 1"),
+        (("--annotator", "Ada", "--share", "1.5"), "the share must be above 0 and at most 1"),
+        (("--annotator", " "), "--annotator: give a name on one line"),
+        (("--annotator", "Ada\nBob"), "--annotator: give a name on one line"),
     ],
 )
 def test_what_cannot_be_drawn_ends_with_one_line(run, tmp_path, options, said):
@@ -77,7 +77,7 @@ def test_what_cannot_be_drawn_ends_with_one_line(run, tmp_path, options, said):
 def test_a_template_that_may_be_filled_in_is_not_written_over(run, tmp_path):
     (tmp_path / "ada.csv").write_text("hours of work")
     done = run("annotation-template", "--annotator", "Ada", "--out", "ada.csv")
-    assert done.exit_code == 2 and "is there already, and may be filled in" in done.stderr
+    assert done.exit_code == 2 and "already exists and may be filled in" in done.stderr
     assert (tmp_path / "ada.csv").read_text() == "hours of work"
 
 
@@ -122,7 +122,7 @@ def test_dev_labels_are_written_without_test_and_not_over_others(run, tmp_path):
     written = path.read_bytes()
     assert written.count(b"\n") == 9 and SECRET_ANNOTATOR.encode() not in written
     again = run("dev-labels", "--annotations", "labels.csv")
-    assert again.exit_code == 2 and "is there already; write over it with --replace" in again.stderr
+    assert again.exit_code == 2 and "already exists; use --replace to overwrite it" in again.stderr
     rows = (tmp_path / "labels.csv").read_text().replace("Unsuccessful", "Unsure")
     (tmp_path / "corrected_labels.csv").write_text(rows)
     assert run("dev-labels", "--annotations", "corrected_labels.csv", "--replace").exit_code == 0
@@ -134,6 +134,6 @@ def test_annotations_of_test_alone_give_no_dev_labels(run, tmp_path):
     fill_in(tmp_path / "ada.csv")
     done = run("dev-labels", "--annotations", "ada.csv")
     assert (done.exit_code, done.stderr) == (
-        1, "error: ada.csv: has no annotation of a dev trajectory of small\n"
+        1, "error: ada.csv has no annotation of a dev trajectory of small\n"
     )  # fmt: skip
     assert not (tmp_path / "small" / "dev_labels.csv").exists()

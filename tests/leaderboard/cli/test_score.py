@@ -42,7 +42,7 @@ def test_too_few_scores_are_an_error_with_what_to_do(run):
     for content in (verdicts(run.suite, "dev"), verdicts(run.suite, "dev", score=0.5)):  # dev has 8 rows
         done = run(content, "--split", "dev")
         assert done.exit_code == 1
-        assert "fewer than 20 rows of dev have a score; give `score`" in done.stderr
+        assert "fewer than 20 rows of dev have a score; add the column `score`" in done.stderr
 
 
 def test_a_bad_file_ends_with_its_findings(run):
@@ -56,4 +56,4 @@ def test_without_labels_the_reason_is_printed(run, monkeypatch):
     monkeypatch.setenv("ARB_LABELS", "none")
     done = run(content, "--split", "test")
     assert done.exit_code == 1
-    assert "no labels to evaluate test against" in done.stderr
+    assert "there are no labels to score test with" in done.stderr

@@ -44,7 +44,7 @@ def test_counts_are_kept_by_group_and_an_empty_group_is_all_zero():
 
 
 def test_an_unknown_policy_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'lenient'; use one of strict, published"):
+    with pytest.raises(ValueError, match=r"'lenient' is unknown; use one of strict, published"):
         one_group([1], [1], "lenient")
 
 
@@ -212,7 +212,7 @@ def test_what_has_no_rows_in_order_is_refused_by_its_type_with_what_to_give(valu
 )  # fmt: skip
 def test_a_whole_table_is_refused_with_what_to_give(table):
     with pytest.raises(
-        ValueError, match=r"references: expected .*; give (one column|a list, an array or a column)"
+        ValueError, match=r"references: expected .*; give (only one column|a list, an array or a column)"
     ):
         as_verdicts(table, "references")
 
@@ -237,5 +237,5 @@ def test_whatever_is_given_is_read_or_refused_by_name(values):
 
 @pytest.mark.parametrize("values", [[[1, 0], [0, 1]], [1, [0, 1]], np.zeros((2, 2))])
 def test_a_table_instead_of_a_column_is_refused(values):
-    with pytest.raises(ValueError, match="predictions: expected one value a row"):
+    with pytest.raises(ValueError, match="predictions: expected one value per row"):
         as_verdicts(values, "predictions")

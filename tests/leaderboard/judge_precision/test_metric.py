@@ -76,15 +76,17 @@ def test_columns_of_pandas_and_arrow_and_generators_are_scored_and_added(metric)
 
 
 def test_an_unknown_option_is_refused_by_the_method_that_was_called(metric):
-    with pytest.raises(TypeError, match=r"^compute: there is no option 'polcy'; did you mean policy\?$"):
+    with pytest.raises(TypeError, match=r"^compute: 'polcy' is not an option; did you mean policy\?$"):
         metric.compute(predictions=VERDICTS, references=LABELS, polcy="strict")
-    with pytest.raises(TypeError, match="no option 'average'; use benchmarks, agents, clusters, policy"):
+    with pytest.raises(
+        TypeError, match="'average' is not an option; use benchmarks, agents, clusters, policy"
+    ):
         metric.compute(predictions=VERDICTS, references=LABELS, average="macro")
 
 
 def test_columns_without_their_names_and_a_dict_of_them_are_refused_with_what_to_do(metric):
     for unnamed in ((VERDICTS, LABELS), ({"predictions": VERDICTS, "references": LABELS},)):
-        with pytest.raises(TypeError, match=r"compute: name the columns: compute\(predictions="):
+        with pytest.raises(TypeError, match=r"compute: name the columns, as in compute\(predictions="):
             metric.compute(*unnamed)
     with pytest.raises(ValueError, match=r"predictions: expected a column .* got dict"):
         metric.compute(predictions={"a/b/c": 1}, references={"a/b/c": 1})

@@ -89,7 +89,7 @@ def test_every_column_of_another_length_is_named():
     with pytest.raises(ValueError) as refusal:
         judge_scores(VERDICTS, LABELS[:7], benchmarks=BENCHMARKS, agents=AGENTS[:3], clusters=[])
     message = (
-        "predictions has 8 rows, but references has 7, agents has 3, clusters has 0; give one value a row"
+        "predictions has 8 rows, but references has 7, agents has 3, clusters has 0; give one value per row"
     )
     assert str(refusal.value) == message
 
@@ -97,7 +97,7 @@ def test_every_column_of_another_length_is_named():
 @pytest.mark.parametrize("value", [-1, "10", 0.5])
 @pytest.mark.parametrize("option", ["n_resamples", "seed"])
 def test_a_number_of_resamples_or_a_seed_that_is_no_count_is_refused_by_name(option, value):
-    with pytest.raises(ValueError, match=rf"{option}: {value!r} is no "):
+    with pytest.raises(ValueError, match=rf"{option}: {value!r} is not a "):
         judge_scores(VERDICTS, LABELS, **{option: value})
 
 

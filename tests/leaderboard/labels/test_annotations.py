@@ -39,7 +39,7 @@ def test_every_bad_field_is_named_at_once_and_no_answer_is_shown():
 
 
 def test_the_deciding_step_is_a_number_from_0_and_a_column_beside_the_comment():
-    assert problems_of(by(IDS[0], step=-1)) == ["step: write the number of a step, from 0"]
+    assert problems_of(by(IDS[0], step=-1)) == ["step: write the number of a step, counted from 0"]
     (found,) = parse_parquet(write_parquet([by(IDS[0], step=7)]))
     assert found.step == 7
 
@@ -95,7 +95,7 @@ def test_no_test_trajectory_and_no_name_gets_out_and_a_suite_reads_it(suite, ann
 
 
 def test_more_annotations_than_can_be_kept_are_refused(suite):
-    with pytest.raises(AnnotationsInvalid, match=f"{DEV}: has 10 annotations; dev labels keep 9"):
+    with pytest.raises(AnnotationsInvalid, match=f"{DEV}: has 10 annotations; dev labels may have 9"):
         dev_labels_of(suite, [by(DEV, f"a{n}", "yes") for n in range(10)])
 
 
@@ -151,7 +151,9 @@ def test_every_bad_row_is_named_without_its_answer():
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 no", b"trajectory_id,success\n"])
 def test_what_is_no_parquet_is_an_error_of_one_line(content):
-    with pytest.raises(AnnotationsInvalid, match=r"^cannot be read as Parquet annotations \(\w+\); write it"):
+    with pytest.raises(
+        AnnotationsInvalid, match=r"^cannot be read as Parquet annotations \(\w+\); export it"
+    ):
         parse_parquet(content)
 
 
@@ -177,8 +179,8 @@ def test_what_the_format_has_no_word_for_is_refused_all_at_once():
     with pytest.raises(AnnotationsInvalid) as refusal:
         write_released(given)
     assert refusal.value.problems[:2] == (
-        "annotation 1, success: not answered; the released format has no word for that",
-        "annotation 2, optimality: not answered; the released format has no word for that",
+        "annotation 1, success: has no answer; answer it, or write Parquet, which allows that",
+        "annotation 2, optimality: has no answer; answer it, or write Parquet, which allows that",
     )
     assert "annotation 3, trajectory_id: expected <benchmark>/<agent>/<task_id>" in refusal.value.problems
 
@@ -247,13 +249,13 @@ def test_what_people_write_has_every_question_known_words_and_no_other_column():
         "trajectory_success, trajectory_side_effect, trajectory_optimality, trajectory_looping, tone, safe"
     )
     assert refusal.value.problems == (
-        f"the column 'politness' is not known; the questions have the columns {columns}",
+        f"the column 'politness' is unknown; answers are in the columns {columns}",
         "row 2, tone: not one of the answers to this question",
         "row 2, safe: not one of the answers to this question",
     )
     with pytest.raises(AnnotationsInvalid, match="the columns safe are missing"):
         parse_released(text.replace("safe,", ""), OWN_QUESTIONS, is_strict=True)
-    with pytest.raises(AnnotationsInvalid, match="'politness' is not known"):
+    with pytest.raises(AnnotationsInvalid, match="'politness' is unknown"):
         parse_parquet(parquet(trajectory_id=[IDS[0]], **ANSWERS, politness=["x"]), is_strict=True)
 
 

@@ -72,7 +72,7 @@ def test_an_unanswered_question_is_no_label(small_suite, tmp_path):
 def test_a_file_of_another_suite_is_refused_in_one_sentence(small_suite, tmp_path):
     path = tmp_path / "own.parquet"
     write_annotations([by("webarena/agent-z/webarena.9")], path)
-    with pytest.raises(LabelsInvalid, match=r"^own.parquet: no trajectory of the suite small is in it"):
+    with pytest.raises(LabelsInvalid, match=r"^own.parquet: has no trajectory of the suite small"):
         load_annotations(small_suite, Settings(labels="none"), file=path)
 
 
@@ -89,6 +89,6 @@ def test_without_a_source_the_whole_suites_cannot_be_had(small_suite):
 
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path):
-    with pytest.raises(ValueError, match="annotation 1, success: not answered"):
+    with pytest.raises(ValueError, match="annotation 1, success: has no answer"):
         write_annotations([by(WA_A)], tmp_path / "own.csv")
     assert list(tmp_path.iterdir()) == []

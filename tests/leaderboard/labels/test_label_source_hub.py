@@ -109,7 +109,7 @@ def test_without_a_network_the_copy_on_disk_is_used(hub, hub_settings):
 def test_without_a_network_and_a_copy_the_message_says_so(hub, hub_settings, unavailable):
     stop(hub)
     message = unavailable(hub_settings())
-    assert "the Hub cannot be reached and no copy is cached; try again with a network" in message
+    assert "the Hub cannot be reached and no copy is cached; try again while online" in message
 
 
 def test_without_fetching_only_the_copy_on_disk_is_used(hub, hub_settings, unavailable):

@@ -157,7 +157,7 @@ def test_labels_of_another_suite_are_refused_in_one_sentence(load):
     with pytest.raises(LabelsInvalid) as refusal:
         load(rows)
     message = (
-        "labels (csv): no label of the test split of the suite small is in it; check ARB_SUITE and ARB_LABELS"
+        "labels (csv): there is no label of the test split of the suite small; check ARB_SUITE and ARB_LABELS"
     )
     assert str(refusal.value) == message
 

@@ -72,7 +72,7 @@ def test_nothing_but_the_wheel_stays_in_the_cache_which_only_its_owner_can_read(
 
 def test_without_fetching_a_missing_wheel_says_how_to_get_it(pip, cache, unavailable):
     message = unavailable(Settings(cache_dir=cache), fetch=False)
-    assert "run `python -m leaderboard labels` with a network" in message
+    assert "run `python -m leaderboard labels` while online" in message
     assert pip.commands == []
 
 
@@ -88,7 +88,7 @@ def test_a_fetched_wheel_with_another_hash_is_refused_and_not_kept(pip, cache, u
     pip.effect = lambda folder: (folder / WHEEL_NAME).write_bytes(b"not the released one") and 0
     message = unavailable(Settings(cache_dir=cache))
     assert "is not the released one (its SHA-256 differs)" in message
-    assert "check the package index" in message
+    assert "check which package index" in message
     assert list(cache.iterdir()) == []
 
 
@@ -101,7 +101,7 @@ def _takes_too_long(folder: Path) -> int:
     [
         (lambda folder: 1, "pip could not fetch agent-reward-bench==0.1.2"),
         (lambda folder: 0, "pip could not fetch agent-reward-bench==0.1.2"),
-        (_takes_too_long, "fetching agent-reward-bench==0.1.2 took over 60 s"),
+        (_takes_too_long, "fetching agent-reward-bench==0.1.2 took longer than 60 s"),
     ],
 )
 def test_when_pip_fails_the_message_says_what_to_do_and_nothing_of_the_index(
@@ -110,7 +110,7 @@ def test_when_pip_fails_the_message_says_what_to_do_and_nothing_of_the_index(
     pip.effect = effect
     message = unavailable(Settings(cache_dir=cache))
     assert message.startswith(says)
-    assert "name a copy of its annotations.csv with ARB_LABELS=csv:PATH" in message
+    assert "set ARB_LABELS=csv:PATH to a copy of its annotations.csv" in message
     assert "secret" not in message
     assert list(cache.iterdir()) == []
 
@@ -119,7 +119,7 @@ def test_without_a_pip_the_message_says_what_to_do(pip, cache, monkeypatch, unav
     monkeypatch.setattr(source.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(source.shutil, "which", lambda name: None)
     message = unavailable(Settings(cache_dir=cache))
-    assert "there is no pip to fetch it" in message
+    assert "pip is not installed to fetch it" in message
     assert "ARB_LABELS=csv:PATH" in message
     assert pip.commands == []
 
@@ -136,7 +136,7 @@ def test_pip_is_that_of_this_python_else_the_one_on_the_path(pip, cache, monkeyp
 def test_a_cache_folder_that_cannot_be_written_is_named_by_its_setting(pip, tmp_path, unavailable):
     (tmp_path / "file").write_text("")
     message = unavailable(Settings(cache_dir=tmp_path / "file" / "cache"))
-    assert "set ARB_CACHE_DIR to a folder that this user may write" in message
+    assert "set ARB_CACHE_DIR to a folder that you may write to" in message
 
 
 # -- the installed package

@@ -206,7 +206,7 @@ def test_figures_are_read_without_float_noise(figure):
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-1", "1e400", "68.85", "100.1", "n/a"])
 def test_refuses_numbers_that_are_no_percentages_with_one_decimal(figure):
-    with pytest.raises(ValueError, match=f"'{figure}' is no percentage"):
+    with pytest.raises(ValueError, match=f"'{figure}' is not a percentage"):
         read_tenths(figure)
 
 

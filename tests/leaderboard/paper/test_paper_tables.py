@@ -91,8 +91,8 @@ def test_verdict_files_give_the_same_figures_as_the_counts_behind_the_printed_on
 def test_the_summary_counts_figures_of_verdicts_and_of_derived_counts_apart(without_files, with_files):
     # 13 judges of 8 figures, 3 of them with verdicts
     assert TABLES[1](with_files).summary() == (
-        "79 of 80 figures computed from counts derived from the printed metrics are the printed ones; "
-        "24 of 24 figures computed from verdicts are the printed ones"
+        "79 of 80 figures computed from counts derived from the printed metrics equal the printed ones; "
+        "24 of 24 figures computed from verdicts equal the printed ones"
     )
     assert TABLES[1](without_files).is_derived
     assert DERIVED in to_markdown(TABLES[1](without_files))

@@ -325,8 +325,8 @@ def test_names_every_wrong_field_with_its_file_and_row(tmp_path):
         load_published_rows(folder)
     message = str(caught.value)
     for expected in (
-        "figures.csv row 3, precision '250': Value error, '250' is no percentage",
-        "figures.csv row 11, row_id 'paper/aer-d': no row of judges.csv has it",
+        "figures.csv row 3, precision '250': Value error, '250' is not a percentage",
+        "figures.csv row 11, row_id 'paper/aer-d': there is no such row in judges.csv",
         "figures.csv row 13, benchmark 'workarena': success on workarena is given twice",
         "marginals.csv: success: overall is not the sum of the benchmarks",
         "marginals.csv row 12, n 'six': Input should be a valid integer",
@@ -341,7 +341,7 @@ def test_names_every_wrong_field_with_its_file_and_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        ("judges.csv", ",aerv,", ",aer,", "judges.csv row 4, aliases: aer names an earlier row"),
+        ("judges.csv", ",aerv,", ",aer,", "judges.csv row 4, aliases: aer already names an earlier row"),
         ("judges.csv", "/webjudge-7b,", "/webjudge-8b,", "reported/webjudge-8b has no line in figures.csv"),
         ("marginals.csv", "benchmark,n,", "benchmark,rows,", "first line must be label,benchmark,n,"),
         ("readings.csv", "aer-c,success,212", "aer-c,success,213", "row 3, row_id 'paper/aer-c': 213/101/83"),

@@ -167,8 +167,8 @@ def test_only_drawn_runs_count_and_what_is_missing_is_said():
     assert found.judge_alone == {"judge": 0.25}
     assert found.labels_only.value == pytest.approx(4 / 19)
     text = "\n".join(warnings)
-    assert "1 labelled runs have no verdict and are left out, such as x/y/z" in text
-    assert f"1 labelled runs are not of the draw and are left out, such as {other}" in text
+    assert "labelled runs without a verdict are left out: 1, such as x/y/z" in text
+    assert f"labelled runs outside the draw are left out: 1, such as {other}" in text
     assert f"1 of 20 drawn runs have no label, such as {drawn[19]}" in text
 
 
@@ -177,11 +177,11 @@ def test_a_draw_by_verdicts_needs_these_verdicts_as_they_were():
     strata = draw_runs(runs, 20, stratified=True)
     labels = {run: False for stratum in strata for run in stratum.drawn}
     assert estimate_agents(runs, labels, strata)[1] == ()
-    with pytest.raises(ValueError, match="drawn by the verdicts of judge, which are not given"):
+    with pytest.raises(ValueError, match="draw used the verdicts of judge, which are not given"):
         estimate_agents(AgentRuns.of({"other": dict.fromkeys(runs.ids, True)}), labels, strata)
     changed = {"judge": dict.fromkeys(runs.ids[:50], True) | dict.fromkeys(runs.ids[50:], False)}
     (warning,) = estimate_agents(AgentRuns.of(changed), labels, strata)[1]
-    assert "runs or verdicts are others than when runs were drawn" in warning
+    assert "runs or verdicts changed since the draw" in warning
 
 
 def test_tasks_of_two_benchmarks_that_share_a_name_are_two():
@@ -253,7 +253,7 @@ def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts
 def test_a_file_of_very_many_agents_or_very_long_ids_is_refused_at_once():
     many = Predictions(tuple(f"own/{agent}/1" for agent in range(101)), {"success": np.ones(101, np.int8)})
     _, (finding,) = read_runs([("many.csv", (many, []))])
-    assert finding.message == "101 agents (the second part of ids); at most 100 are taken."
+    assert finding.message == "ids name 101 agents (second part); at most 100 are allowed."
     long = Predictions(("own/a/" + "x" * 500,), {"success": np.ones(1, np.int8)}, row_numbers=np.array([2]))
     _, (finding,) = read_runs([("long.csv", (long, []))])
     assert finding.code == "malformed_id" and len(finding.message) < 400

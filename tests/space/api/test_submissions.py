@@ -71,7 +71,7 @@ def test_without_a_file_the_answer_says_how_to_send_one(client):
     assert "curl -F file=@FILE" in answer.json()["detail"]
     for form in ({"data": {"file": "text"}, "files": {"x": b""}}, {"files": {"other": b"{}"}}):
         answer = client.post("/api/submissions", **form)
-        assert (answer.status_code, answer.json()["detail"][:8]) == (422, "no file:")
+        assert (answer.status_code, answer.json()["detail"][:8]) == (422, "there is")
 
 
 def test_a_body_over_the_limit_is_cut_off_while_it_comes_in(suite_folder, tmp_path):
@@ -254,7 +254,7 @@ def test_a_missing_file_is_named_and_more_judges_than_the_limit_are_refused(clie
     answer = client.post("/api/estimate", files={"labels": ("labels.csv", labels_file())})
     assert answer.status_code == 422
     assert answer.json()["detail"] == (
-        "no file: send it as the form's part `verdicts` (curl -F verdicts=@FILE)"
+        "there is no file; send it as the form's part `verdicts` (curl -F verdicts=@FILE)"
     )
     answer = client.post("/api/estimate", data={"labels": "text"}, files={"verdicts": b"{}"})
     assert "the form's part `labels`" in answer.json()["detail"]

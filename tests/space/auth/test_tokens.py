@@ -50,7 +50,7 @@ def test_an_expired_token_is_refused_in_words_even_where_one_may_read(client):
 @pytest.mark.parametrize(
     ("account", "said"),
     [
-        (Account("the-lab", kind="org"), "belongs to no person"),
+        (Account("the-lab", kind="org"), "does not belong to a person"),
         (Account("ada", auth_type="app_token_as_user"), "was given to an app"),
     ],
 )

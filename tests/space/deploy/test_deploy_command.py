@@ -43,7 +43,7 @@ def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, t
     # suite.toml and trajectories.csv; the labels lie beside the folder
     assert re.search(r"^  arb/core/suites/our-bench/ +2 files +\d+ kB$", done.stdout, re.MULTILINE)
     assert re.search(r"^  space/ +\d{3} files", done.stdout, re.MULTILINE)
-    for said in (f"Space {SPACE}, made if", f"records: {RECORDS} (private; made if it is missing)",
+    for said in (f"Space {SPACE}, created if", f"records: {RECORDS} (private; created if missing)",
                  "3 files: Dockerfile, README.md, app.py", "board: only on the Space",
                  "variable ARB_RECORDS_REPO=", "secret to set: ARB_SECRET"):  # fmt: skip
         assert said in done.stdout, done.stdout
@@ -64,7 +64,7 @@ def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_pa
     monkeypatch.setenv("ARB_LABELS", f"csv:{tmp_path / 'labels.csv'}")
     done = run("--suite", str(suite), "--labels", "none")
     assert done.exit_code == 2
-    assert "arb/core/suites/small/about.md: is the file of labels" in done.output
+    assert "arb/core/suites/small/about.md: is the file with the labels" in done.output
     assert hub.seen == []
     (suite / "about.md").unlink()  # a label file by another name: else the canaries in it are found
 
@@ -84,5 +84,5 @@ def test_labels_have_to_be_where_the_space_finds_them():
     assert problems() == problems(labels="hub:a/labels") == ""
     assert problems(suite="agent-reward-bench", labels="wheel") == ""
     assert "has no published labels" in problems(labels="wheel")
-    assert "is not on the Space" in problems(labels="csv:labels.csv")
+    assert "no access to a local file" in problems(labels="csv:labels.csv")
     assert "three different repositories" in problems(board="a/p")

@@ -166,7 +166,7 @@ def test_the_configured_file_of_labels_is_found_whatever_it_is_called(guard, tmp
     labels = tmp_path / "mine.bin"
     labels.write_bytes(b"anything at all")
     (problem,) = guard("harmless.py", b"anything at all", labels)
-    assert "is the file of labels" in problem
+    assert "is the file with the labels" in problem
 
 
 def test_test_trajectories_without_answers_are_no_labels(guard, suite):

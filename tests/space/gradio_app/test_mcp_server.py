@@ -145,7 +145,7 @@ def test_on_a_space_a_token_says_who_submits(space_on_the_hub):
     assert found["account"] == "ada"
     refused = tool(space_on_the_hub, "submit", {"host": HOST}, content=content, **DECLARED, account="ada")
     assert refused.is_error
-    assert "nobody is signed in" in text_of(refused)
+    assert "you are not signed in" in text_of(refused)
 
 
 LONG = "x" * 9_000

@@ -160,7 +160,7 @@ def test_a_file_over_the_limit_is_not_parsed(settings, uploaded, monkeypatch):
     html = submitted(service, uploaded(b"x" * 1_000_000), "test", form())
     assert sizes == []
     assert "Nothing was submitted" in html
-    assert "more than 1,000 bytes: send a smaller file" in html
+    assert "more than 1,000 bytes; send a smaller file" in html
 
 
 def test_an_error_of_ours_shows_no_traceback_and_no_path_and_is_logged(
@@ -186,7 +186,7 @@ def test_a_failing_score_shows_and_logs_no_count(service, uploaded, monkeypatch,
         )
     with caplog.at_level(logging.DEBUG):
         html = submitted(service, uploaded(verdicts(service.suite)), "test", form())
-    assert "sending it again" in html
+    assert "Sending it again" in html
     assert "disk is full" in caplog.text
     assert "counts_by_task" not in html
     assert not re.search(r"\[\[\d+, \d+\]", caplog.text)
@@ -210,7 +210,7 @@ def test_submitting_without_labels_is_refused_in_words(settings, uploaded):
 
 def test_an_upload_that_was_removed_meanwhile_is_asked_for_again(service, uploaded, tmp_path):
     html = submitted(service, str(tmp_path / "uploads" / "gone.jsonl"), "test", form())
-    assert "upload the file again" in html
+    assert "Upload the file again" in html
     assert str(tmp_path) not in html
 
 

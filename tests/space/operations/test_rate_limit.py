@@ -56,7 +56,7 @@ def test_an_address_has_so_many_checks_a_minute_and_another_its_own(clock):
 def test_the_refusal_says_when_to_come_back_and_then_it_is_let_in(clock):
     checks = limit()
     assert taken(checks, request_from("192.0.2.1"), 3) == 3
-    with pytest.raises(TooManyChecks, match="3 files checked in a minute; try again in") as refused:
+    with pytest.raises(TooManyChecks, match="3 files checked per minute; try again in") as refused:
         checks.take(request_from("192.0.2.1"))
     assert 1 <= refused.value.retry_after <= 60
     # Two windows later nothing of the three counts any more.
@@ -76,7 +76,7 @@ def test_the_networks_of_one_ipv6_site_share_a_higher_limit(clock):
     networks = [request_from(f"2001:db8:1:{n:x}::1") for n in range(80)]
     # Three for each of four networks: 4 x 3 = 12 for the /48.
     assert [taken(checks, network, 5) for network in networks] == [3] * 4 + [0] * 76
-    with pytest.raises(TooManyChecks, match="one IPv6 /48 may have 12 files checked in a minute"):
+    with pytest.raises(TooManyChecks, match="one IPv6 /48 may have 12 files checked per minute"):
         checks.take(networks[-1])
     assert taken(checks, request_from("2001:db8:2::1"), 5) == 3  # another site
     assert taken(checks, request_from("192.0.2.1"), 5) == 3
@@ -123,7 +123,7 @@ def test_who_goes_on_after_as_many_refusals_waits_for_each_further_one(clock):
 def test_other_requests_are_counted_in_multiples(clock):
     checks = CheckLimit(Settings(checks_a_minute=3), Metrics(), times=10)
     assert taken(checks, request_from("192.0.2.1"), 40) == 30
-    with pytest.raises(TooManyChecks, match="one address may send 30 requests in a minute"):
+    with pytest.raises(TooManyChecks, match="one address may send 30 requests per minute"):
         checks.take(request_from("192.0.2.1"))
 
 

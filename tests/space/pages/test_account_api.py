@@ -100,15 +100,15 @@ def test_a_judge_is_renamed_by_its_owner_and_nobody_else(service, sent):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"not json", "no JSON"),
+        (b"not json", "not JSON"),
         (b"[]", "JSON object"),
         (b"", "JSON object"),
         (b'{"judge": "x"}', "to: fill it in"),
         (b"{}", "judge: fill it in; to: fill it in"),
         (b'{"judge": "x", "to": "y", "more": 1}', "there is no such field"),
         (b'{"judge": "x", "to": 7}', "to: "),
-        (b"[" * 5000, "no JSON"),
-        (b'{"judge": "\xff"}', "no JSON"),
+        (b"[" * 5000, "not JSON"),
+        (b'{"judge": "\xff"}', "not JSON"),
     ],
 )
 def test_a_body_that_is_not_in_order_is_said(service, sent, body, said):

@@ -66,7 +66,7 @@ def test_the_board_holds_public_rows_with_noise_and_nothing_finer(private):
 
 def test_the_leaderboard_and_the_judge_page_say_the_noise_and_where_ranks_come_from(private):
     said = "counts carry noise of ± 3 true positives"
-    ranks = "ranks come from the same noisy figures and their intervals"
+    ranks = "Ranks come from the same noisy figures and their intervals"
     for html in (
         board_html(private, LeaderboardQuery()),
         *(page_at(private, "/judge", id=row_id) for row_id in ids(private)),
@@ -92,7 +92,7 @@ def test_ranks_of_a_half_that_is_not_shown_are_said_to_be(service):
     for _ in range(8):
         service.clock()
     told = shown_text(board_html(service, LeaderboardQuery()))
-    assert "ranks come from a half of the tasks that is not shown" in told
+    assert "Ranks come from a half of the tasks that is not shown" in told
 
 
 def test_comparing_evaluates_no_verdicts_against_labels_or_each_other(private):

@@ -115,7 +115,7 @@ def test_a_form_that_says_that_it_is_too_large_is_not_read(client, uploads, path
     before = files_in(uploads)
     answer = client.post(path, files={part: ("a.jsonl", b"x" * (MOST + FORM_BYTES))})
     assert answer.status_code == 413
-    assert answer.json()["detail"].startswith("more than 100,000 bytes: send a smaller file")
+    assert answer.json()["detail"].startswith("more than 100,000 bytes; send a smaller file")
     assert files_in(uploads) == before
 
 
@@ -153,7 +153,7 @@ def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, within_
     with TestClient(create_app(settings)) as client:
         answers = [client.post("/gradio_api/upload", files={"files": ("a.jsonl", b"{}")}) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
-        assert "one address may have 2 files checked in a minute" in answers[2].json()["detail"]
+        assert "one address may have 2 files checked per minute" in answers[2].json()["detail"]
         assert int(answers[2].headers["retry-after"]) >= 1
         # REST counts its own: nothing of it is used up.
         assert client.post("/api/check", files={"file": ("a.jsonl", b"{}")}).status_code == 200
@@ -214,4 +214,4 @@ def test_submissions_are_counted_by_address_before_anything_is_read(suite_folder
 
 def test_answers_of_annotators_are_read_of_who_is_signed_in_only(client):
     answer = client.put("/api/annotate/answers", content=b"x" * 1_000)
-    assert (answer.status_code, answer.json()["detail"][:19]) == (401, "nobody is signed in")
+    assert (answer.status_code, answer.json()["detail"][:21]) == (401, "you are not signed in")

@@ -51,10 +51,10 @@ def test_noise_is_described_with_its_size_and_the_source_of_ranks():
     noisy = {"overall": {"noise": {"tp_sd": 3.0}}, "by_benchmark": {"a": {"noise": {"tp_sd": 6.0}}}}
     text = describe_noise(noisy)
     assert "± 3 true positives, ± 6 in each benchmark (standard deviations)" in text
-    assert text.endswith("ranks come from the same noisy figures and their intervals.")
+    assert text.endswith("Ranks come from the same noisy figures and their intervals.")
     half = describe_noise({**noisy, "by_benchmark": {}, "ranked_by": "a half that is not shown"})
     assert "benchmark" not in half
-    assert half.endswith("ranks come from a half that is not shown.")
+    assert half.endswith("Ranks come from a half that is not shown.")
     assert describe_noise({"overall": {}, "by_benchmark": {}}) == describe_noise(None) == ""
 
 
@@ -109,7 +109,7 @@ def test_a_figure_that_is_undefined_is_a_dash_without_a_number():
     never = cell(0, 0, 10, 20)
     found = metric_cell(never, "precision", "success")
     assert (found.text, found.value) == ("–", None)
-    assert found.hover == "0 of 0 called successful are; 10 positives in 30 trajectories"
+    assert found.hover == "rightly called successful: 0 of 0; 10 positives in 30 trajectories"
     assert metric_cell(None, "precision", "success").hover == "not known"
 
 
@@ -117,7 +117,7 @@ def test_hover_text_has_missing_verdicts_notes_and_unknown_counts():
     assert metric_cell(cell(6, 2, 4, 18, 5), "precision", "success").hover.endswith("; 5 without a verdict")
     noted = cell(6, 2, 4, 18, note="several counts fit")
     assert metric_cell(noted, "precision", "repetition").hover == (
-        "6 of 8 said to repeat are; 10 positives in 30 trajectories; several counts fit"
+        "rightly said to repeat: 6 of 8; 10 positives in 30 trajectories; several counts fit"
     )
     unknown = {**cell(6, 2, 4, 18), "tp": None, "fp": None, "fn": None, "tn": None}
     assert (

@@ -102,12 +102,12 @@ def test_a_browser_gets_a_page_outside_the_api_and_programs_get_json(client_rais
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "the body has to be a JSON object"),
-        (b"[]", "the body has to be a JSON object"),
-        (b"null", "the body has to be a JSON object"),
-        (b"{", "the body is no JSON: send an object in UTF-8"),
-        (b'"\xff"', "the body is no JSON: send an object in UTF-8"),
-        (b"[" * 7_000, "the body is no JSON: send an object in UTF-8"),
+        (b"", "the body must be a JSON object"),
+        (b"[]", "the body must be a JSON object"),
+        (b"null", "the body must be a JSON object"),
+        (b"{", "the body is not JSON; send an object in UTF-8"),
+        (b'"\xff"', "the body is not JSON; send an object in UTF-8"),
+        (b"[" * 7_000, "the body is not JSON; send an object in UTF-8"),
         (b"{}", "name: fill it in; size: fill it in"),
         (b'{"name": "secret", "size": 1}', "name: is over 5 characters; shorten it"),
         (b'{"name": "a", "size": 1, "more": 2}', "'more': there is no such field"),
