@@ -54,7 +54,8 @@ def test_what_was_understood_is_shown_before_anything_is_submitted(service, rows
     content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     # 30 rows: 3 without a verdict, places 3 to 11 successful: 9 of 27 = 33.3 %; 30 * $0.25 = $7.50
     assert understood(service.intake.check(content, "a.jsonl", "test")) == (
-        "Success: 9 trajectories are called successful, 18 are not, and 3 have no verdict (33.3 % of the verdicts say successful).",
+        "Success: 9 trajectories are called successful, 18 are not, and 3 have no verdict "
+        "(33.3 % of the verdicts say successful).",
         "A trajectory without a verdict counts as not successful in the ranking.",
         "Repetition: 5 of 30 verdicts say that it happened.",
         "There are no verdicts on side effect, so the judge is not on those boards.",
