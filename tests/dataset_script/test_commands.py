@@ -125,10 +125,10 @@ def test_a_repository_is_fetched_and_checked(built, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["absent"], "is no folder, and no repository's name"),
+        (["absent"], "is neither a folder nor a repository's name"),
         ([".", "--suite", "absent"], "no suite 'absent'"),
         ([".", "--canary", "abc"], "plant at least 6"),
-        ([".", "--revision", "main"], "are for a repository"),
+        ([".", "--revision", "main"], "need a repository"),
     ],
 )
 def test_a_command_that_cannot_run_says_why_in_a_line(arguments, said, tmp_path, monkeypatch):

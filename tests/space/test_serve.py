@@ -223,7 +223,7 @@ def test_an_interrupted_build_says_that_the_same_command_goes_on(runs, capsys, m
         patched.setattr("dataset_script.new_suite.build_source", interrupted)
         _settings_of_source(runs, Settings())
     assert ended.value.exit_code == 130
-    assert "the same command goes on from there" in capsys.readouterr().err
+    assert "run the same command again to resume" in capsys.readouterr().err
 
 
 @pytest.mark.slow
