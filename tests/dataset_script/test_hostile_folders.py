@@ -137,10 +137,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
         file("trajectory.json", atif(steps=[3, None, [], {"source": 7}])), "trajectory.json",
     ),
     "a picture by an absolute path": (
-        file("trajectory.json", with_picture("/etc/hostname")), "outside of the source",
+        file("trajectory.json", with_picture("/etc/hostname")), "outside the source",
     ),
     "a picture above the folder": (
-        file("trajectory.json", with_picture("../outside/secret.json")), "outside of the source",
+        file("trajectory.json", with_picture("../outside/secret.json")), "outside the source",
     ),
     "a picture that is a link out": (link("away.png", with_picture("away.png")), "leaves the source"),
     "a picture at an address": (

@@ -164,7 +164,7 @@ def test_what_verify_rejects_is_not_sent(hub, publish, folder):
 
 def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, folder):
     names = tuple(f"reward_words:a/b/{number}" for number in range(22))
-    with pytest.raises(PublishError, match=r"--accept reward_words:a/b/19 and 2 more that it names$"):
+    with pytest.raises(PublishError, match=r"--accept reward_words:a/b/19 and 2 more that it lists$"):
         publish(folder, verify=lambda _folder: SimpleNamespace(ok=True, findings=(), to_accept=names))
     assert hub.seen == []
 
@@ -190,9 +190,9 @@ def test_a_folder_that_is_not_as_built_is_refused(hub, publish, folder, damage, 
 
 def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, labels_file):
     hub.repository(LABELS_REPO, private=False)
-    with pytest.raises(PublishError, match="is public; test labels go into a private repository only"):
+    with pytest.raises(PublishError, match="is public, but test labels need a private repository"):
         publish(folder, REPO, LABELS_REPO, labels_file)
-    with pytest.raises(PublishError, match="need a repository of their own"):
+    with pytest.raises(PublishError, match="need a private repository of their own"):
         publish(folder, REPO, REPO, labels_file)
     assert REPO not in hub.api.repositories
     assert not hub.requests("POST", "/commit/|/preupload/|/lfs/")
@@ -200,7 +200,7 @@ def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, lab
 
 def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
     folder = built({**DATA, "data/annotations/dev-00000-of-00001.parquet": LABELS})
-    with pytest.raises(PublishError, match="the labels lie in the folder to publish"):
+    with pytest.raises(PublishError, match="the labels are in the folder to publish"):
         publish(folder, REPO, LABELS_REPO, folder / "data/annotations/dev-00000-of-00001.parquet")
     assert hub.seen == []
 
@@ -210,7 +210,7 @@ def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
     [
         ("agent-reward-bench", (), "named owner/name"),
         ("maintainer/what is this", (), "named owner/name"),
-        (REPO, (LABELS_REPO,), "needs the labels: --labels FILE"),
+        (REPO, (LABELS_REPO,), "needs the labels; add --labels FILE"),
         (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: no such file of labels"),
     ],
 )
@@ -222,7 +222,7 @@ def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, mess
 
 def test_a_repository_with_data_of_another_origin_is_not_touched(hub, publish, folder):
     hub.commit(REPO, {"data/annotations.csv": b"theirs"})
-    with pytest.raises(PublishError, match="holds data that was not published from here"):
+    with pytest.raises(PublishError, match="contains data that was not published from here"):
         publish(folder)
     assert content(hub) == {"data/annotations.csv": b"theirs"}
 
@@ -361,7 +361,7 @@ def test_the_token_is_in_no_message_and_only_the_hub_has_it(hub, publish, folder
 
 def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, folder, monkeypatch):
     monkeypatch.setattr(repository, "MOST_FILES", 4)
-    with pytest.raises(PublishError, match="has 5 files; the Hub takes 4 in a commit"):
+    with pytest.raises(PublishError, match="has 5 files; the Hub accepts 4 in a commit"):
         publish(folder)
     assert hub.seen == []
 

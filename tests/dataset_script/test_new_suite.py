@@ -118,7 +118,7 @@ def test_a_broken_run_is_named_and_left_out_and_an_invalid_one_too(make, full_so
     full_source.put(SUITE_IDS[1], valid=False)
     done, out = make()
     assert done.exit_code == 3
-    assert "not a whole JSON document" in done.stdout and "shop.1.json" in done.stdout
+    assert "not a complete JSON document" in done.stdout and "shop.1.json" in done.stdout
     assert "marked as invalid" in done.stdout
     assert {t.trajectory_id for t in load_suite(out).trajectories} == set(SUITE_IDS[2:])
 

@@ -241,7 +241,7 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     hub.commit(REPO, many)
     hub.fail("HEAD", "/resolve/.*/cleaned", status=403, times=1_000)
     with pytest.raises(
-        HubError, match=f"{FAILURES_IN_A_ROW} files failed in a row.*what was fetched is kept"
+        HubError, match=f"{FAILURES_IN_A_ROW} files in a row could not be fetched.*what was fetched is kept"
     ):
         get()
     assert len(hub.requests("HEAD", "/cleaned/")) < 2 * FAILURES_IN_A_ROW + 8  # eight are under way
@@ -249,7 +249,7 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
 
 def test_a_hub_that_cannot_be_reached_is_reported(hub, get):
     hub.fail("GET", "/tree/", status=503, times=1_000)
-    with pytest.raises(HubError, match="the list of files cannot be had now; try again"):
+    with pytest.raises(HubError, match="the list of files cannot be fetched now; try again"):
         get()
 
 
@@ -277,7 +277,7 @@ def test_a_revision_that_is_not_there_is_reported(get, revision):
 def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(get, out, monkeypatch):
     full_disk = SimpleNamespace(disk_usage=lambda _folder: SimpleNamespace(free=1))
     monkeypatch.setattr(hub_module, "shutil", full_disk)
-    with pytest.raises(HubError, match=r"are to be fetched and 0\.0 GB are free"):
+    with pytest.raises(HubError, match=r"but only 0\.0 GB are free"):
         get()
     assert data(out) == {}
 

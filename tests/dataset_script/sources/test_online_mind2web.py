@@ -168,7 +168,7 @@ def test_a_result_that_is_a_link_out_of_the_source_is_refused(write, tmp_path):
     secret = tmp_path / "secret.json"
     (folder / "agent/task/result.json").rename(secret)
     (folder / "agent/task/result.json").symlink_to(secret)
-    with pytest.raises(SourceError, match=r"agent/task/result\.json is a link out of it"):
+    with pytest.raises(SourceError, match=r"agent/task/result\.json is a link out of the source"):
         OnlineMind2WebSource(folder).list_runs()
     single = OnlineMind2WebSource(folder / "agent/task/result.json")
     with pytest.raises(UnusableFileError, match="link that leaves the source"):
