@@ -41,7 +41,7 @@ def load_plugins(group: Group) -> Mapping[str, Any]:
     loaded: dict[str, Any] = {}
     for point in _entry_points(group):
         if point.name in loaded:
-            leave_out(group, point.name, f"{point.value} has a name that is in use")
+            leave_out(group, point.name, f"{point.value} has a name that is already in use")
             continue
         try:
             loaded[point.name] = point.load()
@@ -54,7 +54,7 @@ def load_plugins(group: Group) -> Mapping[str, Any]:
 
 def leave_out(group: Group, name: str, problem: str) -> None:
     """Warn that an entry point is not used; without a configured log the line goes to stderr."""
-    _logger.warning("entry point %s of %s is left out: %s", name, group, problem)
+    _logger.warning("entry point %s of %s is ignored: %s", name, group, problem)
 
 
 def _entry_points(group: Group) -> Iterator[EntryPoint]:

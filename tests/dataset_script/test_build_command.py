@@ -88,8 +88,11 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
     ("arguments", "message"),
     [
         (["--source", "absent"], "contains no runs that can be read; name a folder with cleaned/"),
-        (["--suite", "absent"], "no suite 'absent': shipped are agent-reward-bench, localshop, sample"),
-        (["--out", "."], "holds the source"),
+        (
+            ["--suite", "absent"],
+            "no suite 'absent'; use a shipped one (agent-reward-bench, localshop, sample)",
+        ),
+        (["--out", "."], "contains the source"),
     ],
 )
 def test_a_users_mistake_is_a_line_on_stderr_and_exit_code_2(run, tmp_path, monkeypatch, arguments, message):

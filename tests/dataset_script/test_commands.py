@@ -173,4 +173,4 @@ def test_bad_metadata_is_one_line_and_exit_code_2(tmp_path):
     (tmp_path / "m.csv").write_text("x\n")
     done = run("sample-tasks", "--metadata", tmp_path / "m.csv", "--per-group", 8)
     assert done.exit_code == 2
-    assert done.stderr == ("error: m.csv: the columns task_name, browsergym_split are absent\n")
+    assert done.stderr == ("error: m.csv: the columns task_name, browsergym_split are missing; add them\n")

@@ -172,11 +172,14 @@ def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, fold
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / "data" / "labels.csv").write_bytes(LABELS), "data/labels.csv: no build wrote this"),
+        (
+            lambda f: (f / "data" / "labels.csv").write_bytes(LABELS),
+            "data/labels.csv: was not written by a build",
+        ),
         (lambda f: (f / "eval.yaml").unlink(), "eval.yaml: is missing; build again"),
-        (lambda f: (f / "manifest.json").write_text("{"), "no manifest.json that can be read"),
-        (lambda f: (f / "manifest.json").write_text("[]"), "no manifest.json that can be read"),
-        (lambda f: (f / "link").symlink_to("/etc/hostname"), "link: no build wrote this"),
+        (lambda f: (f / "manifest.json").write_text("{"), "no readable manifest.json"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "no readable manifest.json"),
+        (lambda f: (f / "link").symlink_to("/etc/hostname"), "link: was not written by a build"),
     ],
 )
 def test_a_folder_that_is_not_as_built_is_refused(hub, publish, folder, damage, message):
@@ -208,10 +211,10 @@ def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
 @pytest.mark.parametrize(
     ("repo", "more", "message"),
     [
-        ("agent-reward-bench", (), "named owner/name"),
-        ("maintainer/what is this", (), "named owner/name"),
+        ("agent-reward-bench", (), "write OWNER/NAME"),
+        ("maintainer/what is this", (), "write OWNER/NAME"),
         (REPO, (LABELS_REPO,), "needs the labels; add --labels FILE"),
-        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: no such file of labels"),
+        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: there is no such file of labels"),
     ],
 )
 def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, message):
@@ -240,7 +243,7 @@ def test_a_card_that_the_hub_does_not_accept_is_reported_and_nothing_is_committe
         (False, "publishing needs a token with write access; set HF_TOKEN"),
         ("hf_revoked", "who HF_TOKEN belongs to: the Hub answered 401 .*set HF_TOKEN"),
         ("hf_stranger", f"{REPO}: the Hub answered 40[34]"),
-        ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN has no right to do this"),
+        ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN does not have permission"),
     ],
 )
 def test_a_token_that_may_not_write_is_reported_at_once(hub, publish, folder, pauses, token, message):
@@ -260,7 +263,7 @@ def test_a_file_that_changed_since_it_was_verified_is_not_sent(hub, publish, fol
         (built / name).write_bytes(b"something else")
         return passed()
 
-    with pytest.raises(PublishError, match=f"{name}: changed while it was published"):
+    with pytest.raises(PublishError, match=f"{name}: changed during the publication"):
         publish(folder, verify=verify)
     assert commits(hub) == 0 and not hub.requests("PUT", "/upload/")
 
@@ -281,7 +284,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(hub, publish, f
     publish(folder)
     (folder / "README.md").write_bytes(CARD + b"ours\n")
     hub.fail("POST", COMMIT, first=lambda: hub.commit(REPO, {"README.md": CARD + b"theirs\n"}))
-    with pytest.raises(PublishError, match=r"somebody changed README\.md while this was published"):
+    with pytest.raises(PublishError, match=r"somebody changed README\.md during this publication"):
         publish(folder)
     assert content(hub)["README.md"] == CARD + b"theirs\n"
     publish(folder)  # asked again, knowing
@@ -303,7 +306,7 @@ def test_a_500_before_the_commit_is_told_and_tried_again(hub, publish, folder, p
     publish(folder, say=lines.append)
     assert commits(hub) == 1
     assert pauses == [1, 2]
-    assert lines[0] == "the Hub answered 500 (a fault of the server); trying again in 1 s"
+    assert lines[0] == "the Hub answered 500 (a server error); trying again in 1 s"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +331,7 @@ def test_too_many_requests_wait_as_the_hub_says(hub, publish, folder, pauses, he
 
 def test_a_hub_that_stays_down_is_given_up_on_with_a_message(hub, publish, folder, pauses):
     hub.fail("POST", COMMIT, status=503, times=100)
-    with pytest.raises(HubError, match=r"the Hub answered 503 \(a fault of the server\); run again later"):
+    with pytest.raises(HubError, match=r"the Hub answered 503 \(a server error\); run again later"):
         publish(folder)
     assert pauses == list(PAUSES)
     assert len(hub.requests("POST", COMMIT)) == len(PAUSES) + 1

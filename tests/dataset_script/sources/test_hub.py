@@ -144,7 +144,7 @@ def test_a_branch_is_taken_at_its_commit(hub, get, out):
 def test_a_folder_never_mixes_two_commits(hub, get, out):
     first = get(Selection(parts=("cleaned",))).commit
     hub.commit(REPO, {CLEANED_WEB: b"later"})
-    with pytest.raises(HubError, match=f"holds files of {REPO} at {first}; name another folder"):
+    with pytest.raises(HubError, match=f"contains files of {REPO} at {first}; name another folder"):
         get(revision="main")
     assert data(out) == expected("cleaned")
 
@@ -288,7 +288,7 @@ def test_two_fetches_into_one_folder_do_not_get_into_each_others_way(hub, get, o
     first = threading.Thread(target=get)
     first.start()
     assert started.wait(120)
-    with pytest.raises(HubError, match="another fetch is writing there"):
+    with pytest.raises(HubError, match="another fetch is writing to it"):
         get()
     go_on.set()
     first.join()
@@ -353,7 +353,7 @@ def test_the_command_exits_1_names_what_failed_and_fetches_the_others(hub, run, 
     assert result.exit_code == 1
     assert data(out) == {path: content for path, content in expected().items() if path != CLEANED_WEB}
     assert f"failed: {CLEANED_WEB}: the Hub answered 403" in result.stdout
-    assert "1 files could not be had" in result.stderr
+    assert "1 files could not be fetched" in result.stderr
 
 
 def test_the_command_tells_a_users_mistake_in_one_line(run):

@@ -67,7 +67,7 @@ def test_a_folder_and_a_single_result_are_recognised_and_give_the_same_ids():
 def test_a_harbor_trial_is_none_of_them():
     trial = BY_HAND / "harbor"
     assert not OnlineMind2WebSource.recognises(trial)
-    with pytest.raises(SourceError, match=r"no result\.json of Online-Mind2Web in it"):
+    with pytest.raises(SourceError, match=r"contains no result\.json of Online-Mind2Web"):
         OnlineMind2WebSource(trial).list_runs()
     assert OnlineMind2WebSource(BY_HAND).list_runs().others == ("harbor/some-trial__x1/result.json",)
 
