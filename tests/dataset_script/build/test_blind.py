@@ -47,7 +47,7 @@ def test_the_second_level_of_workarena_is_still_read_from_the_id():
 
 def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
     path = tmp_path / "blind-key"
-    with pytest.raises(BlindError, match="holds no key"):
+    with pytest.raises(BlindError, match="contains no key"):
         read_key(path)
     key = read_key(path, create=True)
     assert read_key(path, create=True) == read_key(path) == key

@@ -123,7 +123,7 @@ def test_of_two_files_for_one_trajectory_one_is_taken_and_the_other_named(source
         "cleaned/shop/GenericAgent-b/run-2/shop.resized.1.json",
         "cleaned/shop/GenericAgent-b/run-1/shop.1.json",
     ]
-    assert duplicates[0].message == "cleaned/shop/GenericAgent-b/run-1/shop.resized.1.json was taken"
+    assert duplicates[0].message == "cleaned/shop/GenericAgent-b/run-1/shop.resized.1.json is used"
 
 
 def test_a_second_file_stands_in_for_a_broken_first_one(source, out, suite, table):
