@@ -271,7 +271,7 @@ def inspect_source(
         plain_console().print(table)
     for line in reports.section("left out", reports.LEFT_OUT, left_out):
         typer.echo(line, err=as_json)
-    for line in reports.section("to know", reports.NOTES, notes):
+    for line in reports.section("notes", reports.NOTES, notes):
         typer.echo(line, err=as_json)
     if not read:
         stop(f"{path}: no run in this source can be read", 2)

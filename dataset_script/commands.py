@@ -87,7 +87,7 @@ def build(  # noqa: PLR0913 - a command's options
     out: Annotated[Path, typer.Option(help="Write the dataset to this folder, replacing an earlier one.")],
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: the source's)."),
+        typer.Option(help="A shipped suite's name or a suite's folder (default: that of the source)."),
     ] = None,
     strict: Annotated[
         bool, typer.Option(help="Write nothing and exit with 1 if anything is left out.")

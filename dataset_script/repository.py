@@ -119,7 +119,7 @@ class Publisher:
             raise PublishError(f"{labels_file.name}: the labels are in the folder to publish; move them out")
         if not self.hub.token:
             raise HubError("publishing needs a token with write access; set HF_TOKEN")
-        patiently(self.hub.whoami, "who HF_TOKEN belongs to", self.sleep, self.say)
+        patiently(self.hub.whoami, "the owner of HF_TOKEN", self.sleep, self.say)
         if private_labels is not None:
             self._prepare(private_labels, private=True)
         self._prepare(repo, private=False)

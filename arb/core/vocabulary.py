@@ -169,7 +169,9 @@ PREDICTION_COLUMNS: Final = MappingProxyType(
             required=True,
         ),
         "side_effect": PredictionColumn(
-            "target", "Did the agent do something else as well? true, false or null.", _VERDICT_ADVICE
+            "target",
+            "Did the agent do something needless that can have effects? true, false or null.",
+            _VERDICT_ADVICE,
         ),
         "repetition": PredictionColumn(
             "target", "Did the agent go in circles? true, false or null.", _VERDICT_ADVICE

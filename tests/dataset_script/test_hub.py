@@ -241,7 +241,7 @@ def test_a_card_that_the_hub_does_not_accept_is_reported_and_nothing_is_committe
     ("token", "message"),
     [
         (False, "publishing needs a token with write access; set HF_TOKEN"),
-        ("hf_revoked", "who HF_TOKEN belongs to: the Hub answered 401 .*set HF_TOKEN"),
+        ("hf_revoked", "the owner of HF_TOKEN: the Hub answered 401 .*set HF_TOKEN"),
         ("hf_stranger", f"{REPO}: the Hub answered 40[34]"),
         ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN does not have permission"),
     ],
