@@ -101,14 +101,10 @@ def get(
         typer.Option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
     ] = None,
     benchmark: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add another.")
+        list[str] | None, typer.Option(help="Fetch this benchmark. Repeat to add one.")
     ] = None,
-    agent: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add another.")
-    ] = None,
-    repo: Annotated[
-        str, typer.Option(help="Read this dataset repository in the released layout.")
-    ] = RELEASED_REPO,
+    agent: Annotated[list[str] | None, typer.Option(help="Fetch this agent. Repeat to add one.")] = None,
+    repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
     revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
     suite: Annotated[
         str, typer.Option(help="A shipped suite's name or a suite's folder.")

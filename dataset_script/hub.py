@@ -33,16 +33,12 @@ if TYPE_CHECKING:
 
 def fetch(
     out: Annotated[Path, typer.Option(help="Download into this folder, resuming an earlier download.")],
-    repo: Annotated[
-        str, typer.Option(help="Read this dataset repository in the released layout.")
-    ] = RELEASED_REPO,
+    repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
     revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
     benchmark: Annotated[
         list[str] | None, typer.Option(help="Fetch only this benchmark's folder. Repeat to add another.")
     ] = None,
-    agent: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add another.")
-    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Fetch this agent. Repeat to add one.")] = None,
     part: Annotated[
         list[str] | None,
         typer.Option(help="Fetch only cleaned, screenshots or judgments. Repeat to add another."),
