@@ -101,9 +101,9 @@ def get(
         typer.Option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
     ] = None,
     benchmark: Annotated[
-        list[str] | None, typer.Option(help="Fetch this benchmark. Repeat to add one.")
+        list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add one.")
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Fetch this agent. Repeat to add one.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add one.")] = None,
     repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
     revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
     suite: Annotated[

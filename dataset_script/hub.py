@@ -38,7 +38,7 @@ def fetch(
     benchmark: Annotated[
         list[str] | None, typer.Option(help="Fetch only this benchmark's folder. Repeat to add another.")
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Fetch this agent. Repeat to add one.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add one.")] = None,
     part: Annotated[
         list[str] | None,
         typer.Option(help="Fetch only cleaned, screenshots or judgments. Repeat to add another."),
