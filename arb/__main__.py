@@ -17,10 +17,13 @@ if TYPE_CHECKING:  # typer has a click of its own
     from typer._click import Command, Context, HelpFormatter
 
 PACKAGES: Final = {
-    "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect runs of your own."),
+    "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect your own runs."),
     "leaderboard": ("leaderboard", "Print the board, score prediction files, estimate success rates."),
     "judges": ("arb.judges", "List judges, plan and run one, certify your own."),
-    "submissions": ("submissions", "Check and submit prediction files; a Space's records and annotation."),
+    "submissions": (
+        "submissions",
+        "Check and submit prediction files; manage a Space's records and annotation.",
+    ),
     "space": ("space", "Serve the Space, or deploy it to the Hub."),
 }
 """Command name to the package and its line in the list of commands."""
@@ -45,17 +48,17 @@ class Packages(TyperGroup):
 
 
 app = typer.Typer(cls=Packages, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-metric = typer.Typer(no_args_is_help=True, help="The metric, for the `evaluate` library.")
+metric = typer.Typer(no_args_is_help=True, help="Show or publish the metric for the `evaluate` library.")
 app.add_typer(metric, name="metric")
 app.add_typer(hub.app, name="hub")
 
 
 @app.callback()
 def about() -> None:
-    """AgentRewardBench: judges of web agents, judged.
+    """AgentRewardBench: evaluate the judges of web agents.
 
     `arb COMMAND --help` describes a command. Exit codes: 0 done; 1 the input has problems, which are listed;
-    2 the command cannot run as given; 3 done in part; 4 only rate limits; 130 interrupted (run the same
+    2 the command cannot run as given; 3 partly done; 4 only rate limits; 130 interrupted (run the same
     command again to resume).
     """
 

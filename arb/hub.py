@@ -54,9 +54,9 @@ IN_A_CHECKOUT: Final = f"leaderboard/{METRIC}"
 INTERRUPTED: Final = 130
 IN_PART: Final = 3
 
-app = typer.Typer(no_args_is_help=True, help="Dataset, metric and leaderboard, published together.")
+app = typer.Typer(no_args_is_help=True, help="Publish dataset, metric and leaderboard together.")
 
-OwnerArgument = Annotated[str, typer.Argument(help="Your name on the Hub, or an organization's.")]
+OwnerArgument = Annotated[str, typer.Argument(help="Your name, or an organization's, on the Hub.")]
 
 
 @dataclass
@@ -100,17 +100,17 @@ class PublishPlan:
             PublishError: Something must not be published.
         """
         if not hub.is_repo_name(self.repo()):
-            raise hub.PublishError(f"{self.owner}: the Hub takes no owner of this name")
+            raise hub.PublishError(f"{self.owner}: the Hub does not accept this owner's name; correct OWNER")
         if not self.folder.is_dir():
             raise hub.PublishError(
-                f"{self.folder}: is no folder; `arb data get` gets the benchmark, or name it with --data"
+                f"{self.folder}: there is no such folder; get it with `arb data get`, or use --data"
             )
         data = hub.published_files(self.folder)
         held = json.loads(data["manifest.json"].read_bytes()).get("suite")
         if held != self.chosen.name:
             raise hub.PublishError(
-                f"{self.folder}: holds the suite {held}, not {self.chosen.name}; `arb data get` puts the "
-                "benchmark there, or name what it holds with --suite"
+                f"{self.folder}: contains the suite {held}, not {self.chosen.name}; get the benchmark with "
+                f"`arb data get`, or add --suite {held}"
             )
         metric, space = metric_sources(), space_commands.checked_files(self.suite, self.chosen, settings)
         board = len(space) + len(space_files.MADE), _bytes(space.values())
@@ -146,29 +146,33 @@ class PublishPlan:
 
 @app.callback()
 def _about() -> None:
-    """Dataset, metric and leaderboard, published together."""
+    """Publish dataset, metric and leaderboard together."""
 
 
 @app.command()
 def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     owner: OwnerArgument,
     data: Annotated[
-        Path | None, typer.Option(help="The built dataset's folder. Default: the suite's name, here.")
+        Path | None,
+        typer.Option(help="Publish the built dataset in this folder (default: the suite's name)."),
     ] = None,
     suite: SuiteOption = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Hidden labels, for a suite of your own. Default: ARB_LABELS=csv:FILE."),
+        typer.Option(help="Read your own suite's hidden labels here (default: ARB_LABELS=csv:FILE)."),
     ] = None,
     maintainer: Annotated[
-        list[str] | None, typer.Option(help="Who may moderate the board, as for `arb space deploy`.")
+        list[str] | None, typer.Option(help="Let this account moderate, as for `arb space deploy`.")
     ] = None,
     accept: Annotated[
-        list[str] | None, typer.Option(metavar="CODE:TRAJECTORY_ID", help="As for `arb data publish`.")
+        list[str] | None,
+        typer.Option(metavar="CODE:TRAJECTORY_ID", help="Accept this warning, as for `arb data publish`."),
     ] = None,
-    allow_missing: Annotated[list[str] | None, typer.Option(help="As for `arb data publish`.")] = None,
+    allow_missing: Annotated[
+        list[str] | None, typer.Option(help="Allow this trajectory to be missing, as for `arb data publish`.")
+    ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be published where; ask no Hub.")
+        bool, typer.Option("--dry-run", help="Show what would be published where, without asking the Hub.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -179,8 +183,8 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     OWNER/SUITE-board. Hidden labels go to the private OWNER/SUITE-labels. Files that are there already are
     not sent again; if the command was stopped, run it again to resume. HF_TOKEN needs write access.
 
-    Exit code 0: everything is published; 2: nothing was sent, or the command cannot run as given; 3: a part
-    is published, see the table.
+    Exit code 0: everything is published; 2: nothing was sent, or the command cannot run as given; 3: some
+    parts are published; see the table.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -192,7 +196,9 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
         stop(str(error))
     if dry_run:
         _print(targets, as_json)
-        typer.echo("Nothing was sent (--dry-run); `arb space deploy --dry-run` says more of it", err=True)
+        typer.echo(
+            "Nothing was sent (--dry-run); `arb space deploy --dry-run` lists the Space's files", err=True
+        )
         return
     if settings.hf_token is None:
         stop("publishing needs a token with write access; set HF_TOKEN")
@@ -207,7 +213,7 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
             codes.append(_publish(step, [target for target in targets if target.what in names]))
     _print(targets, as_json)
     if any(codes):
-        typer.echo("error: not all is published; the same command goes on from here", err=True)
+        typer.echo("error: not everything is published; run the same command again to resume", err=True)
         if INTERRUPTED in codes:
             raise typer.Exit(INTERRUPTED)
         raise typer.Exit(IN_PART if 0 in codes else max(codes))
@@ -245,7 +251,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
     space = hub.HubRepository(client, repo, "space", lambda line: typer.echo(printable(line), err=True))
     try:
         if not hub.is_repo_name(repo):
-            raise hub.PublishError(f"{repo}: a Space is named owner/name")
+            raise hub.PublishError(f"{repo}: is not a Space's name; write OWNER/NAME")
         if not client.token:
             raise hub.HubError("publishing needs a token with write access; set HF_TOKEN")
         with stopped_like_ctrl_c(), tempfile.TemporaryDirectory(prefix="arb-metric-") as name:
@@ -255,7 +261,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
             there = {path for path in space.read()[1] if path.endswith(".py")}
             if there and f"{METRIC}.py" not in there:
                 raise hub.PublishError(
-                    f"{repo}: is a Space of something else; rename it, or name another owner"
+                    f"{repo}: is a Space of something else; rename it, or choose another owner"
                 )
             files = {path.name: Path(name) / path.name for path in metric_sources()}
             for path in metric_sources():
@@ -265,7 +271,10 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
     except (hub.PublishError, hub.HubError, OSError) as error:
         stop(str(error))
     except KeyboardInterrupt:
-        stop("interrupted; the Space holds all of the metric or none of it: run again to go on", INTERRUPTED)
+        stop(
+            "interrupted; the Space has the whole metric or nothing. Run the same command again to resume",
+            INTERRUPTED,
+        )
 
 
 def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:

@@ -168,7 +168,7 @@ def compare(
         ValueError: Labels are missing, or the files have errors; the message lists them all.
     """
     if len(files) < 2:
-        raise ValueError("compare takes two prediction files or more")
+        raise ValueError("compare needs at least two prediction files")
     for option, value, choices in (("label", label, LABELS), ("metric", metric, tuple(FORMULAS))):
         if value not in choices:
             raise ValueError(f"{option}: there is no {value!r}; use one of {', '.join(choices)}")
@@ -183,7 +183,7 @@ def compare(
         else:
             columns.append(column)
     if missing:
-        raise ValueError(f"no verdict on {label} in {', '.join(missing)}")
+        raise ValueError(f"{', '.join(missing)}: no verdicts on {label}; add them or compare another label")
     truth = known.primary[label]
     tasks, _ = cluster_codes(task_names(known), len(truth))
     resampled = resample_judges(columns, truth, tasks, [np.ones(len(truth), dtype=bool)], seed=SEED)
@@ -259,13 +259,13 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) -> tuple[Suite, LabelSet]:
     if labels is not None and not Path(labels).is_file():
-        raise FileNotFoundError(f"{labels}: there is no such file of labels")
+        raise FileNotFoundError(f"{labels}: there is no such file of labels; check the path")
     settings = Settings() if labels is None else Settings(labels=f"csv:{labels}")
     chosen = load_suite(suite or settings.suite)
     try:
         return chosen, load_labels(chosen, split, settings)
     except (LabelsUnavailable, LabelsInvalid) as problem:
-        raise ValueError(f"no labels to score {split} with: {problem}") from None
+        raise ValueError(f"there are no labels to score {split} with: {problem}") from None
 
 
 def _aligned(file: File, suite: Suite, split: str) -> Predictions:

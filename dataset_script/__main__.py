@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from dataset_script.sources.base import SourceFile, TrajectorySource
 
 SAMPLE_NOTE = (
-    "> **The sample that ships with the code, no benchmark data**, until `python -m dataset_script get` "
-    "(`arb data get`) puts the benchmark in its place."
+    "> **This is the sample that ships with the code, not benchmark data.** Run "
+    "`python -m dataset_script get` (`arb data get`) to put the benchmark in its place."
 )
 Step = tuple[object, ...]
 """The arguments of `next_step`."""
@@ -66,7 +66,7 @@ def _after_publish(repo: str, suite: str | None, private_labels: str | None = No
     owner = repo.partition("/")[0]
     names = {"space": f"{owner}/leaderboard", "data": repo, "private": f"{owner}/leaderboard-records"}
     served = {"labels": f"hub:{private_labels}"} if private_labels else {}
-    return "put a leaderboard beside it", "space", "deploy", *flags(**names, suite=suite, **served)
+    return "put a leaderboard next to it", "space", "deploy", *flags(**names, suite=suite, **served)
 
 
 def _after_new_suite(source: Path, out: Path, **_: object) -> Step:
@@ -88,23 +88,29 @@ app.command()(hub.show)
 
 @app.callback()
 def _about() -> None:
-    """The published dataset: build it from recorded runs, list the suites."""
+    """Build, check and publish the dataset, and list suites and runs."""
 
 
 @app.command()
 def get(
-    out: Annotated[Path, typer.Option(help="The dataset's folder.")] = Path("agent-reward-bench"),
+    out: Annotated[
+        Path, typer.Option(help="Write the dataset to this folder, replacing an earlier one.")
+    ] = Path("agent-reward-bench"),
     released: Annotated[
         Path | None,
-        typer.Option(help="Where the released files are fetched to; in ARB_CACHE_DIR if left out."),
+        typer.Option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
     ] = None,
-    benchmark: Annotated[list[str] | None, typer.Option(help="Only this benchmark (again for more).")] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Only this agent (again for more).")] = None,
-    repo: Annotated[str, typer.Option(help="Dataset repository in the released layout.")] = RELEASED_REPO,
-    revision: Annotated[str, typer.Option(help="Commit, branch or tag.")] = RELEASED_REVISION,
-    suite: Annotated[str, typer.Option(help="The suite that it is.")] = "agent-reward-bench",
+    benchmark: Annotated[
+        list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add one.")
+    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add one.")] = None,
+    repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
+    revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
+    suite: Annotated[
+        str, typer.Option(help="A shipped suite's name or a suite's folder.")
+    ] = "agent-reward-bench",
     only_sample: Annotated[
-        bool, typer.Option("--sample", help="The sample that ships with the code, where nothing is.")
+        bool, typer.Option("--sample", help="Write the shipped sample instead, unless OUT exists.")
     ] = False,
 ) -> None:
     """Get the benchmark: fetch, build and verify it, then put it in place.
@@ -113,7 +119,8 @@ def get(
     put in place completely or not at all. A stopped command resumes when you run it again. It replaces an
     earlier dataset or the sample, but the sample never replaces anything.
 
-    Exit code 0: it is there; 1: something could not be fetched or is wrong; 2: it cannot run as given.
+    Exit code 0: the dataset is in place; 1: something could not be fetched or is wrong; 2: the command cannot
+    run as given.
     """
     output.restore_replaced(out)
     if only_sample:
@@ -150,11 +157,11 @@ def get(
     output.put_in_place(staged, out)
     built_of.unlink()
     typer.echo(
-        f"{out} holds the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more "
-        "without fetching again."
+        f"{out} contains the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more of "
+        "it without fetching again."
     )
     next_step(
-        "see what a judge takes",
+        "see what a run of a judge would take",
         "arb",
         "judges",
         "plan",
@@ -179,9 +186,9 @@ def _put_sample(out: Path) -> None:
     except OSError:
         if not out.exists():
             raise
-        typer.echo(f"{out} is there and stays as it is", err=True)
+        typer.echo(f"{out} exists already and was not changed", err=True)
         return
-    typer.echo(f"{out} holds the sample: 72 recordings of scripted agents, no benchmark data", err=True)
+    typer.echo(f"{out} contains the sample: 72 recordings of scripted agents, no benchmark data", err=True)
     next_step("put the benchmark in its place", "dataset_script", "get", *flags(out=out))
 
 
@@ -213,10 +220,11 @@ def suites(as_json: JsonOption = False) -> None:
 @app.command()
 def inspect_source(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="Folder with runs, or one log, in any of the layouts.")
+        Path,
+        typer.Argument(metavar="PATH", help="A folder with runs, or one log, in a layout of the README."),
     ],
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object a run, a line each, and findings on stderr.")
+        bool, typer.Option("--json", help="Print one JSON object per run and line; findings on stderr.")
     ] = False,
     allow_class: commands.AllowOption = None,
 ) -> None:
@@ -259,12 +267,12 @@ def inspect_source(
         plain_console().print(table)
     for line in reports.section("left out", reports.LEFT_OUT, left_out):
         typer.echo(line, err=as_json)
-    for line in reports.section("to know", reports.NOTES, notes):
+    for line in reports.section("notes", reports.NOTES, notes):
         typer.echo(line, err=as_json)
     if not read:
-        stop(f"{path}: no run in it can be read", 2)
+        stop(f"{path}: no run in this source can be read", 2)
     if damaged := sum(each.code in reports.DAMAGED for each in left_out):
-        stop(f"{damaged} broken files; they are named above", commands.DAMAGED_FILES)
+        stop(f"{damaged} files are broken; they are named above", commands.DAMAGED_FILES)
 
 
 def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str, Any], list["Finding"]]:

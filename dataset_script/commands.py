@@ -34,30 +34,32 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-class",
-        help="A class of your own in AgentLab's pickles, module.class (again for more); never run.",
+        help="Allow your class (module.class) in AgentLab's pickles; it never runs. Repeat to add another.",
     ),
 ]
 RunsOption = Annotated[
-    Path, typer.Option(help="Folder with runs, or one log, in any of the layouts that the README lists.")
+    Path, typer.Option(help="Read runs from this folder or log, in a layout of the README.")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(min=1, help="Processes; by default as many as there are processors, at most 4.")
+    int | None, typer.Option(min=1, help="Use this many processes (default: one per processor, at most 4).")
 ]
 AllowMissingOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-missing", help="A trajectory of the suite that may be missing (again for more)."),
+    typer.Option(
+        "--allow-missing", help="Allow this trajectory of the suite to be missing. Repeat to add another."
+    ),
 ]
 AcceptOption = Annotated[
     list[str] | None,
     typer.Option(
         "--accept",
         metavar="CODE:TRAJECTORY_ID",
-        help="A warning about words on a page that you have looked at (again for more).",
+        help="Accept this warning about words, once you looked at it. Repeat to add another.",
     ),
 ]
-RevisionOption = Annotated[str | None, typer.Option(help="Commit, branch or tag of the repository.")]
-OutOption = Annotated[Path | None, typer.Option(help="The CSV file to write; left out: standard output.")]
-SeedOption = Annotated[int, typer.Option(help="The same seed draws the same tasks.")]
+RevisionOption = Annotated[str | None, typer.Option(help="Read this commit, branch or tag.")]
+OutOption = Annotated[Path | None, typer.Option(help="Write to this CSV file (default: standard output).")]
+SeedOption = Annotated[int, typer.Option(help="Draw with this seed; the same seed draws the same tasks.")]
 
 DAMAGED_FILES = 3
 """The exit code of a build that succeeded, but left out broken files."""
@@ -82,31 +84,30 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
 
 def build(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, typer.Option(help="The dataset's folder; one built before is replaced.")],
+    out: Annotated[Path, typer.Option(help="Write the dataset to this folder, replacing an earlier one.")],
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite, or a suite's folder. Default: the one the source belongs to."),
+        typer.Option(help="A shipped suite's name or a suite's folder (default: that of the source)."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option(help="Anything left out: exit code 1, and the folder stays as it was.")
+        bool, typer.Option(help="Write nothing and exit with 1 if anything is left out.")
     ] = False,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Hide which agent ran: ids, agent, model, host names.")
+        bool, typer.Option("--blind", help="Hide which agent ran: ids, agent, model and host names.")
     ] = False,
     blind_key: Annotated[
-        Path | None, typer.Option(help="The key of the hidden ids; made if absent. Default: OUT.blind-key.")
+        Path | None,
+        typer.Option(help="Hide ids with the key in this file, made if missing (default: OUT.blind-key)."),
     ] = None,
     workers: WorkersOption = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write every name left out or noted, as JSON, to this file.")
+        Path | None, typer.Option(help="Write every name left out or noted to this JSON file.")
     ] = None,
     allow_class: AllowOption = None,
     allow_missing: AllowMissingOption = None,
     append: Annotated[
         bool,
-        typer.Option(
-            "--append", help="Leave the files of OUT as they are and write new runs to further ones."
-        ),
+        typer.Option("--append", help="Keep the files of OUT and write new runs to further files."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -119,11 +120,14 @@ def build(  # noqa: PLR0913 - a command's options
     given; 3: built, but some files of the source are broken (they are named).
     """
     if append and (blind or blind_key):
-        stop("--append would show in a blind dataset which runs came later; build it without", 2)
+        stop(
+            "--append would show which runs of a blind dataset came later; build without --append or --blind",
+            2,
+        )
     if report is not None and not report.absolute().parent.is_dir():
-        stop(f"--report {report}: there is no folder {report.parent}", 2)
+        stop(f"--report {report}: there is no folder {report.parent}; create it first", 2)
     hiding = None
-    interrupted = f"interrupted; nothing half-built was left at {out}, and the same command goes on from here"
+    interrupted = f"interrupted; nothing half-built is left at {out}. Run the same command again to resume"
     with one_line_errors(interrupted):
         chosen = load_suite(suite) if suite is not None else None
         if blind or blind_key:
@@ -145,7 +149,7 @@ def build(  # noqa: PLR0913 - a command's options
         print_json(done.as_json())
     _print_report(done, out, as_json=as_json)
     if hiding is not None:
-        typer.echo(f"the key that maps ids back: {key}; keep it, and do not publish it", err=as_json)
+        typer.echo(f"{key} has the key that restores the ids; keep it, and do not publish it", err=as_json)
     if done.damaged():
         stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
@@ -157,7 +161,7 @@ def _print_report(done: "BuildReport", out: Path, *, as_json: bool = False) -> N
             typer.echo(line)
     if not done.published:
         reason = "something was left out (--strict)" if done.built() else "there is no trajectory to publish"
-        stop(f"{out} is as it was: {reason}", 1)
+        stop(f"{out} was not changed: {reason}", 1)
     typer.echo(f"wrote {out}", err=as_json)
 
 
@@ -177,12 +181,12 @@ def read_source(source: Path) -> "SourceDataset":
     except (ValueError, OSError) as problem:
         stop(f"--source {problem if str(source) in str(problem) else f'{source}: {problem}'}")
     except KeyboardInterrupt:
-        stop("interrupted while the source was read; the same command goes on from there", 130)
+        stop("interrupted while the source was read; run the same command again to resume", 130)
     runs, left_out = built.suite.trajectories, [printable(line) for line in built.facts.left_out]
     agents = {run.agent for run in runs}
     typer.echo(f"{source}: {len(runs):,} runs of {len(agents):,} agents", err=True)
     if left_out:
-        lines = [f"{len(left_out):,} of its files give no run and are left out:", *left_out[:MOST_LEFT_OUT]]
+        lines = [f"{len(left_out):,} files without a usable run are left out:", *left_out[:MOST_LEFT_OUT]]
         if len(left_out) > MOST_LEFT_OUT:
             lines.append(f"and {len(left_out) - MOST_LEFT_OUT:,} more")
         typer.echo("\n  ".join(lines), err=True)
@@ -190,11 +194,12 @@ def read_source(source: Path) -> "SourceDataset":
 
 
 def unblind(
-    predictions: Annotated[Path, typer.Argument(help="A prediction file with blind ids: JSON Lines or CSV.")],
-    key: Annotated[Path, typer.Option(help="The key that `build --blind` wrote.")],
-    out: Annotated[Path, typer.Option(help="The prediction file to write, with the suite's own ids.")],
+    predictions: Annotated[Path, typer.Argument(help="A JSON Lines or CSV prediction file with blind ids.")],
+    key: Annotated[Path, typer.Option(help="Read the key that `build --blind` wrote.")],
+    out: Annotated[Path, typer.Option(help="Write the prediction file with the suite's ids here.")],
     suite: Annotated[
-        str | None, typer.Option(help="The suite that was built; agent-reward-bench by default.")
+        str | None,
+        typer.Option(help="A shipped suite's name or a suite's folder (default: agent-reward-bench)."),
     ] = None,
 ) -> None:
     """Restore the suite's ids in a prediction file with blind ids."""
@@ -210,20 +215,21 @@ def unblind(
 
 def verify(  # noqa: PLR0913 - a command's options
     what: Annotated[
-        str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A built folder, or its repository.")
+        str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A built folder or its repository.")
     ],
     suite: Annotated[
-        str | None, typer.Option(help="What it should hold: a suite. Default: the shipped one it names.")
+        str | None,
+        typer.Option(help="A shipped suite's name or a suite's folder (default: the shipped one it names)."),
     ] = None,
     canary: Annotated[
         list[str] | None,
-        typer.Option(help="A text that was planted in what must stay private (again for more)."),
+        typer.Option(help="Search for this text, planted in private data. Repeat to add another."),
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
     revision: RevisionOption = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Fetch the repository into this folder and keep it.")
+        Path | None, typer.Option(help="Download the repository into this folder and keep it.")
     ] = None,
     workers: WorkersOption = None,
     full: Annotated[bool, typer.Option("--full", hidden=True, help="Ignored.")] = False,
@@ -263,20 +269,22 @@ def verify(  # noqa: PLR0913 - a command's options
 
 
 def sample_tasks(
-    metadata: Annotated[Path, typer.Option(help="A benchmark's metadata, as BrowserGym has it: a CSV file.")],
+    metadata: Annotated[Path, typer.Option(help="Read a benchmark's metadata, a CSV file of BrowserGym.")],
     per_group: Annotated[
         int | None,
-        typer.Option(min=1, help="At most so many a group; in the paper 8 (WebArena), 9 (VisualWebArena)."),
+        typer.Option(min=1, help="Draw at most this many per group (paper: WebArena 8, VisualWebArena 9)."),
     ] = None,
     total: Annotated[
         int | None,
-        typer.Option(min=1, help="So many in all, evenly over sites or categories; in the paper 100."),
+        typer.Option(min=1, help="Draw this many in total, evenly over sites or categories (paper: 100)."),
     ] = None,
     seed: SeedOption = 0,
     metadata_split: Annotated[
-        str, typer.Option(help="Draw from this split of the metadata; AssistantBench's is valid.")
+        str, typer.Option(help="Draw from this split of the metadata (AssistantBench: valid).")
     ] = "test",
-    level: Annotated[str | None, typer.Option(help="Only tasks of this level of WorkArena: l1, l2.")] = None,
+    level: Annotated[
+        str | None, typer.Option(help="Draw only tasks of this WorkArena level: l1 or l2.")
+    ] = None,
     out: OutOption = None,
 ) -> None:
     """Choose tasks for a new suite.
@@ -296,10 +304,8 @@ def sample_tasks(
 
 
 def split(
-    ids: Annotated[Path, typer.Option(help="CSV file with a column trajectory_id or task_id.")],
-    dev_tasks: Annotated[
-        int, typer.Option(min=1, help="So many tasks are for dev; the paper has 51 of 351.")
-    ],
+    ids: Annotated[Path, typer.Option(help="Read this CSV file with a column trajectory_id or task_id.")],
+    dev_tasks: Annotated[int, typer.Option(min=1, help="Put this many tasks into dev (paper: 51 of 351).")],
     seed: SeedOption = 0,
     out: OutOption = None,
 ) -> None:
@@ -317,23 +323,23 @@ def split(
 
 def new_suite(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, typer.Option(help="The suite's folder; its name is the suite's. A new one.")],
+    out: Annotated[Path, typer.Option(help="Write the suite to this new folder, whose name it gets.")],
     dev_share: Annotated[
-        float, typer.Option(help="Share of each benchmark's tasks for dev; in the paper 0.15.")
+        float, typer.Option(help="Put this share of each benchmark's tasks into dev (paper: 0.15).")
     ],
     title: Annotated[
-        str | None, typer.Option(help="What the suite is called on its pages. Default: the folder's name.")
+        str | None, typer.Option(help="Show this title on the suite's pages (default: the folder's name).")
     ] = None,
     seed: SeedOption = 0,
     dev_of: Annotated[
         list[str] | None,
         typer.Option(
-            help="A suite whose dev labels are published: its dev tasks stay dev here (again for more)."
+            help="Keep the dev tasks of this suite, with public dev labels, in dev. Repeat to add another."
         ),
     ] = None,
     metadata: Annotated[
         list[Path] | None,
-        typer.Option(help="A benchmark's metadata, as BrowserGym has it, for tasks.csv (again for more)."),
+        typer.Option(help="Read a benchmark's metadata (BrowserGym) for tasks.csv. Repeat to add another."),
     ] = None,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
@@ -357,7 +363,7 @@ def new_suite(  # noqa: PLR0913 - a command's options
             found = suites.find_runs(runs, workers or pool.default_workers(), progress)
         try:
             if not found.runs:
-                raise SuiteError(f"{source}: no run in it can be used")
+                raise SuiteError(f"{source}: no run in this source can be used")
             texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known)
             suites.write_new(out, texts)
         except (ValueError, OSError):
@@ -381,11 +387,11 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
     """Yield the folder with this name, or the downloaded files of the repository with this name."""
     if Path(what).is_dir():
         if revision is not None or keep is not None:
-            raise ValueError(f"{what}: is a folder; --revision and --keep are for a repository")
+            raise ValueError(f"{what}: is a folder; --revision and --keep need a repository")
         yield Path(what)
         return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):
-        raise ValueError(f"{what}: is no folder, and no repository's name (owner/name)")
+        raise ValueError(f"{what}: is neither a folder nor a repository's name (OWNER/NAME)")
     with repository.fetched(hub_of(read_settings()), what, revision, keep) as folder:
         yield folder
 

@@ -32,15 +32,16 @@ if TYPE_CHECKING:
 
 
 def fetch(
-    out: Annotated[Path, typer.Option(help="The folder to fetch into; a fetch stopped before goes on.")],
-    repo: Annotated[str, typer.Option(help="Dataset repository in the released layout.")] = RELEASED_REPO,
-    revision: Annotated[str, typer.Option(help="Commit, branch or tag.")] = RELEASED_REVISION,
+    out: Annotated[Path, typer.Option(help="Download into this folder, resuming an earlier download.")],
+    repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
+    revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
     benchmark: Annotated[
-        list[str] | None, typer.Option(help="Only this benchmark's folder (again for more).")
+        list[str] | None, typer.Option(help="Fetch only this benchmark's folder. Repeat to add another.")
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Only this agent (again for more).")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add one.")] = None,
     part: Annotated[
-        list[str] | None, typer.Option(help="Only cleaned, screenshots or judgments (again for more).")
+        list[str] | None,
+        typer.Option(help="Fetch only cleaned, screenshots or judgments. Repeat to add another."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,12 +49,12 @@ def fetch(
 
     All of it is 38 GB. Files that are already there are not fetched again. HF_ENDPOINT is the Hub's address.
 
-    Exit code 0: all files are there; 1: some files could not be fetched (they are named); 2: it cannot run as
-    given.
+    Exit code 0: all files are there; 1: some files could not be fetched (they are named); 2: the command
+    cannot run as given.
     """
     wanted = released.Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
-    interrupted = f"interrupted; {out} holds whole files only: the same command goes on from there"
+    interrupted = f"interrupted; {out} has only complete files. Run the same command again to resume"
     with one_line_errors(interrupted), _byte_progress() as progress:
         done = released.fetch(hub, out, wanted, repo, revision, progress, _say)
     if as_json:
@@ -65,21 +66,22 @@ def fetch(
         for path, reason in done.failed.items():
             typer.echo(printable(f"failed: {path}: {reason}"))
     if done.failed:
-        stop(f"{len(done.failed)} files could not be had; the same command tries them again", 1)
+        stop(f"{len(done.failed)} files could not be fetched; run the same command again to retry them", 1)
 
 
 def publish(
     folder: Annotated[Path, typer.Argument(help="The folder that `build` wrote.")],
-    repo: Annotated[str, typer.Option(help="Dataset repository for the public data; made if not there.")],
+    repo: Annotated[str, typer.Option(help="Publish to this dataset repository, created if missing.")],
     private_labels: Annotated[
-        str | None, typer.Option(help="Private dataset repository for the test labels.")
+        str | None, typer.Option(help="Put the test labels into this private dataset repository.")
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="The labels, for --private-labels. Default: ARB_LABELS=csv:FILE.")
+        Path | None,
+        typer.Option(help="Read the labels for --private-labels here (default: ARB_LABELS=csv:FILE)."),
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option(help="What the folder should hold: a shipped suite or a suite's folder, for verify."),
+        typer.Option(help="A shipped suite's name or a suite's folder, to verify against."),
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
@@ -111,7 +113,7 @@ def publish(
         )
 
     with one_line_errors(
-        "interrupted; a repository holds either all of a commit or none: run again to go on"
+        "interrupted; a repository has all of a commit or none of it. Run the same command again to resume"
     ):
         publisher = repository.Publisher(hub_of(settings), _say)
         done = publisher.publish(folder, repo, private_labels, labels, verify=verified)
@@ -125,13 +127,11 @@ def publish(
 
 
 def show(
-    what: Annotated[
-        str, typer.Argument(metavar="FOLDER_OR_REPO", help="A folder that `build` wrote, or a repository.")
-    ],
-    trajectory_id: Annotated[str, typer.Argument(help="The trajectory, as the dataset spells it.")],
+    what: Annotated[str, typer.Argument(metavar="FOLDER_OR_REPO", help="A built folder or its repository.")],
+    trajectory_id: Annotated[str, typer.Argument(help="The trajectory's id, as spelled in the dataset.")],
     revision: RevisionOption = None,
     pictures: Annotated[
-        Path | None, typer.Option(help="Write its screenshots into this folder; they are not read without.")
+        Path | None, typer.Option(help="Write the screenshots into this folder (default: not read).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -149,12 +149,12 @@ def show(
             elif is_repo_name(what):
                 reader = repository.reader_of_repository(hub_of(read_settings()), what, revision)
             else:
-                stop(f"{what}: is no folder, and no repository's name (owner/name)", 2)
+                stop(f"{what}: is neither a folder nor a repository's name (OWNER/NAME)", 2)
             found = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
     except HubError as error:
         stop(str(error), 2)
     except (OSError, ValueError, KeyError) as error:
-        stop(f"{what}: is no dataset that can be read ({error})", 2)
+        stop(f"{what}: cannot be read as a dataset ({error})", 2)
     if found is None:
         stop(f"{trajectory_id}: there is no such trajectory in {what}", 2)
     for step in found["steps"]:

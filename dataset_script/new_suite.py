@@ -166,11 +166,11 @@ def check_new(folder: Path) -> None:
     """Raise SuiteError if the folder exists already, or no suite can have its name."""
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
-        raise SuiteError(f"{name!r}: use letters, digits, '.', '_' and '-' in a suite's name")
+        raise SuiteError(f"{name!r}: a suite's name has letters, digits, '.', '_' and '-'; rename the folder")
     if name in shipped_suites():
-        raise SuiteError(f"{name}: a shipped suite has this name; give the folder another one")
+        raise SuiteError(f"{name}: a shipped suite has this name; rename the folder")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise SuiteError(f"{folder}: is there already and is never written over; name another folder")
+        raise SuiteError(f"{folder}: exists already and is never overwritten; name another folder")
 
 
 def write_new(folder: Path, texts: Mapping[str, str]) -> None:

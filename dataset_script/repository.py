@@ -71,11 +71,11 @@ def fetched(
         try:
             hub.snapshot_download(repo, repo_type="dataset", revision=revision, local_dir=folder)
         except LocalEntryNotFoundError as error:
-            raise HubError(f"{repo}: the Hub cannot be reached, or has no such repository") from error
+            raise HubError(f"{repo}: the Hub cannot be reached or has no such repository") from error
         except HTTPError as error:
             raise HubError(f"{repo}: {describe_failure(error)}") from error
         except HFValidationError as error:
-            raise HubError(f"{repo}: is no repository's name (owner/name)") from error
+            raise HubError(f"{repo}: is not a repository's name; write OWNER/NAME") from error
         yield folder
 
 
@@ -113,13 +113,13 @@ class Publisher:
         files = published_files(folder)
         if len(files) > MOST_FILES:
             raise PublishError(
-                f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} in a commit"
+                f"{folder}: has {len(files):,} files; the Hub accepts {MOST_FILES:,} in a commit"
             )
         if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
-            raise PublishError(f"{labels_file.name}: the labels lie in the folder to publish; move them out")
+            raise PublishError(f"{labels_file.name}: the labels are in the folder to publish; move them out")
         if not self.hub.token:
             raise HubError("publishing needs a token with write access; set HF_TOKEN")
-        patiently(self.hub.whoami, "who HF_TOKEN belongs to", self.sleep, self.say)
+        patiently(self.hub.whoami, "the owner of HF_TOKEN", self.sleep, self.say)
         if private_labels is not None:
             self._prepare(private_labels, private=True)
         self._prepare(repo, private=False)
@@ -144,11 +144,11 @@ class Publisher:
 
         found = self._repository(repo).patiently(info)
         if private and not found.private:
-            raise PublishError(f"{repo}: is public; test labels go into a private repository only")
+            raise PublishError(f"{repo}: is public, but test labels need a private repository; name another")
         names = {sibling.rfilename for sibling in found.siblings or ()}
         if not private and "manifest.json" not in names and any(name.startswith("data/") for name in names):
             raise PublishError(
-                f"{repo}: holds data that was not published from here (it has no manifest.json); "
+                f"{repo}: contains data that was not published from here (it has no manifest.json); "
                 "name another repository, or empty this one"
             )
 
@@ -157,14 +157,15 @@ class Publisher:
 
 
 def _check_names(repo: str, private_labels: str | None, labels_file: Path | None) -> None:
-    if not all(is_repo_name(name) for name in (repo, private_labels) if name is not None):
-        raise PublishError("a repository is named owner/name")
+    for name in (repo, private_labels):
+        if name is not None and not is_repo_name(name):
+            raise PublishError(f"{name}: is not a repository's name; write OWNER/NAME")
     if private_labels == repo:
-        raise PublishError(f"{repo}: the labels need a repository of their own, which is private")
+        raise PublishError(f"{repo}: the labels need a private repository of their own")
     if private_labels is not None and labels_file is None:
-        raise PublishError("--private-labels needs the labels: --labels FILE, or ARB_LABELS=csv:FILE")
+        raise PublishError("--private-labels needs the labels; add --labels FILE or set ARB_LABELS=csv:FILE")
     if private_labels is not None and labels_file is not None and not labels_file.is_file():
-        raise PublishError(f"{labels_file.name}: no such file of labels; check the path")
+        raise PublishError(f"{labels_file.name}: there is no such file of labels; check the path")
 
 
 def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
@@ -179,5 +180,5 @@ def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None
         rest = len(report.to_accept) - MOST_FINDINGS
         raise PublishError(
             f"{folder}: `python -m dataset_script verify` warns of words; look at them, then add: {options}"
-            + (f" and {rest} more that it names" if rest > 0 else "")
+            + (f" and {rest} more that it lists" if rest > 0 else "")
         )

@@ -147,7 +147,7 @@ def columns_of(configuration: str, questions: Sequence[Question] = ()) -> tuple[
 
 def _own_column(question: Question) -> Column:
     words = ", ".join(f"{answer.value} ({answer.title})" for answer in question.answers)
-    sentence = f"The expert's answer: {question.text} One of {words}. Null where the expert was unsure."
+    sentence = f"The expert's answer: {question.text} One of {words}. Null if the expert was unsure."
     return Column(question.name, "string", markdown_text(sentence))
 
 

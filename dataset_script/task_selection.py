@@ -66,7 +66,7 @@ def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
             needed += pair
     needed.append(SPLIT)
     if absent := [name for name in needed if rows and name not in there]:
-        raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
+        raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are missing; add them")
     tasks, problems = {}, []
     for number, row in enumerate(rows, start=2):
         cells = {name: (row[name] or "").strip() for name in needed}
@@ -101,7 +101,7 @@ def sample_tasks(
     total.
     """
     if per_group is not None and per_group < 1:
-        raise SuiteError("draw at least one task a group")
+        raise SuiteError("draw at least one task per group")
     tasks = tuple(tasks)
     tasks_of_level = tuple(task for task in tasks if level in (None, task.level))
     chosen = tuple(task for task in tasks_of_level if task.split == split)
@@ -124,7 +124,7 @@ def sample_tasks(
 
 def _no_task(what: str, name: str | None, there: Iterable[str]) -> str:
     found = ", ".join(sorted(filter(None, set(there)))) or "none"
-    return f"no task of the {what} {name!r}; the metadata has: {found}"
+    return f"no task has the {what} {name!r}; the metadata has: {found}"
 
 
 def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, seed: int) -> set[str]:
@@ -143,7 +143,7 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Share a total out evenly: small groups give all they have, and the largest the remainder."""
     if not 0 < total <= sum(sizes.values()):
-        raise SuiteError(f"a total of 1 to {sum(sizes.values())} tasks can be drawn, not {total}")
+        raise SuiteError(f"{total} tasks cannot be drawn; choose a total from 1 to {sum(sizes.values())}")
     shares: dict[str, int] = {}
     left = total
     for place, (name, size) in enumerate(sorted(sizes.items(), key=lambda item: (item[1], item[0]))):
@@ -188,7 +188,9 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
     """
     tasks = sorted({_task_of(text) for text in ids})
     if not 0 < dev_tasks < len(tasks):
-        raise SuiteError(f"dev can take 1 to {len(tasks) - 1} of the {len(tasks)} tasks, not {dev_tasks}")
+        raise SuiteError(
+            f"dev cannot have {dev_tasks} of the {len(tasks)} tasks; choose 1 to {len(tasks) - 1}"
+        )
     dev = set(random.Random(f"{seed}/dev").sample(tasks, dev_tasks))
     return tuple(SPLITS[0] if _task_of(text) in dev else SPLITS[1] for text in ids)
 
@@ -203,7 +205,7 @@ def draw_dev_tasks(
     no task.
     """
     if not 0 < share < 1:
-        raise SuiteError(f"the share of dev is between 0 and 1, such as 0.15, not {share}")
+        raise SuiteError(f"{share} is not a share for dev; choose one between 0 and 1, such as 0.15")
     sizes = Counter(benchmark for benchmark, _ in tasks)
     numbers = _shares(sizes, share, seed)
     kept = Counter(task[0] for task in tasks if task in always_dev)

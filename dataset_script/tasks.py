@@ -35,7 +35,7 @@ def load_tasks(suite: Suite) -> tuple[Task, ...]:
         place = f"row {number}, task {key[1][:80]!r}"
         task = tasks.get(key)
         if task is None:
-            problems.append(f"{place}: not a task of the suite's trajectories")
+            problems.append(f"{place}: no trajectory of the suite has this task")
         elif key in described:
             problems.append(f"{place}: named twice; keep one row")
         elif row.get("split") not in (None, "", task.split):

@@ -44,7 +44,7 @@ SuiteOption = Annotated[
     str | None,
     typer.Option(
         "--suite",
-        help="A shipped suite's name or a suite folder; ARB_SUITE if left out.",
+        help="A shipped suite's name or a suite's folder (default: ARB_SUITE).",
         autocompletion=complete_suite,
     ),
 ]
@@ -52,12 +52,12 @@ GROUPS: Final = {"dataset_script": "data"}
 """Packages whose command in ``arb`` has another name."""
 EXIT_CODES: Final = {
     0: "done, or done already",
-    1: "the input, or what was checked, has problems; each is named",
-    2: "it cannot run as given: an option, a setting, a folder, or what the Hub refuses",
-    3: "done in part: broken files were left out, `--max-usd` was reached, or not all was published",
-    4: "`judges run` met nothing but rate limits and stopped; the same command continues it",
-    5: "`judges run` stopped: the endpoint refuses the account (key, credit); the same command continues it",
-    130: "interrupted; the same command goes on from there",
+    1: "the input has problems, or a check failed; each problem is named",
+    2: "the command cannot run as given: an option, a setting or a folder is wrong, or the Hub refuses",
+    3: "partly done: broken files were left out, `--max-usd` was reached, or something was not published",
+    4: "`judges run` got only rate limits and stopped; run the same command again to resume",
+    5: "`judges run` stopped: the endpoint refuses the account (key, credit); run it again to resume",
+    130: "interrupted; run the same command again to resume",
 }
 """The meaning of the exit codes of all commands."""
 
@@ -155,7 +155,7 @@ def read_settings() -> Settings:
         return environment.Settings()
     except ValidationError as problem:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in problem.errors())
-        stop(f"a setting in the environment cannot be used: {problems}")
+        stop(f"a setting in the environment is invalid: {problems}")
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:

@@ -124,17 +124,17 @@ def describe_failure(error: BaseException) -> str:
     """Describe a failure of the Hub in one line, with advice."""
     status = status_of(error)
     if status is None:
-        return f"the connection to the Hub broke off ({type(error).__name__})"
+        return f"the connection to the Hub was lost ({type(error).__name__})"
     advice = {
-        400: "it does not accept the request",
-        401: "set HF_TOKEN to a token that it knows",
-        402: "the plan of its owner does not have this",
-        403: "HF_TOKEN has no right to do this",
+        400: "the Hub does not accept the request",
+        401: "set HF_TOKEN to a valid token",
+        402: "the owner's plan does not include this",
+        403: "HF_TOKEN does not have permission to do this",
         404: "check the name and the revision, and that HF_TOKEN may read it",
         412: "the repository changed meanwhile",
         429: "too many requests",
     }
-    return f"the Hub answered {status} ({advice.get(status, 'a fault of the server')})"
+    return f"the Hub answered {status} ({advice.get(status, 'a server error')})"
 
 
 def is_repo_name(name: str) -> bool:
@@ -173,7 +173,7 @@ def published_files(folder: Path) -> dict[str, Path]:
         listed = set(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PublishError(
-            f"{folder}: has no manifest.json that can be read ({type(error).__name__}); "
+            f"{folder}: has no readable manifest.json ({type(error).__name__}); "
             "build it with `python -m dataset_script build`"
         ) from error
     absent = {name for name in (INDEX, CROISSANT) if not (folder / name).is_file()}
@@ -184,7 +184,9 @@ def published_files(folder: Path) -> dict[str, Path]:
         if path.is_file() or path.is_symlink()
     }
     problems = [f"{name}: is missing; build again" for name in sorted(wanted - found.keys())]
-    problems += [f"{name}: no build wrote this; move it away" for name in sorted(found.keys() - wanted)]
+    problems += [
+        f"{name}: was not written by a build; move it away" for name in sorted(found.keys() - wanted)
+    ]
     problems += [f"{name}: is a link; build again" for name in sorted(wanted) if (folder / name).is_symlink()]
     if problems:
         raise PublishError(f"{folder}: " + "; ".join(problems))
@@ -284,8 +286,8 @@ class HubRepository:
             changed = [path for path in touched if _blob(old, path) != _blob(now, path)]
             if changed:
                 raise PublishError(
-                    f"{self.repo}: somebody changed {', '.join(changed[:5])} while this was published; "
-                    "look at it and run again to replace it"
+                    f"{self.repo}: somebody changed {', '.join(changed[:5])} during this publication; "
+                    "look at the change, and run again to replace it"
                 )
             before = now
             try:
@@ -306,7 +308,7 @@ class HubRepository:
         def read() -> tuple[str, dict[str, RepoFile]]:
             head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
             if head is None:
-                raise HubError(f"{self.repo}: the Hub names no commit of it; run again later")
+                raise HubError(f"{self.repo}: the Hub does not name a commit; run again later")
             listed = self.hub.list_repo_tree(
                 self.repo, repo_type=self.repo_type, revision=head, recursive=True
             )
@@ -326,7 +328,7 @@ class HubRepository:
         for one in added:
             known = self.sha256s.get(one.path_in_repo)
             if known is not None and one.upload_info.sha256.hex() != known:
-                raise PublishError(f"{one.path_in_repo}: changed while it was published; run again")
+                raise PublishError(f"{one.path_in_repo}: changed during the publication; run again")
         removed = [huggingface_hub.CommitOperationDelete(path, is_folder=False) for path in remove]
         operations: list[CommitOperationAdd | CommitOperationDelete] = [*added, *removed]
         http_error = http_error_class()
@@ -370,7 +372,7 @@ class CommitRateLimiter:
         self, most_an_hour: int = MAX_PER_HOUR, burst: int = BURST, clock: Callable[[], float] = time.time
     ) -> None:
         if not 0 < burst < most_an_hour:
-            raise ValueError("a burst is a part of what an hour may have")
+            raise ValueError("burst must be positive and less than most_an_hour")
         self._seconds_each = HOUR / (most_an_hour - burst)
         self._slack = (burst - 1) * self._seconds_each
         self._clock = clock

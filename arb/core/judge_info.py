@@ -39,13 +39,13 @@ def _most_marks(text: str) -> int:
 
 def _named(text: str) -> str:
     if text and not any(character.isalnum() for character in text):
-        raise ValueError("has neither a letter nor a digit; give it a name that people can say")
+        raise ValueError("has neither letters nor digits; choose a name with some")
     return text
 
 
 def _web_address(text: str) -> str:
     if text and not _WEB_ADDRESS.fullmatch(text):
-        raise ValueError("is not a web address; begin with https:// or leave it empty")
+        raise ValueError("is not a web address; begin it with https://, or leave it empty")
     return text
 
 

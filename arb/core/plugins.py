@@ -58,7 +58,7 @@ def _load(point: EntryPoint) -> Any:
 
 def leave_out(group: str, name: str, problem: str) -> None:
     """Warn that an entry point is not used; without a configured log the line goes to stderr."""
-    _logger.warning("entry point %s of %s is left out: %s", name, group, problem)
+    _logger.warning("entry point %s of %s is ignored: %s", name, group, problem)
 
 
 @cache
@@ -66,7 +66,7 @@ def _entry_points(group: Group) -> tuple[EntryPoint, ...]:
     found = {name: EntryPoint(name, value, group) for name, value in BUILT_IN[group].items()}
     for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
         if point.name in found:
-            leave_out(group, point.name, f"{point.value} has a name that is in use")
+            leave_out(group, point.name, f"{point.value} has a name that is already in use")
         else:
             found[point.name] = point
     return tuple(found.values())

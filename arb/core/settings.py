@@ -25,76 +25,83 @@ class Settings(BaseSettings):
     )
 
     suite: str = Field(
-        "agent-reward-bench", description="the suite served: a shipped name, or a suite folder"
+        "agent-reward-bench", description="suite to serve: a shipped suite's name or a suite's folder"
     )
     labels: str = Field(
         "wheel",
         description="labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]`, `records[:VERSION]`",
     )
-    labels_revision: str = Field("main", description="revision of the label repository (`hub:` only)")
+    labels_revision: str = Field("main", description="revision of the label repository (only with `hub:`)")
     cache_dir: Path = Field(
         Path("~/.cache/agent-reward-bench"),
-        description="private cache (mode 0700): labels, replies of models, datasets built from sources",
+        description="private cache (mode 0700) of labels, models' replies and datasets built from sources",
     )
     state_dir: Path = Field(
-        Path("state"), description="records and uploaded files, without `DATABASE_URL`; the server's secret"
+        Path("state"),
+        description="folder of the server's secret and, without `DATABASE_URL`, of records and uploads",
     )
     data_dir: Path = Field(
         Path("agent-reward-bench"),
-        description="the built dataset that is shown and judged; without one, the sample",
+        description="folder of the built dataset to show and judge; if there is none, the sample is used",
     )
     paper_verdicts: Path | None = Field(
         None,
-        description="a folder of verdict files of the paper's judges (`aer-c.jsonl`): every page uses them",
+        description="folder with verdict files of the paper's judges (`aer-c.jsonl`), used on every page",
     )
     database_url: str | None = Field(
         None,
-        description="database of records and uploaded files, as a SQLAlchemy URL; left out, a file of SQLite",
+        description="SQLAlchemy URL of the database of records and uploaded files; by default a SQLite file",
     )
-    max_upload_bytes: int = Field(5_000_000, gt=0, description="the largest prediction file accepted")
-    host: str = Field("127.0.0.1", description="the address at which the Space listens")
-    port: int = Field(7860, ge=0, le=65_535, description="the port at which it listens")
+    max_upload_bytes: int = Field(
+        5_000_000, gt=0, description="size of the largest prediction file that is accepted, in bytes"
+    )
+    host: str = Field("127.0.0.1", description="address on which the Space listens")
+    port: int = Field(7860, ge=0, le=65_535, description="port on which the Space listens")
     allowed_hosts: str = Field(
-        "", description="host names under which other machines reach the Space, with commas between"
+        "", description="host names by which other machines reach the Space, separated by commas"
     )
     secret: SecretStr | None = Field(
         None,
-        description="signs receipts, and noise is drawn from it: what `submissions new-secret` prints; "
-        "left out, one is made in the state folder",
+        description="secret that signs receipts and seeds noise, as `submissions new-secret` prints it; "
+        "by default one is made in the state folder",
     )
     accept_secret: str = Field(
         "",
-        description="goes on with a changed `ARB_SECRET`: what the refused start names; private figures are "
-        "withdrawn",
+        description="accepts a changed `ARB_SECRET` and withdraws private figures; the refused start names "
+        "the value",
     )
-    maintainers: str = Field("", description="names of the accounts that may moderate, with commas between")
+    maintainers: str = Field("", description="names of the accounts that may moderate, separated by commas")
     state_lasts: bool | None = Field(
         None,
-        description="whether the disk of the state folder survives a restart; left out, not on a Space alone",
+        description="whether the disk of the state folder survives a restart; by default not on a Space",
     )
     records_repo: str | None = Field(
-        None, description="private dataset repository that keeps the records, `OWNER/NAME`"
+        None, description="private dataset repository that stores the records, `OWNER/NAME`"
     )
     board_repo: str | None = Field(
         None, description="public dataset repository that gets the board, `OWNER/NAME`"
     )
     checks_a_minute: int = Field(
-        60, gt=0, description="how many files one address or account may send in a minute"
+        60, gt=0, description="number of files that one address or account may send per minute"
     )
     memory_mb: int | None = Field(
-        None, gt=0, description="memory that the Space may use, in MB; left out, the limit of its container"
+        None, gt=0, description="memory that the Space may use, in MB; by default the limit of its container"
     )
     metrics_token: SecretStr | None = Field(None, description="bearer token that opens `/metrics`")
-    space_id: str | None = Field(None, description="set by the Hub: that this is a Space")
+    space_id: str | None = Field(None, description="set by the Hub on a Space: the Space's name")
     space_host: str | None = Field(None, description="set by the Hub: the Space's address")
-    oauth_client_id: str | None = Field(None, description="set by the Hub: sign-in on a Space")
-    oauth_client_secret: SecretStr | None = Field(None, description="set by the Hub, with the one before")
-    oauth_scopes: str = Field("openid profile", description="set by the Hub: what sign-in asks for")
+    oauth_client_id: str | None = Field(None, description="set by the Hub: id of the Space's sign-in client")
+    oauth_client_secret: SecretStr | None = Field(
+        None, description="set by the Hub: secret of the Space's sign-in client"
+    )
+    oauth_scopes: str = Field(
+        "openid profile", description="set by the Hub: permissions that sign-in asks for"
+    )
     openid_provider_url: str = Field(
-        "https://huggingface.co", description="set by the Hub: who is asked who somebody is"
+        "https://huggingface.co", description="set by the Hub: address of the sign-in provider"
     )
     hf_token: SecretStr | None = Field(
-        None, description="token for the private repositories of labels and records"
+        None, description="Hub token with access to the private repositories of labels and records"
     )
 
     @property

@@ -69,10 +69,10 @@ def read_rules(table: Any) -> SuiteRules:
     Raises ValueError, whose message lists every problem.
     """
     if not isinstance(table, Mapping):
-        raise ValueError("rules: write a table, [rules]")
+        raise ValueError("rules: write them as a table, [rules]")
     known: dict[str, Any] = {field.name: field.default for field in fields(SuiteRules)}
     problems = [
-        f"rules.{name}: there is no such rule; use {', '.join(known)}" for name in table.keys() - known
+        f"rules.{name}: there is no such rule; use one of {', '.join(known)}" for name in table.keys() - known
     ]
     found: dict[str, Any] = {}
     for name, default in known.items():
@@ -95,7 +95,7 @@ def _problem(value: Any, default: Any) -> str | None:
             return None if isinstance(value, bool) else "write true or false"
         case tuple():
             is_names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
-            return None if is_names else 'write a list of names, ["ada", "bob"]'
+            return None if is_names else 'write a list of names, such as ["ada", "bob"]'
         case float():
             return None if is_number else "write a number from 0"
         case _:
@@ -185,8 +185,8 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     path = folder / "trajectories.csv"
     if not path.is_file():
         raise SuiteError(
-            f"no suite {str(name_or_folder)!r}: shipped are {', '.join(shipped_suites())}; "
-            "a suite of your own is a folder with trajectories.csv (columns trajectory_id, split)"
+            f"no suite {str(name_or_folder)!r}; use a shipped one ({', '.join(shipped_suites())}) or a "
+            "folder of your own with trajectories.csv (columns trajectory_id, split)"
         )
     about = folder / "about.md"
     name = folder.resolve().name
@@ -214,7 +214,11 @@ def _configuration(folder: Path, name: str) -> dict[str, Any]:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
     labels = content.get("labels", "private")
     found: dict[str, Any] = {"labels_are_public": labels == "public"}
-    problems = [f"{key[:40]}: is not known; use {', '.join(_KEYS)}" for key in content if key not in _KEYS]
+    problems = [
+        f"{key[:40]}: is not a known key; use one of {', '.join(_KEYS)}"
+        for key in content
+        if key not in _KEYS
+    ]
     if labels not in ("public", "private"):
         problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
     for read in (
@@ -243,7 +247,7 @@ def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
             reader = csv.DictReader(file)
             columns = reader.fieldnames or ()
             if absent := [name for name in needed if name not in columns]:
-                raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are absent")
+                raise SuiteError(f"{path.name}: the columns {', '.join(absent)} are missing; add them")
             return list(reader)
     except (UnicodeDecodeError, csv.Error) as error:
         raise SuiteError(f"{path.name}: cannot be read ({error}); save it as CSV in UTF-8") from error
@@ -273,7 +277,7 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
         else:
             splits[run.benchmark, run.task].add(split)
     problems += [
-        f"task {task}: in dev and in test; a task belongs to one split"
+        f"task {task}: its runs are in dev and in test; put them into one split"
         for (_, task), found in splits.items()
         if len(found) > 1
     ]
@@ -314,7 +318,7 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
             problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
     if not problems:  # otherwise the annotation 1 may be in a bad row
         ids = sorted({name for name, _ in found})
-        problems += [f"{name}: has no annotation 1" for name in ids if (name, 1) not in found]
+        problems += [f"{name}: has no annotation 1; add it" for name in ids if (name, 1) not in found]
     if problems:
         raise SuiteError(f"{path.name}: " + "; ".join(problems))
     return tuple(found[key] for key in sorted(found))
@@ -328,7 +332,9 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
     if trajectory is None:
         problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
     elif trajectory.split != "dev":
-        problems.append(f"trajectory_id {spelled[:80]!r}: a test trajectory; its labels must not stand here")
+        problems.append(
+            f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove its labels from this file"
+        )
     if number not in _NUMBERS:
         problems.append("annotation: write 1 (primary), 2, … 9")
     released = {

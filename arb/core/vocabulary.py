@@ -169,36 +169,38 @@ PREDICTION_COLUMNS: Final = MappingProxyType(
             required=True,
         ),
         "side_effect": PredictionColumn(
-            "target", "Did the agent do something else besides? true, false or null.", _VERDICT_ADVICE
+            "target",
+            "Did the agent do something needless that can have effects? true, false or null.",
+            _VERDICT_ADVICE,
         ),
         "repetition": PredictionColumn(
-            "target", "Did it go in circles? true, false or null.", _VERDICT_ADVICE
+            "target", "Did the agent go in circles? true, false or null.", _VERDICT_ADVICE
         ),
         "optimality": PredictionColumn(
-            "target", "1 to 4, or null; kept, not ranked.", "Write 1, 2, 3, 4 or null."
+            "target", "1 to 4, or null. Stored, but not ranked.", "Write 1, 2, 3, 4 or null."
         ),
         "score": PredictionColumn(
             "probability",
-            "The judge’s own probability of success, 0 to 1: its calibration is shown.",
+            "The judge’s own probability of success, from 0 to 1. Pages show its calibration.",
             "Write a number from 0 to 1, with a point, or null.",
         ),
         "state": PredictionColumn(
             "state",
-            f"How the answer ended: {', '.join(STATES)}.",
+            f"The outcome of judging: {', '.join(STATES)}.",
             f"Write one of {', '.join(STATES)}, or null.",
         ),
         "reasoning": PredictionColumn(
-            "text", "The judge’s words.", "Write text of a reasonable length, or null."
+            "text", "The judge’s explanation.", "Write text of a reasonable length, or null."
         ),
         "cost_usd": PredictionColumn(
             "amount",
-            "Dollars for this trajectory: the board shows the cost of 1,000.",
+            "US dollars for this trajectory. The board shows the cost of 1,000.",
             "Write dollars as a number of at least 0, or null.",
         ),
-        "input_tokens": PredictionColumn("tokens", "Whole number.", _TOKENS_ADVICE),
-        "output_tokens": PredictionColumn("tokens", "Whole number.", _TOKENS_ADVICE),
+        "input_tokens": PredictionColumn("tokens", "A whole number.", _TOKENS_ADVICE),
+        "output_tokens": PredictionColumn("tokens", "A whole number.", _TOKENS_ADVICE),
         "latency_s": PredictionColumn(
-            "amount", "Seconds for the answer.", "Write seconds as a number of at least 0, or null."
+            "amount", "Seconds that the answer took.", "Write seconds as a number of at least 0, or null."
         ),
     }
 )

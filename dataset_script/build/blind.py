@@ -78,9 +78,9 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:
-        raise BlindError(f"{path}: holds no key; `build --blind` writes one") from error
+        raise BlindError(f"{path}: contains no key; `build --blind` writes one") from error
     if len(key) != KEY_BYTES:
-        raise BlindError(f"{path}: a key has {KEY_BYTES} bytes, this has {len(key)}")
+        raise BlindError(f"{path}: a key has {KEY_BYTES} bytes, but this one has {len(key)}")
     return key
 
 
@@ -92,10 +92,8 @@ def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}
     if not found:
-        raise BlindError("no blind id is in the file; it may be mapped back already")
+        raise BlindError("the file contains no blind ids; they may have been restored already")
     if unknown := sorted(name for name in found.values() if name not in real):
         named = ", ".join(unknown[:5])
-        raise BlindError(
-            f"{len(unknown)} ids are of no trajectory of the suite {suite.name} under this key: {named}"
-        )
+        raise BlindError(f"{len(unknown)} ids do not belong to the suite {suite.name} with this key: {named}")
     return _BLIND_ID.sub(lambda match: real[found[match[0]]], text)

@@ -87,7 +87,7 @@ def build(
     listing = runs.list_runs()
     suite = suite or choose_suite(listing.files)
     if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
-        raise SuiteError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")
+        raise SuiteError(f"{', '.join(unknown[:5])}: not in the suite {suite.name}; correct or remove them")
     labels, tasks = load_dev_labels(suite), load_tasks(suite)
     earlier = earlier_places(out, suite.name) if options.append else {}
     with work_folder(out) as work, Workers(options.workers) as workers:

@@ -40,7 +40,8 @@ def render_croissant(facts: CardFacts) -> str:
         "@type": "sc:Dataset",
         "conformsTo": list(CONFORMS_TO),
         "name": title + (", blind" if facts.is_blind else ""),
-        "description": profile.description or "Runs of web agents on tasks in a browser, for judging judges.",
+        "description": profile.description
+        or "Runs of web agents on tasks in a browser, for evaluating judges of such runs.",
         **({"license": _OFFICIAL_TERMS} if is_official else {}),
         **({"url": addresses[0]} if addresses else {}),
         **({"citeAs": cited} if cited else {}),

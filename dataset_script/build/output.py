@@ -30,7 +30,7 @@ def check_replaceable(out: Path, source: Path) -> None:
     """Raise OutputError unless ``out`` is absent, empty or a build of ours, without the source in it."""
     inside = out.resolve()
     if inside == source.resolve() or inside in source.resolve().parents:
-        raise OutputError(f"{out}: holds the source; name another folder")
+        raise OutputError(f"{out}: contains the source; name another folder")
     if not out.exists():
         return
     if not out.is_dir():
@@ -40,10 +40,10 @@ def check_replaceable(out: Path, source: Path) -> None:
         return
     readme = out / "README.md"
     if not readme.is_file() or MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
-        raise OutputError(f"{out}: exists and is no dataset built here; name another folder, or move it away")
+        raise OutputError(f"{out}: exists and is not a dataset built here; name another folder or move it")
     if extra := [name for name in found if name not in _OURS]:
         raise OutputError(
-            f"{out}: would be replaced, but also holds {', '.join(extra[:5])}; move that away first"
+            f"{out}: would be replaced, but also contains {', '.join(extra[:5])}; move that away first"
         )
 
 
@@ -83,7 +83,9 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OutputError(f"{out}: another build is at work on it; wait for it, or end it") from None
+            raise OutputError(
+                f"{out}: another build is writing to it; wait until it ends, or stop it"
+            ) from None
         try:
             shutil.rmtree(work.staged, ignore_errors=True)
             work.staged.mkdir()

@@ -47,11 +47,11 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
         return holding[0]
     if holding:
         names = ", ".join(suite.name for suite in holding)
-        raise SuiteError(f"the source holds trajectories of several suites ({names}); choose by --suite")
+        raise SuiteError(f"the source has trajectories of several suites ({names}); choose one with --suite")
     few = ", ".join(file.trajectory_id for file in islice(files, 3))
     raise SuiteError(
         f"no shipped suite ({', '.join(shipped_suites())}) has any of the {len(files)} trajectories "
-        f"found, such as {few}; give --suite FOLDER, a folder with "
+        f"found, such as {few}; add --suite FOLDER, a folder with "
         "trajectories.csv (columns trajectory_id, split; split is dev or test)"
     )
 
@@ -212,7 +212,7 @@ def first_usable(
             left_out.append(finding(error.code, file.name, error.detail))
             continue
         others = files[position + 1 :]
-        left_out += [finding("duplicate", other.name, f"{file.name} was taken") for other in others]
+        left_out += [finding("duplicate", other.name, f"{file.name} is used") for other in others]
         return result, left_out
     return None, left_out
 
@@ -231,11 +231,11 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
         if taken is None:
             by_judge[judgment.judge] = file, judgment
         elif taken[1].state == "error" and judgment.state != "error":
-            left_out.append(finding("failed_judgment", taken[0].name, f"{file.name} was taken"))
+            left_out.append(finding("failed_judgment", taken[0].name, f"{file.name} is used"))
             by_judge[judgment.judge] = file, judgment
         else:
             code = "failed_judgment" if judgment.state == "error" else "duplicate"
-            left_out.append(finding(code, file.name, f"{taken[0].name} was taken"))
+            left_out.append(finding(code, file.name, f"{taken[0].name} is used"))
     rows = [judgment_row(task.trajectory, by_judge[judge][1]) for judge in sorted(by_judge)]
     return ({"judgments": table_of("judgments", rows, task.blinding)} if rows else {}), left_out, []
 

@@ -63,11 +63,11 @@ def _check_size(data: bytes) -> None:
         with _opened(data) as image:
             width, height = image.size
     except Image.DecompressionBombError:
-        raise BrokenImageError(f"is too large by its header; {most}", "large_image") from None
+        raise BrokenImageError(f"is too large according to its header; {most}", "large_image") from None
     except Exception as error:  # Pillow's readers raise whatever they meet
-        raise BrokenImageError("has no header that can be read") from error
+        raise BrokenImageError("has no readable header") from error
     if width * height > MOST_PIXELS:
-        message = f"has {width} x {height} pixels by its header; {most}"
+        message = f"has {width} x {height} pixels according to its header; {most}"
         raise BrokenImageError(message, "large_image")
 
 

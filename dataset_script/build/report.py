@@ -70,7 +70,7 @@ def lines(report: BuildReport) -> Iterator[str]:
     for configuration, splits in report.rows.items():
         yield f"  {configuration}: " + ", ".join(f"{split} {rows}" for split, rows in splits.items())
     yield from section("left out", LEFT_OUT, report.left_out)
-    yield from section("to know", NOTES, report.notes)
+    yield from section("notes", NOTES, report.notes)
 
 
 def section(heading: str, titles: Mapping[str, str], findings: Sequence[Finding]) -> Iterator[str]:

@@ -162,8 +162,8 @@ def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
     dataset = PublishedDataset(folder)
     if dataset.suite != suite or dataset.manifest.is_blind:
         raise SourceError(
-            f"{folder}: is a dataset of {dataset.suite}, which runs of {suite} cannot be added to; build into"
-            " another folder, or without --append"
+            f"{folder}: is a dataset of {dataset.suite}, so runs of {suite} cannot be added; build into "
+            "another folder, or without --append"
         )
     places: EarlierPlaces = {}
     for configuration in set(dataset.configurations) & set(PLANNED):

@@ -76,8 +76,8 @@ class Workers:
                     yield running.pop(future)[0], future.result()
         except BrokenProcessPool as error:
             raise WorkerError(
-                "a worker process was ended from outside, perhaps for want of memory; "
-                "run again, it goes on from here (--workers 1 takes the least memory)"
+                "a worker process was killed, perhaps because memory ran out; "
+                "run the same command again to resume (--workers 1 takes the least memory)"
             ) from error
 
     def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:

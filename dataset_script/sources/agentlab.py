@@ -94,7 +94,7 @@ class AgentLabSource(TrajectorySource):
         runs = [run for run in runs if run not in incomplete and not is_behind(run, links)]
         aside = [run for run in runs if any(part[0] in "_." for part in run.relative_to(self.folder).parts)]
         listed = {run: self._id_and_order(run) for run in runs if run not in aside}
-        problem = f"no folder with {ARGUMENTS} in it; name AgentLab's results folder"
+        problem = f"contains no folder with {ARGUMENTS}; name AgentLab's results folder"
         return self.listing(listed, links, problem, aside)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
@@ -172,14 +172,14 @@ def _agent_and_task(arguments: Any) -> tuple[str, str]:
     agent = valid_text(field(arguments, "agent_args", "agent_name"))
     task = valid_text(field(arguments, "env_args", "task_name"))
     if not agent or not task:
-        raise UnusableFileError("not_a_trajectory", f"{ARGUMENTS} names no agent or no task")
+        raise UnusableFileError("not_a_trajectory", f"{ARGUMENTS} does not name an agent and a task")
     return agent.replace("/", "_"), task.removeprefix("browsergym/").replace("/", "_")
 
 
 def _summary(run: Path) -> float | None:
     """Return the rule-based reward. Raises UnusableFileError if the run was cut off."""
     if not _has_ended(run):
-        raise UnusableFileError("invalid", "no summary_info.json: the run was cut off")
+        raise UnusableFileError("invalid", "summary_info.json is missing, so the run was cut off")
     try:
         summary = json.loads((run / SUMMARY).read_bytes())
     except (OSError, ValueError, RecursionError) as error:

@@ -54,7 +54,7 @@ def axtree_text(tree: Mapping[str, Any], properties: Mapping[str, Any], *, prune
         return "\n".join(_lines(by_id, nodes[0]["nodeId"], properties, pruned))
     except (AttributeError, KeyError, TypeError) as error:
         detail = f"{type(error).__name__}: {error}"[:120]
-        raise ValueError(f"the accessibility tree is not as Chromium writes it ({detail})") from error
+        raise ValueError(f"the accessibility tree is not in Chromium's form ({detail})") from error
 
 
 def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], pruned: bool) -> Iterator[str]:

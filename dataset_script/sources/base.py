@@ -227,7 +227,9 @@ def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
 
 def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
     """Return the error for a source without runs. It names the links, since the runs may be behind them."""
-    return SourceError(f"{folder}: {problem}" + "".join(f"; {name} is a link out of it" for name in links))
+    return SourceError(
+        f"{folder}: {problem}" + "".join(f"; {name} is a link out of the source" for name in links)
+    )
 
 
 def _boundary(folder: Path) -> Path:
@@ -364,7 +366,7 @@ def file_inside(name: str, folder: Path, root: Path) -> Path:
         raise UnusableFileError("unreadable", f"{shortened} is an address, not a file of the source")
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or re.match(r"[A-Za-z]:", name):
-        raise UnusableFileError("unreadable", f"{shortened} lies outside of the source")
+        raise UnusableFileError("unreadable", f"{shortened} is outside the source")
     path = folder.joinpath(*pure.parts)
     try:
         is_file = path.is_file()
@@ -401,7 +403,7 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
     try:
         state = path.stat()
         if not S_ISREG(state.st_mode):  # reading a pipe would block
-            raise UnusableFileError("unreadable", "is no regular file")
+            raise UnusableFileError("unreadable", "is not a regular file")
         if state.st_size > MOST_JSON_BYTES:
             raise UnusableFileError("not_json", f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
         content = json.loads(path.read_bytes())
@@ -410,7 +412,7 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UnusableFileError("not_json", str(error)[:200]) from error
     if not isinstance(content, dict):
-        raise UnusableFileError("not_a_trajectory", "is no JSON object")
+        raise UnusableFileError("not_a_trajectory", "is not a JSON object")
     return content
 
 
@@ -517,9 +519,9 @@ def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
 
                 content = pa.Codec("zstd").decompress(packed, decompressed_size=place.size, asbytes=True)
             case _:
-                raise ValueError(f"is packed by a method that cannot be read ({place.method})")
+                raise ValueError(f"is compressed by a method that cannot be read ({place.method})")
     except (zlib.error, OSError) as error:
         raise ValueError(f"cannot be unpacked ({error})") from error
     if len(content) != place.size or zlib.crc32(content) != place.crc:
-        raise ValueError("is damaged: size or checksum differ from the zip file's directory")
+        raise ValueError("is damaged: its size or checksum differs from the zip file's directory")
     return content

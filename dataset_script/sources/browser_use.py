@@ -98,7 +98,7 @@ class BrowserUseSource(TrajectorySource):
         runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
         _goals(self.root)  # report a tasks.json that cannot be read before any run is read
         others = [path for path in paths if path not in runs and path != self.root / TASKS]
-        problem = "no history of browser-use in it; name the folder of the files that save_to_file wrote"
+        problem = "contains no history of browser-use; name the folder of the files that save_to_file wrote"
         return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
@@ -112,7 +112,7 @@ class BrowserUseSource(TrajectorySource):
         notes: list[Note] = []
         goal = _goal(items) or _goals(self.root).get(_task_folder(file.path).name, "")
         if not goal:
-            notes.append(Note("no_goal", f"{TASKS} in the source's folder can say it: task ids and goals"))
+            notes.append(Note("no_goal", f"add {TASKS} with task ids and goals to the source's folder"))
         steps = self._steps(file.path, items, notes)
         notes += missing_screenshots(steps)
         recording = Recording(
@@ -186,7 +186,9 @@ class BrowserUseSource(TrajectorySource):
         elif isinstance(inline, str) and inline:
             image = data_image(inline if inline.startswith("data:") else f"data:image/png;base64,{inline}")
             if image is None:
-                notes.append(Note("broken_image", f"the screenshot of step {num} is no base64, or too large"))
+                notes.append(
+                    Note("broken_image", f"the screenshot of step {num} is not base64, or is too large")
+                )
             return image
         return None
 
@@ -322,7 +324,7 @@ def _read_goals(path: Path, *_version: int) -> Mapping[str, str]:
         content = read_json_object(file_inside(path.name, path.parent, path.parent))
     except UnusableFileError as error:
         raise SourceError(
-            f"{path.name} cannot be read ({error}); it is an object of task ids and goals"
+            f"{path.name} cannot be read ({error}); write a JSON object of task ids and goals"
         ) from error
     goals = ((task, valid_text(goal)) for task, goal in content.items())
     return {task: goal for task, goal in goals if goal}

@@ -87,7 +87,9 @@ class Downloads:
                 failed[path] = problem
                 in_a_row += 1
                 if in_a_row == FAILURES_IN_A_ROW:
-                    raise HubError(f"{in_a_row} files failed in a row, the last one: {path}: {problem}")
+                    raise HubError(
+                        f"{in_a_row} files in a row could not be fetched; the last is {path}: {problem}"
+                    )
         except Exception as error:
             raise HubError(f"{error}; what was fetched is kept") from error
         finally:
@@ -110,7 +112,7 @@ class Downloads:
             except OSError as error:
                 if error.errno is not None:
                     raise
-                raise HubError("what came is not as long as it should be") from error
+                raise HubError("the download is shorter or longer than it should be") from error
 
         try:
             patiently(get, path, self.sleep, self.say)
@@ -170,7 +172,7 @@ def fetch(
     such part, benchmark or agent, or the disk is too small.
     """
     if not is_repo_name(repo):
-        raise HubError(f"{repo!r}: a repository is named owner/name")
+        raise HubError(f"{repo!r}: is not a repository's name; write OWNER/NAME")
     commit = revision
     if not re.fullmatch(r"[0-9a-f]{40}", revision) or _listed(repo, revision, out) is None:
         info = partial(hub.dataset_info, repo, revision=revision)
@@ -186,7 +188,9 @@ def fetch(
         needed = sum(size for path, size in chosen.items() if path not in there)
         free = shutil.disk_usage(out).free
         if needed > free:
-            raise HubError(f"{out}: {needed / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free")
+            raise HubError(
+                f"{out}: the files take {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free"
+            )
         downloads = Downloads(hub, repo, commit, out, progress, say, sleep)
         failed = downloads.run(chosen, there, _WORKERS)
     got = {path: size for path, size in chosen.items() if path not in failed}
@@ -207,14 +211,14 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
         there_are = ", ".join(sorted(there))
         problems += [f"there is no {what} {n!r}; there is {there_are}" for n in names if n not in there]
     if not released:
-        problems = [f"it has none of the folders {', '.join(PARTS)}, so it is not in the released layout"]
+        problems = [f"the repository has none of {', '.join(PARTS)}, so it is not in the released layout"]
     wanted = {
         path: files[path]
         for path, folders in sorted(released.items())
         if all(not names or folders[depth] in names for depth, names in enumerate(named.values()))
     }
     if not wanted and not problems:
-        problems = ["it has no file of this agent on this benchmark"]
+        problems = ["the repository has no file of this agent on this benchmark"]
     if problems:
         raise HubError("; ".join(problems))
     return wanted
@@ -232,7 +236,7 @@ def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
         )
     listed = _listed(repo, commit, out)
     if listed is None:
-        raise HubError(f"{repo} at {commit}: the list of files cannot be had now; try again")
+        raise HubError(f"{repo} at {commit}: the list of files cannot be fetched now; try again")
     return listed
 
 
@@ -258,7 +262,7 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
     except (ValueError, KeyError, TypeError):
         other = "an unknown repository"
     if other != f"{repo} at {commit}":
-        raise HubError(f"{out}: holds files of {other}; name another folder")
+        raise HubError(f"{out}: contains files of {other}; name another folder")
 
 
 def _is_there(place: Path, size: int) -> bool:
@@ -282,5 +286,5 @@ def _only_one(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise HubError(f"{out}: another fetch is writing there; wait for it") from None
+            raise HubError(f"{out}: another fetch is writing to it; wait until it ends") from None
         yield

@@ -160,13 +160,13 @@ class InspectSource(TrajectorySource):
             raise UnusableFileError(*file.problem)
         sample = read_json_at(file.path, file.place)
         if not isinstance(sample, dict):
-            raise UnusableFileError("not_a_trajectory", "the sample is no JSON object")
+            raise UnusableFileError("not_a_trajectory", "the sample is not a JSON object")
         if isinstance(sample.get("invalidation"), dict):
             raise UnusableFileError("invalid")
         try:
             return _Conversation(sample, file.evaluation).recording(file.trajectory_id)
         except RecursionError as error:
-            raise UnusableFileError("not_a_trajectory", "is nested too deep") from error
+            raise UnusableFileError("not_a_trajectory", "is nested too deeply") from error
 
     def identity(self, file: SourceFile) -> str:
         return f"{file.name} {file_stamp(file.path)}"
@@ -203,16 +203,16 @@ def _read_directory(log: _Log) -> None:
                 for m in archive.infolist()
             }
     except (BadZipFile, NotImplementedError, EOFError, ValueError, struct.error) as error:
-        raise UnusableFileError("unreadable", f"is no whole zip file ({error})"[:200]) from error
+        raise UnusableFileError("unreadable", f"is not a complete zip file ({error})"[:200]) from error
     header = members.get("header.json") or members.get("_journal/start.json")
     if header is None:
-        raise UnusableFileError("not_a_trajectory", "has neither header.json nor _journal/start.json in it")
+        raise UnusableFileError("not_a_trajectory", "contains neither header.json nor _journal/start.json")
     log.evaluation = _evaluation(read_json_at(log.path, header), log.name)
     for name, place in members.items():
         if (found := _MEMBER.fullmatch(name)) is None:
             continue
         if ".." in PurePosixPath(name).parts:
-            raise UnusableFileError("unreadable", f"{name[:100]!r} in it climbs out of the zip file")
+            raise UnusableFileError("unreadable", f"{name[:100]!r} in it leads out of the zip file")
         log.samples[found["id"], int(found["epoch"])] = place
 
 
@@ -412,7 +412,9 @@ class _Conversation:
             elif (image := data_image(self._resolved(part.get("image")))) is not None:
                 images.append(image)
             else:
-                self._notes.append(Note("missing_screenshot", f"{where}: the log does not hold the picture"))
+                self._notes.append(
+                    Note("missing_screenshot", f"{where}: the log does not contain the picture")
+                )
         return texts, images
 
     def _text(self, value: Any) -> str:

@@ -75,9 +75,7 @@ class OnlineMind2WebSource(TrajectorySource):
                 runs[path] = _trajectory_id(path), _by_number(self.name_of(path))
             else:
                 others.append(path)
-        problem = (
-            f"no {RESULT} of Online-Mind2Web in it; name the folder that holds <agent>/<task_id>/{RESULT}"
-        )
+        problem = f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
         return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
@@ -116,7 +114,7 @@ class OnlineMind2WebSource(TrajectorySource):
         numbers = []
         for place, step in enumerate(content["action_history"]):
             if not isinstance(step, dict):
-                raise UnusableFileError("not_a_trajectory", f"action_history[{place}] is no object")
+                raise UnusableFileError("not_a_trajectory", f"action_history[{place}] is not an object")
             numbers.append(step.get("step"))
             yield Step(
                 num=place,

@@ -117,7 +117,7 @@ class PlainArray:
 
     def fill(self, shape: Any, dtype: Any, is_fortran: Any, data: Any) -> None:
         if not isinstance(dtype, Dtype) or not isinstance(data, bytes | bytearray):
-            raise RefusedPickle("numpy.ndarray of something else than plain numbers")
+            raise RefusedPickle("numpy.ndarray of something other than plain numbers")
         if not isinstance(shape, tuple) or len(shape) > MAX_DIMENSIONS:
             raise RefusedPickle("numpy.ndarray with an unusual shape")
         if not all(type(size) is int and 0 <= size < 2**32 for size in shape):

@@ -80,7 +80,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise SourceError(
-            f"{folder}: has no {MANIFEST} of format {FORMAT} that can be read ({why}); make it by `build`"
+            f"{folder}: has no readable {MANIFEST} of format {FORMAT} ({why}); make the folder with `build`"
         ) from error
 
 
@@ -126,7 +126,9 @@ class PublishedDataset:
         """
         files = self.files(configuration, split)
         if not files:
-            raise SourceError(f"{self.folder}: has no {configuration} for {split or 'any split'}")
+            raise SourceError(
+                f"{self.folder}: has no configuration {configuration} for {split or 'any split'}"
+            )
         return pa.concat_tables(pq.read_table(file, columns=list(columns) or None) for file in files)
 
     @cached_property
@@ -144,7 +146,9 @@ class PublishedDataset:
             metadata = pq.read_metadata(self.folder / name)
             for number, ids in enumerate(id_statistics(metadata)):
                 if ids is None or ids.min != ids.max:
-                    raise SourceError(f"{name}: row group {number} is not one trajectory's; build again")
+                    raise SourceError(
+                        f"{name}: row group {number} does not contain exactly one trajectory; build again"
+                    )
                 group = metadata.row_group(number)
                 columns = map(group.column, range(metadata.num_columns))
                 counted = {column.path_in_schema: column.statistics for column in columns}
@@ -205,8 +209,8 @@ class PublishedSource(TrajectorySource):
         """List the trajectories in the order of the tables. Raises SourceError for another folder."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
-                f"{self.folder}: {', '.join(links)}: links that lead out of the folder are not followed; "
-                "put there what they point to"
+                f"{self.folder}: {', '.join(links)}: links out of the folder are not followed; "
+                "replace them with what they point to"
             )
         files = self._list("trajectories", "trajectory_id")
         if not files:
@@ -337,4 +341,4 @@ def _unreadable_when_changed() -> Iterator[None]:
     try:
         yield
     except (OSError, KeyError, IndexError, SourceError, pa.ArrowException) as error:
-        raise UnusableFileError("unreadable", f"the dataset has changed, or is damaged ({error})") from error
+        raise UnusableFileError("unreadable", f"the dataset changed or is damaged ({error})") from error

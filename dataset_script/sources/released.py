@@ -67,8 +67,8 @@ class ReleasedSource(TrajectorySource):
             if (place / "cleaned").is_dir():
                 return place
         raise SourceError(
-            f"{self.folder}: no folder cleaned/ in it (nor in trajectories/); "
-            "name the folder that holds cleaned/"
+            f"{self.folder}: contains neither cleaned/ nor trajectories/cleaned/; "
+            "name the folder that contains cleaned/"
         )
 
     def list_runs(self) -> SourceListing:
@@ -78,7 +78,7 @@ class ReleasedSource(TrajectorySource):
         """
         listing = self._list("cleaned")
         if not listing.files:
-            problem = "holds no <benchmark>/<agent>/<experiment>/<task_id>.json"
+            problem = "contains no <benchmark>/<agent>/<experiment>/<task_id>.json"
             raise no_runs(self.root / "cleaned", problem, listing.links_out)
         has_screenshots = (self.root / "screenshots").is_dir()
         notes = () if has_screenshots else (Note("no_screenshots", "the source has no screenshots/"),)

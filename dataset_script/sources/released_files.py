@@ -89,7 +89,7 @@ def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
     """
     try:
         if path.exists() and not path.is_file():  # reading a pipe would block
-            raise UnusableFileError("unreadable", "is no ordinary file")
+            raise UnusableFileError("unreadable", "is not a regular file")
         data = path.read_bytes()
     except OSError as error:
         raise UnusableFileError("unreadable", error.strerror or "") from error

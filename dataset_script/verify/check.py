@@ -40,9 +40,7 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
             for part in config["data_files"]
         }
     except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
-        findings.add(
-            "card", CARD, f"its front matter has no configs that can be read ({type(error).__name__})"
-        )
+        findings.add("card", CARD, f"its front matter has no readable configs ({type(error).__name__})")
         return
     found: dict[tuple[str, str], int] = dict.fromkeys(listed, 0)
     for shard in shards:
@@ -151,7 +149,7 @@ def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory
     if not ids:
         return ()
     if suite is None:
-        raise ValueError(f"{ids[0]}: name the suite of the trajectories that may be missing (--suite)")
+        raise ValueError(f"{ids[0]}: --allow-missing needs the suite of the dataset; add --suite")
     found: dict[Trajectory, None] = {}
     unknown = []
     for name in ids:
@@ -161,7 +159,7 @@ def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory
         else:
             found[trajectory] = None
     if unknown:
-        raise ValueError(f"{', '.join(unknown[:5])}: no trajectory of the suite {suite.name}")
+        raise ValueError(f"{', '.join(unknown[:5])}: not in the suite {suite.name}; correct or remove them")
     return tuple(found)
 
 

@@ -68,7 +68,7 @@ def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
         if code not in WORDS or not trajectory_id:
             codes = ", ".join(WORDS)
             raise ValueError(
-                f"{name!r}: --accept takes CODE:TRAJECTORY_ID with one of {codes}; fix errors instead"
+                f"{name!r}: --accept takes CODE:TRAJECTORY_ID, where CODE is {codes}; fix errors instead"
             )
     return tuple(dict.fromkeys(names))
 
@@ -127,7 +127,7 @@ def lines(report: VerifyReport) -> Iterator[str]:
         yield from (f"    {name}" for name in finding.names)
         if len(finding.names) < finding.count and finding.names:
             yield "    …"
-    yield from (f"to publish, look at it and add: --accept {name}" for name in report.to_accept)
+    yield from (f"to publish, look at it, then add: --accept {name}" for name in report.to_accept)
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 

@@ -125,7 +125,9 @@ class Forbidden:
 def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
     """Return the canaries. Raises ValueError for one so short that it would be found by accident."""
     if short := [canary for canary in canaries if len(canary.strip()) < 6]:
-        raise ValueError(f"a canary of {len(short[0])} characters is found by accident; plant at least 6")
+        raise ValueError(
+            f"a canary of {len(short[0])} characters would be found by accident; plant at least 6"
+        )
     return tuple(canaries)
 
 

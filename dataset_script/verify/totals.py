@@ -66,7 +66,7 @@ class ShardFacts:
             try:
                 trajectory_id = str(TrajectoryId.parse(name))
             except ValueError:
-                findings.add("not_in_suite", self.shard.name, f"{name[:80]!r}: no trajectory id")
+                findings.add("not_in_suite", self.shard.name, f"{name[:80]!r} is not a trajectory id")
             else:
                 self._take_row(trajectory_id, row, batch, digests)
         if self.shard.configuration == "annotations":

@@ -307,6 +307,8 @@ def _findings_of(problems: Iterable[str]) -> list[Finding]:
             found.append(error("invalid_annotations", f"{problem}."))
     advice = "Use the words of the released format."
     return found + [
-        row_finding("error", "invalid_annotations", problem, numbers, advice, column=column)
+        row_finding(
+            "error", "invalid_annotations", f"an invalid value ({problem})", numbers, advice, column=column
+        )
         for (column, problem), numbers in rows.items()
     ]

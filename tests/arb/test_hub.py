@@ -177,9 +177,9 @@ def test_hidden_labels_of_a_suite_go_to_a_private_repository_that_its_space_read
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((OWNER, "--data", str(SAMPLE_DATA)), "holds the suite sample, not agent-reward-bench"),
-        ((OWNER, "--data", "absent"), "absent: is no folder; `arb data get`"),
-        (("not an owner", "--data", str(SAMPLE_DATA)), "takes no owner of this name"),
+        ((OWNER, "--data", str(SAMPLE_DATA)), "contains the suite sample, not agent-reward-bench"),
+        ((OWNER, "--data", "absent"), "absent: there is no such folder; get it with `arb data get`"),
+        (("not an owner", "--data", str(SAMPLE_DATA)), "does not accept this owner's name"),
     ],
 )
 def test_what_cannot_be_is_refused_before_the_hub_is_asked(hub, options, message):

@@ -98,7 +98,7 @@ def test_every_problem_of_a_file_is_named_at_once():
         (lambda: arb.score(verdicts(3), split="tset"), ValueError, "'tset': use one of dev, test"),
         (lambda: arb.score(verdicts(3), suite="none"), ValueError, "no suite 'none'"),
         (lambda: arb.score(verdicts(3), labels="no.csv"), FileNotFoundError, "no.csv: there is no such file"),
-        (lambda: arb.compare(verdicts(3)), ValueError, "two prediction files or more"),
+        (lambda: arb.compare(verdicts(3)), ValueError, "at least two prediction files"),
         (lambda: arb.compare(verdicts(3), verdicts(4), metric="acc"), ValueError, "'acc'; .*accuracy"),
         (lambda: arb.compare(verdicts(3), verdicts(4), label="looped"), ValueError, "'looped'; .*repetition"),
         (lambda: arb.board(__file__), ValueError, "test_notebooks.py is not a board.json"),

@@ -57,7 +57,7 @@ def test_strict_exits_1_when_anything_was_left_out(run, full_source, tmp_path):
     result = run("--strict")
     assert result.exit_code == 1
     assert "shop.1.json" in result.stdout
-    assert "is as it was: something was left out (--strict)" in result.stderr
+    assert "was not changed: something was left out (--strict)" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -87,9 +87,12 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--source", "absent"], "holds no runs that can be read; name a folder with cleaned/"),
-        (["--suite", "absent"], "no suite 'absent': shipped are agent-reward-bench, localshop, sample"),
-        (["--out", "."], "holds the source"),
+        (["--source", "absent"], "contains no runs that can be read; name a folder with cleaned/"),
+        (
+            ["--suite", "absent"],
+            "no suite 'absent'; use a shipped one (agent-reward-bench, localshop, sample)",
+        ),
+        (["--out", "."], "contains the source"),
     ],
 )
 def test_a_users_mistake_is_a_line_on_stderr_and_exit_code_2(run, tmp_path, monkeypatch, arguments, message):
@@ -114,7 +117,7 @@ def test_an_interruption_is_a_line_and_leaves_nothing_half_built(run, tmp_path, 
     monkeypatch.setattr(ReleasedSource, "read", lambda _source, _file: signal.raise_signal(number))
     result = run()
     assert result.exit_code == 130
-    assert "interrupted" in result.stderr and "goes on from here" in result.stderr
+    assert "interrupted" in result.stderr and "again to resume" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -136,7 +139,7 @@ def test_an_interruption_of_processes_ends_in_a_moment(full_source, suite_folder
     eventually(lambda: len(made()) >= 5, process)
     process.send_signal(number_of_signal)
     assert process.wait(120) == 130
-    assert "goes on from here" in process.stderr.read()
+    assert "again to resume" in process.stderr.read()
     assert 5 <= len(made()) < 1995 and not (tmp_path / "out").exists()
 
 

@@ -65,14 +65,14 @@ def test_words_on_a_page_and_a_missing_run_are_published_when_both_are_allowed_b
     assert run(*build).exit_code == 1  # strict: something is missing
     unknown = run(*build, "--allow-missing", "a/b/c")
     assert unknown.exit_code == 2
-    assert unknown.stderr.endswith("error: a/b/c: no trajectory of the suite localshop\n")
+    assert unknown.stderr.endswith("error: a/b/c: not in the suite localshop; correct or remove them\n")
     built = run(*build, "--allow-missing", missing)
     assert built.exit_code == 0, built.output
     assert f"allowed to be missing:\n  {missing}\n" in built.stdout
     assert run("verify", out).exit_code == 1
     checked = run("verify", out, "--allow-missing", missing)
     assert checked.exit_code == 0, checked.output
-    assert f"warning: {page}: a page or a model speaks of rewards" in checked.stdout
+    assert f"warning: {page}: a page or a model mentions rewards" in checked.stdout
     assert "    steps, step 1: axtree" in checked.stdout
     assert f"add: --accept {words}" in checked.stdout
     report = json.loads(run("verify", out, "--allow-missing", missing, "--accept", words, "--json").stdout)
@@ -103,7 +103,7 @@ def test_a_blind_build_passes_and_a_canary_ends_with_1(shared, tmp_path):
     assert run("verify", out).exit_code == 0
     planted = run("verify", out, "--canary", "Ada Lovelace")  # in a goal of the recordings
     assert planted.exit_code == 1
-    assert "holds a planted text" in planted.stdout
+    assert "contains a planted text" in planted.stdout
     assert "Ada" not in planted.stdout
 
 
@@ -125,10 +125,10 @@ def test_a_repository_is_fetched_and_checked(built, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["absent"], "is no folder, and no repository's name"),
+        (["absent"], "is neither a folder nor a repository's name"),
         ([".", "--suite", "absent"], "no suite 'absent'"),
         ([".", "--canary", "abc"], "plant at least 6"),
-        ([".", "--revision", "main"], "are for a repository"),
+        ([".", "--revision", "main"], "need a repository"),
     ],
 )
 def test_a_command_that_cannot_run_says_why_in_a_line(arguments, said, tmp_path, monkeypatch):
@@ -173,4 +173,4 @@ def test_bad_metadata_is_one_line_and_exit_code_2(tmp_path):
     (tmp_path / "m.csv").write_text("x\n")
     done = run("sample-tasks", "--metadata", tmp_path / "m.csv", "--per-group", 8)
     assert done.exit_code == 2
-    assert done.stderr == ("error: m.csv: the columns task_name, browsergym_split are absent\n")
+    assert done.stderr == ("error: m.csv: the columns task_name, browsergym_split are missing; add them\n")

@@ -51,9 +51,9 @@ def test_the_sample_is_put_where_nothing_is_and_loads_as_the_card_says(tmp_path,
     assert len(load_dataset("agent-reward-bench", cache_dir=str(tmp_path / "hf"))["dev"]) == 20
     card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
     assert 'load_dataset("agent-reward-bench")' in card and 'load_dataset("sample"' not in card
-    assert "# Sample of web agents' runs\n\n> **The sample that ships with the code" in card
+    assert "# Sample of web agents' runs\n\n> **This is the sample that ships with the code" in card
     (tmp_path / "agent-reward-bench" / "mine.txt").write_text("x")
-    assert "stays as it is" in CliRunner().invoke(app, ["get", "--sample"]).output
+    assert "was not changed" in CliRunner().invoke(app, ["get", "--sample"]).output
     assert (tmp_path / "agent-reward-bench" / "mine.txt").exists()
     assert not list(tmp_path.glob(".agent-reward-bench*"))
 
@@ -82,7 +82,7 @@ def test_the_benchmark_takes_the_samples_place_whole(hub):
     fetched = sum(hub.served.values())
     assert get(hub).exit_code == 0
     assert sum(hub.served.values()) == fetched  # nothing is fetched twice
-    assert "stays as it is" in CliRunner().invoke(app, ["get", "--sample"]).output
+    assert "was not changed" in CliRunner().invoke(app, ["get", "--sample"]).output
 
 
 @pytest.mark.shared
@@ -112,7 +112,7 @@ def test_what_a_killed_process_had_moved_aside_comes_back_if_it_is_whole(is_whol
         next(aside.rglob("*.parquet")).unlink()
     said = CliRunner().invoke(app, ["get", "--sample"]).output
     card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
-    assert ("stays as it is" in said, card == "the benchmark") == (is_whole, is_whole)
+    assert ("was not changed" in said, card == "the benchmark") == (is_whole, is_whole)
 
 
 @pytest.mark.shared
@@ -141,4 +141,4 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     done = CliRunner().invoke(app, ["get", "--out", str(tmp_path / "mine")])
-    assert done.exit_code == 2 and "no dataset built here" in done.output
+    assert done.exit_code == 2 and "not a dataset built here" in done.output

@@ -106,10 +106,10 @@ BOMB = b" " * 3_000_000
 DEEP = "[" * 100_000 + "]" * 100_000
 STEP = gzip.compress(pickle.dumps({"action": "noop()"}))
 FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "nothing in it": (lambda folder: None, "holds no runs"),
-    "text alone": (file("notes.txt", "x" * 10_000), "holds no runs"),
-    "a folder that leads into itself": (circle, "holds no runs"),
-    "a pipe for a log": (lambda folder: os.mkfifo(folder / "log.json"), "holds no runs"),
+    "nothing in it": (lambda folder: None, "contains no runs"),
+    "text alone": (file("notes.txt", "x" * 10_000), "contains no runs"),
+    "a folder that leads into itself": (circle, "contains no runs"),
+    "a pipe for a log": (lambda folder: os.mkfifo(folder / "log.json"), "contains no runs"),
     "a log that is a link out": (link("log.eval"), "log.eval"),
     "a trajectory that is a link out": (link("trajectory.json"), "trajectory.json"),
     "a log cut off": (file("log.eval", zipped(**{"header.json": b"{}"})[:-30]), "log.eval"),
@@ -124,7 +124,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a log whose samples are no list": (
         file("log.json", json.dumps(INSPECT | {"samples": {"a": 1}})), "log.json",
     ),
-    "JSON 100,000 deep": (file("trajectory.json", DEEP), "holds no runs"),
+    "JSON 100,000 deep": (file("trajectory.json", DEEP), "contains no runs"),
     "JSON 100,000 deep in a trajectory": (
         file("trajectory.json", atif()[:-1] + ', "extra": ' + DEEP + "}"), "trajectory.json",
     ),
@@ -137,10 +137,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
         file("trajectory.json", atif(steps=[3, None, [], {"source": 7}])), "trajectory.json",
     ),
     "a picture by an absolute path": (
-        file("trajectory.json", with_picture("/etc/hostname")), "outside of the source",
+        file("trajectory.json", with_picture("/etc/hostname")), "outside the source",
     ),
     "a picture above the folder": (
-        file("trajectory.json", with_picture("../outside/secret.json")), "outside of the source",
+        file("trajectory.json", with_picture("../outside/secret.json")), "outside the source",
     ),
     "a picture that is a link out": (link("away.png", with_picture("away.png")), "leaves the source"),
     "a picture at an address": (

@@ -164,7 +164,7 @@ def test_what_verify_rejects_is_not_sent(hub, publish, folder):
 
 def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, folder):
     names = tuple(f"reward_words:a/b/{number}" for number in range(22))
-    with pytest.raises(PublishError, match=r"--accept reward_words:a/b/19 and 2 more that it names$"):
+    with pytest.raises(PublishError, match=r"--accept reward_words:a/b/19 and 2 more that it lists$"):
         publish(folder, verify=lambda _folder: SimpleNamespace(ok=True, findings=(), to_accept=names))
     assert hub.seen == []
 
@@ -172,11 +172,14 @@ def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, fold
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / "data" / "labels.csv").write_bytes(LABELS), "data/labels.csv: no build wrote this"),
+        (
+            lambda f: (f / "data" / "labels.csv").write_bytes(LABELS),
+            "data/labels.csv: was not written by a build",
+        ),
         (lambda f: (f / "eval.yaml").unlink(), "eval.yaml: is missing; build again"),
-        (lambda f: (f / "manifest.json").write_text("{"), "no manifest.json that can be read"),
-        (lambda f: (f / "manifest.json").write_text("[]"), "no manifest.json that can be read"),
-        (lambda f: (f / "link").symlink_to("/etc/hostname"), "link: no build wrote this"),
+        (lambda f: (f / "manifest.json").write_text("{"), "no readable manifest.json"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "no readable manifest.json"),
+        (lambda f: (f / "link").symlink_to("/etc/hostname"), "link: was not written by a build"),
     ],
 )
 def test_a_folder_that_is_not_as_built_is_refused(hub, publish, folder, damage, message):
@@ -190,9 +193,9 @@ def test_a_folder_that_is_not_as_built_is_refused(hub, publish, folder, damage, 
 
 def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, labels_file):
     hub.repository(LABELS_REPO, private=False)
-    with pytest.raises(PublishError, match="is public; test labels go into a private repository only"):
+    with pytest.raises(PublishError, match="is public, but test labels need a private repository"):
         publish(folder, REPO, LABELS_REPO, labels_file)
-    with pytest.raises(PublishError, match="need a repository of their own"):
+    with pytest.raises(PublishError, match="need a private repository of their own"):
         publish(folder, REPO, REPO, labels_file)
     assert REPO not in hub.api.repositories
     assert not hub.requests("POST", "/commit/|/preupload/|/lfs/")
@@ -200,7 +203,7 @@ def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, lab
 
 def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
     folder = built({**DATA, "data/annotations/dev-00000-of-00001.parquet": LABELS})
-    with pytest.raises(PublishError, match="the labels lie in the folder to publish"):
+    with pytest.raises(PublishError, match="the labels are in the folder to publish"):
         publish(folder, REPO, LABELS_REPO, folder / "data/annotations/dev-00000-of-00001.parquet")
     assert hub.seen == []
 
@@ -208,10 +211,10 @@ def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
 @pytest.mark.parametrize(
     ("repo", "more", "message"),
     [
-        ("agent-reward-bench", (), "named owner/name"),
-        ("maintainer/what is this", (), "named owner/name"),
-        (REPO, (LABELS_REPO,), "needs the labels: --labels FILE"),
-        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: no such file of labels"),
+        ("agent-reward-bench", (), "write OWNER/NAME"),
+        ("maintainer/what is this", (), "write OWNER/NAME"),
+        (REPO, (LABELS_REPO,), "needs the labels; add --labels FILE"),
+        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: there is no such file of labels"),
     ],
 )
 def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, message):
@@ -222,7 +225,7 @@ def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, mess
 
 def test_a_repository_with_data_of_another_origin_is_not_touched(hub, publish, folder):
     hub.commit(REPO, {"data/annotations.csv": b"theirs"})
-    with pytest.raises(PublishError, match="holds data that was not published from here"):
+    with pytest.raises(PublishError, match="contains data that was not published from here"):
         publish(folder)
     assert content(hub) == {"data/annotations.csv": b"theirs"}
 
@@ -238,9 +241,9 @@ def test_a_card_that_the_hub_does_not_accept_is_reported_and_nothing_is_committe
     ("token", "message"),
     [
         (False, "publishing needs a token with write access; set HF_TOKEN"),
-        ("hf_revoked", "who HF_TOKEN belongs to: the Hub answered 401 .*set HF_TOKEN"),
+        ("hf_revoked", "the owner of HF_TOKEN: the Hub answered 401 .*set HF_TOKEN"),
         ("hf_stranger", f"{REPO}: the Hub answered 40[34]"),
-        ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN has no right to do this"),
+        ("hf_reader", f"{REPO}: the Hub answered 403 .HF_TOKEN does not have permission"),
     ],
 )
 def test_a_token_that_may_not_write_is_reported_at_once(hub, publish, folder, pauses, token, message):
@@ -260,7 +263,7 @@ def test_a_file_that_changed_since_it_was_verified_is_not_sent(hub, publish, fol
         (built / name).write_bytes(b"something else")
         return passed()
 
-    with pytest.raises(PublishError, match=f"{name}: changed while it was published"):
+    with pytest.raises(PublishError, match=f"{name}: changed during the publication"):
         publish(folder, verify=verify)
     assert commits(hub) == 0 and not hub.requests("PUT", "/upload/")
 
@@ -281,7 +284,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(hub, publish, f
     publish(folder)
     (folder / "README.md").write_bytes(CARD + b"ours\n")
     hub.fail("POST", COMMIT, first=lambda: hub.commit(REPO, {"README.md": CARD + b"theirs\n"}))
-    with pytest.raises(PublishError, match=r"somebody changed README\.md while this was published"):
+    with pytest.raises(PublishError, match=r"somebody changed README\.md during this publication"):
         publish(folder)
     assert content(hub)["README.md"] == CARD + b"theirs\n"
     publish(folder)  # asked again, knowing
@@ -303,7 +306,7 @@ def test_a_500_before_the_commit_is_told_and_tried_again(hub, publish, folder, p
     publish(folder, say=lines.append)
     assert commits(hub) == 1
     assert pauses == [1, 2]
-    assert lines[0] == "the Hub answered 500 (a fault of the server); trying again in 1 s"
+    assert lines[0] == "the Hub answered 500 (a server error); trying again in 1 s"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +331,7 @@ def test_too_many_requests_wait_as_the_hub_says(hub, publish, folder, pauses, he
 
 def test_a_hub_that_stays_down_is_given_up_on_with_a_message(hub, publish, folder, pauses):
     hub.fail("POST", COMMIT, status=503, times=100)
-    with pytest.raises(HubError, match=r"the Hub answered 503 \(a fault of the server\); run again later"):
+    with pytest.raises(HubError, match=r"the Hub answered 503 \(a server error\); run again later"):
         publish(folder)
     assert pauses == list(PAUSES)
     assert len(hub.requests("POST", COMMIT)) == len(PAUSES) + 1
@@ -361,7 +364,7 @@ def test_the_token_is_in_no_message_and_only_the_hub_has_it(hub, publish, folder
 
 def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, folder, monkeypatch):
     monkeypatch.setattr(repository, "MOST_FILES", 4)
-    with pytest.raises(PublishError, match="has 5 files; the Hub takes 4 in a commit"):
+    with pytest.raises(PublishError, match="has 5 files; the Hub accepts 4 in a commit"):
         publish(folder)
     assert hub.seen == []
 

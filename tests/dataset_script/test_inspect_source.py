@@ -72,7 +72,7 @@ def test_the_table_has_a_row_a_run_and_the_notes_name_the_log():
         f"retried/mockllm_model/{name}" for name in ("first", "second", "third")
     ]
     assert first in done.stdout
-    assert "a log whose evaluation did not end well" in done.stdout
+    assert "a log whose evaluation did not succeed" in done.stdout
 
 
 def test_broken_runs_are_named_with_exit_code_3_and_have_no_goal_in_json(tmp_path):
@@ -81,7 +81,7 @@ def test_broken_runs_are_named_with_exit_code_3_and_have_no_goal_in_json(tmp_pat
     (tmp_path / "cut.eval").write_bytes(whole[:-300])
     done, as_json = run(tmp_path), run(tmp_path, "--json")
     assert (done.exit_code, as_json.exit_code) == (3, 3)
-    assert "cut.eval: is no whole zip file" in done.stdout
+    assert "cut.eval: is not a complete zip file" in done.stdout
     assert "cut.eval" in as_json.stderr
     broken = [each for each in map(json.loads, as_json.stdout.splitlines()) if each["goal"] is None]
     assert [(each["steps"], each["findings"][0]["name"]) for each in broken] == [([], "cut.eval")]

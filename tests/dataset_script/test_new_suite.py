@@ -60,7 +60,7 @@ def test_the_title_is_the_one_that_was_given(make):
 
 def test_a_title_that_cannot_be_is_refused_before_anything_is_read(make):
     done, out = make("--title", "two\nlines")
-    assert done.exit_code == 2 and "title: write one line" in done.output and not out.exists()
+    assert done.exit_code == 2 and "title: write it on one line" in done.output and not out.exists()
 
 
 def test_tasks_have_their_goals_and_what_the_metadata_says(make, tmp_path):
@@ -87,7 +87,7 @@ def test_what_was_made_is_never_written_over(make):
     before = (out / "trajectories.csv").read_bytes()
     done, _ = make("--seed", 1)
     assert (done.exit_code, done.stderr) == (
-        2, f"error: {out}: is there already and is never written over; name another folder\n"
+        2, f"error: {out}: exists already and is never overwritten; name another folder\n"
     )  # fmt: skip
     assert (out / "trajectories.csv").read_bytes() == before
 
@@ -96,8 +96,8 @@ def test_what_was_made_is_never_written_over(make):
     ("name", "said"),
     [
         ("sample", "a shipped suite has this name"),
-        ("our suite", "use letters, digits"),
-        ("-x", "use letters"),
+        ("our suite", "has letters, digits"),
+        ("-x", "has letters"),
     ],
 )
 def test_a_name_that_no_suite_can_have_is_refused_before_anything_is_read(make, name, said):
@@ -118,7 +118,7 @@ def test_a_broken_run_is_named_and_left_out_and_an_invalid_one_too(make, full_so
     full_source.put(SUITE_IDS[1], valid=False)
     done, out = make()
     assert done.exit_code == 3
-    assert "not a whole JSON document" in done.stdout and "shop.1.json" in done.stdout
+    assert "not a complete JSON document" in done.stdout and "shop.1.json" in done.stdout
     assert "marked as invalid" in done.stdout
     assert {t.trajectory_id for t in load_suite(out).trajectories} == set(SUITE_IDS[2:])
 

@@ -84,7 +84,9 @@ def test_the_form_gives_the_estimate_of_two_files_and_errors_in_place(
     page.locator("form.files input[name=labels]").set_input_files(bad)
     page.get_by_role("button", name="Estimate").click()
     own.get_by_text("cannot be used").wait_for()
-    expect(own).to_contain_text("bad.csv: success: a word that is not understood in 1 row (row 2: 'perhaps')")
+    expect(own).to_contain_text(
+        "bad.csv: success: 1 row has a word that is not understood (row 2: 'perhaps')"
+    )
     context.close()
 
 

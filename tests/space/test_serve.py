@@ -211,7 +211,7 @@ def test_a_folder_without_runs_is_one_line(tmp_path, capsys, monkeypatch):
         _settings_of_source(tmp_path, Settings())
     assert ended.value.exit_code == 2
     printed = capsys.readouterr().err
-    assert printed.startswith(f"error: --source {tmp_path}: holds no runs that can be read")
+    assert printed.startswith(f"error: --source {tmp_path}: contains no runs that can be read")
     assert printed.count("\n") == 1
 
 
@@ -223,7 +223,7 @@ def test_an_interrupted_build_says_that_the_same_command_goes_on(runs, capsys, m
         patched.setattr("dataset_script.new_suite.build_source", interrupted)
         _settings_of_source(runs, Settings())
     assert ended.value.exit_code == 130
-    assert "the same command goes on from there" in capsys.readouterr().err
+    assert "run the same command again to resume" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -13,21 +13,22 @@ app = new_command()
 
 @app.callback()
 def _about() -> None:
-    """The sample: scripted agents on five small sites, recorded in a browser. Not benchmark data."""
+    """Record the sample: scripted agents on five small sites, not benchmark data."""
 
 
 @app.command()
 def record(
-    out: Annotated[Path, typer.Option(help="Folder for the recordings, in the released layout.")] = Path(
+    out: Annotated[Path, typer.Option(help="Write the recordings here, in the released layout.")] = Path(
         "sample-recordings"
     ),
     only: Annotated[
-        str, typer.Option(help="Trajectory ids to record; * stands for anything, as in '*/sample-map.1'.")
+        str,
+        typer.Option(help="Record only these trajectory ids; * matches anything, as in '*/sample-map.1'."),
     ] = "*",
 ) -> None:
     """Record the sample in Chromium.
 
-    Runs that --out holds already are kept, so a stopped recording resumes; a run takes about 10 seconds.
+    Runs that are already in --out are kept, so a stopped recording resumes; a run takes about 10 seconds.
     `build --source OUT --suite sample` then makes the dataset. This needs the extra `record` (`make
     record-sample` installs it). Exit code 0: recorded; 2: the command cannot run as given.
     """
@@ -38,15 +39,17 @@ def record(
     from tools.sample_recorder.sites.base import ServingError
 
     if not runs(only):
-        stop(f"--only {only}: no trajectory id of the sample is like this; one is {runs()[0].trajectory_id}")
+        stop(f"--only {only}: no trajectory id matches; one is {runs()[0].trajectory_id}")
     try:
         new, old = record_runs(out, only, read_settings().cache_dir.expanduser(), _progress)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; {out} keeps the runs that are whole, the same command goes on", err=True)
+        typer.echo(
+            f"interrupted; {out} has only complete runs. Run the same command again to resume", err=True
+        )
         os._exit(130)  # Playwright's own clean-up at exit can wait for ever for a browser that is gone
     except (BrowserFailed, BrowserMissing, OSError, ScriptError, ServingError, SlowMachine) as error:
         stop(str(error))
-    typer.echo(f"{out}: {new} recorded, {old} were there")
+    typer.echo(f"{out}: {new} runs recorded, {old} were there already")
 
 
 @app.command()

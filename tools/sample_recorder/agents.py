@@ -117,7 +117,7 @@ class ScriptedAgent:
             move = self._moves[self._position - 1]
         else:
             if self._position == len(self._moves):
-                raise ScriptError(f"{self._character.agent}: no move is left")
+                raise ScriptError(f"{self._character.agent}: the script has no move left")
             move, self._repeated = self._moves[self._position], 0
             reasoning = move[-1]
             self._position += 1

@@ -34,7 +34,7 @@ def find_browser(cache: Path) -> None:
     folder that looks like Playwright's works for both. Raises BrowserMissing.
     """
     if importlib.util.find_spec("browsergym") is None:
-        raise BrowserMissing(f"recording needs BrowserGym, which this Python does not have: {NEEDS}")
+        raise BrowserMissing(f"recording needs BrowserGym, which is not installed: {NEEDS}")
     import playwright
 
     if os.environ.get("PLAYWRIGHT_BROWSERS_PATH"):
@@ -60,7 +60,7 @@ def _require_own_browser() -> None:
     with sync_playwright() as started:
         if not Path(started.chromium.executable_path).is_file():
             raise BrowserMissing(
-                "no Chromium found: `apt-get install chromium` or `python -m playwright install chromium`"
+                "there is no Chromium: `apt-get install chromium` or `python -m playwright install chromium`"
             )
 
 

@@ -139,7 +139,7 @@ def _episode(environment: Any) -> Iterator[tuple[dict[str, Any], _Wanted]]:
         if is_over:
             yield seen, _Wanted(is_wanted=False, reward=earned)
             return
-    raise ScriptError(f"not at its end after {MOST_STEPS} actions")
+    raise ScriptError(f"the run did not end after {MOST_STEPS} actions")
 
 
 NO_COSTS: Final = {"n_retry": 0.0, "busted_retry": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}

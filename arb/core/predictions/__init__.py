@@ -71,7 +71,7 @@ def read_predictions(
         return None, [error("empty_file", "the file is empty. Write one row per trajectory of the split.")]
     is_parquet = recognise(content) == "parquet"
     if is_parquet and not has_parquet_footer(content):  # junk must not cost a process
-        return None, [damaged_parquet("it has no footer: it was cut off, or is something else")]
+        return None, [damaged_parquet("it has no footer, so it is cut off or not Parquet")]
     if not is_parquet and (parsers is None or (len(content) <= SMALL_BYTES and not isolated)):
         return parser_pool.call_reader(reader, content, limits)
     if parsers is not None:

@@ -69,7 +69,7 @@ def id_findings(
             table,
             elsewhere,
             "wrong_split",
-            f"a trajectory of the {other} split, not of {split},",
+            f"a trajectory of {other}, not of {split}",
             f"Remove these rows, or check the file with --split {other}.",
         ),
         *_duplicates(table, positions, len(expected)),
@@ -99,9 +99,9 @@ def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
             malformed.append(row)
         elif found.setdefault(reading_key(spelled), row) != row:
             repeated.append(row)
-    advice = "Keep one row of each."
+    advice = "Keep one row per trajectory."
     return found, _malformed(table, malformed) + _id_error(
-        table, repeated, "duplicate_id", "a trajectory named before", advice
+        table, repeated, "duplicate_id", "a trajectory that an earlier row has", advice
     )
 
 
@@ -126,7 +126,7 @@ def _id_error(
 
 
 def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
-    problem = "not of the form <benchmark>/<agent>/<task_id>"
+    problem = "an id that is not of the form <benchmark>/<agent>/<task_id>"
     return _id_error(table, rows, "malformed_id", problem, "Write the id as released.")
 
 
@@ -139,8 +139,8 @@ def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) 
         close = difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)
         return f" (did you mean {quoted_id(close[0])}?)" if close else ""
 
-    problem = f"an id that the suite {quoted(suite.name)} does not have"
-    advice = f"Correct the id or remove the row; `python -m submissions template --split {split}` lists them."
+    problem = f"an id that is not in the suite {quoted(suite.name)}"
+    advice = f"Correct or remove them; `python -m submissions template --split {split}` lists the valid ids."
     return _id_error(table, rows, "unknown_id", problem, advice, hint)
 
 
@@ -152,8 +152,8 @@ def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int)
     for row in doubled:
         first.setdefault(int(positions[row]), row)
     doubled.sort(key=lambda row: (first[int(positions[row])], row))
-    advice = "Keep one row for each; ids with and without .resized or .improved name the same trajectory."
-    return _id_error(table, doubled, "duplicate_id", "a trajectory named more than once", advice)
+    advice = "Keep one row per trajectory. An id with .resized or .improved names the same one as without."
+    return _id_error(table, doubled, "duplicate_id", "a trajectory that another row has too", advice)
 
 
 def _missing(
@@ -167,10 +167,10 @@ def _missing(
     if absent.size > MAX_EXAMPLES:
         named.append(f"and {absent.size - MAX_EXAMPLES:,} more")
     unread = sum(finding.count for finding in earlier if finding.code in UNREAD_ROW_CODES)
-    maybe = f" {counted(unread, 'row')} could not be read and may hold some of them." if unread else ""
+    maybe = f" {counted(unread, 'row')} could not be read and may contain some of them." if unread else ""
     message = (
         f"trajectory_id: {absent.size:,} of {len(expected):,} trajectories of {split} have no row "
-        f"({'; '.join(named)}).{maybe} Write a row for each, with success null where there is no verdict."
+        f"({'; '.join(named)}).{maybe} Write a row for each, with success null if there is no verdict."
     )
     return [error("missing_id", message, count=int(absent.size), column="trajectory_id")]
 
@@ -245,7 +245,8 @@ def check(
         success, positions = table.codes("success"), positions_in(table, trajectories)
     found = list(findings)
     if not trajectories:
-        found.append(error("empty_split", f"the suite {quoted(suite.name)} has no trajectory in {split}."))
+        message = f"the suite {quoted(suite.name)} has no trajectories in {split}. Choose another split."
+        found.append(error("empty_split", message))
     elif table is not None:
         found += id_findings(table, positions, suite, split, findings)
         found += _verdict_findings(table, positions, len(trajectories), findings)
@@ -301,12 +302,12 @@ def _verdict_findings(
         return findings  # the reader has a finding for the column
     covered = np.unique(positions[(positions != NOWHERE) & (success != NO_VERDICT)]).size
     if not (success != NO_VERDICT).any():
-        message = "success: no row has a verdict. Fill in true or false where the judge has one."
+        message = "success: no row has a verdict. Write true or false where the judge decided."
         findings.append(error("no_verdicts", message, count=table.rows, column="success"))
     elif covered < LOW_COVERAGE * expected:
         message = (
-            f"success: verdicts for {covered:,} of {expected:,} trajectories ({covered / expected:.1%}). "
-            "The ranking counts the others as not successful."
+            f"success: only {covered:,} of {expected:,} trajectories have a verdict "
+            f"({covered / expected:.1%}). The ranking counts the others as not successful."
         )
         findings.append(warning("low_coverage", message, count=expected - covered, column="success"))
     return findings

@@ -76,7 +76,8 @@ def row_finding(
     if len(rows) > MAX_EXAMPLES:
         named.append(f"and {len(rows) - MAX_EXAMPLES:,} more")
     prefix = f"{column}: " if column else ""
-    message = f"{prefix}{problem} in {counted(len(rows), of)} ({'; '.join(named)}). {advice}"
+    have = "has" if len(rows) == 1 else "have"
+    message = f"{prefix}{counted(len(rows), of)} {have} {problem} ({'; '.join(named)}). {advice}"
     return Finding(level, code, message, tuple(sorted(rows)[:MAX_ROWS_NAMED]), len(rows), column)
 
 

@@ -98,7 +98,7 @@ def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: Readi
     schema = metadata.schema
     leaves = [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]
     if any(schema.column(i).length > _MAX_FIXED_WIDTH for i in leaves):
-        return error("wrong_type", "a column of fixed-length values is too wide. Write text or numbers.")
+        return error("wrong_type", "the fixed-length values of a column are too wide. Write text or numbers.")
     unpacked = sum(
         metadata.row_group(group).column(leaf).total_uncompressed_size
         for group in range(metadata.num_row_groups)
@@ -108,8 +108,8 @@ def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: Readi
         return None
     return error(
         "too_large",
-        f"the columns take {counted(unpacked, 'byte')} once unpacked; at most {limits.max_unpacked_bytes:,} "
-        "are taken. Write one short row per trajectory.",
+        f"the columns take {counted(unpacked, 'byte')} when unpacked; at most {limits.max_unpacked_bytes:,} "
+        "are accepted. Write one short row per trajectory.",
     )
 
 

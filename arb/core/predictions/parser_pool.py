@@ -133,12 +133,12 @@ class ParserPool:
             except TimeoutError:
                 return _unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")
             except OSError as problem:
-                logger.error("no process to read files in: %s", problem)
-                return _unreadable(content, "the server has no room to read it now; try again later")
+                logger.error("cannot start a process that reads files: %s", problem)
+                return _unreadable(content, "the server cannot start a process for it now; try again later")
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
                 # The answer is not logged, since it may quote the file.
-                logger.warning("the process that reads a file broke down")
-                return _unreadable(content, "the reader broke down over it")
+                logger.warning("the process that reads a file crashed")
+                return _unreadable(content, "the reader crashed on it")
 
     def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
         """Return a worker's answer, empty if it broke down. Raises TimeoutError, OSError."""
@@ -252,7 +252,7 @@ def _answer(content: bytes, limits: ReadingLimits, reader: str) -> bytes:
     table, findings = call_reader(reader, content, limits)
     answer = json.dumps(_pack(table, findings))
     if len(answer) > 2 * limits.max_unpacked_bytes:
-        _, too_long = _unreadable(content, "it holds too much text")
+        _, too_long = _unreadable(content, "it contains too much text")
         answer = json.dumps(_pack(None, [*findings, *too_long]))
     return answer.encode()
 

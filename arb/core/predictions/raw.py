@@ -70,7 +70,7 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str
         findings.append(
             error(
                 "too_many_columns",
-                f"the file has {counted(len(names), 'column')}; at most {limits.max_columns} are taken. "
+                f"the file has {counted(len(names), 'column')}; at most {limits.max_columns} are accepted. "
                 f"Keep the columns of a prediction file: {', '.join(PREDICTION_COLUMNS)}.",
                 count=len(names),
             )
@@ -82,7 +82,8 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str
 
 def too_many_rows(limits: ReadingLimits) -> Finding:
     return error(
-        "too_many_rows", f"more than {limits.max_rows:,} rows. Write one row per trajectory of the split."
+        "too_many_rows",
+        f"the file has more than {limits.max_rows:,} rows. Write one row per trajectory of the split.",
     )
 
 
@@ -103,13 +104,15 @@ def blank_rows(rows: Sequence[int]) -> list[Finding]:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
     message = (
-        f"{counted(len(rows), 'blank row')} left out (row {few}). Remove them to be sure nothing is lost."
+        f"{counted(len(rows), 'blank row')} skipped (row {few}). Remove them to be sure that nothing is lost."
     )
     return [Finding("warning", "blank_rows", message, tuple(rows[:1_000]), len(rows))]
 
 
 def _doubled(column: str, spellings: set[str]) -> Finding:
-    message = f"{column}: named more than once ({quoted_names(sorted(spellings))}). Keep one of them."
+    message = (
+        f"{column}: the file has this column twice ({quoted_names(sorted(spellings))}). Keep one of them."
+    )
     return error("duplicate_column", message, column=column)
 
 
@@ -117,7 +120,7 @@ def _missing(column: str, names: Sequence[str]) -> Finding:
     found = f"the file has {quoted_names(names)}" if any(names) else "the file names no columns"
     return error(
         "missing_column",
-        f"{column}: no such column ({found}). Every row needs it"
+        f"{column}: this column is missing ({found}). Every row needs it"
         f"{'; null is allowed as a value' if column == 'success' else ''}.",
         column=column,
     )
@@ -125,7 +128,7 @@ def _missing(column: str, names: Sequence[str]) -> Finding:
 
 def _unknown(names: Sequence[str]) -> Finding:
     listed = quoted_names(names, _with_hint)
-    message = f"{counted(len(names), 'unknown column')} not read: {listed}. Remove or rename them."
+    message = f"{counted(len(names), 'unknown column')} ignored: {listed}. Remove or rename them."
     return warning("unknown_columns", message, count=len(names))
 
 
@@ -195,7 +198,7 @@ def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
     body = text.rstrip()
     if "\r" in body and "\n" not in body:
         message = (
-            "lines end in a carriage return alone (old Mac); they were read as lines. Save with LF line ends."
+            "lines end in only a carriage return (old Mac) and were read as lines. Save with LF line ends."
         )
         return body.replace("\r", "\n"), [warning("line_ends", message)]
     return text, []
@@ -237,7 +240,7 @@ def _not_utf8(content: bytes) -> Finding:
 def too_large(size: int, max_bytes: int) -> Finding:
     return error(
         "too_large",
-        f"the file has {counted(size, 'byte')}; at most {max_bytes:,} are taken. "
+        f"the file has {counted(size, 'byte')}; at most {max_bytes:,} are accepted. "
         "Leave out long columns such as reasoning, or write Parquet.",
     )
 

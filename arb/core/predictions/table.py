@@ -207,7 +207,7 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
             row_finding(
                 "error",
                 "state_contradicts_verdict",
-                "a true or false success beside a state other than ok",
+                "a verdict on success, but a state other than ok",
                 [raw.row_numbers[i] for i in contradicting],
                 "Write null for success, or ok for the state.",
                 column="state",
@@ -219,7 +219,7 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
             row_finding(
                 "warning",
                 "state_without_verdict",
-                "the state ok beside no success verdict",
+                "the state ok, but no verdict on success",
                 [raw.row_numbers[i] for i in silent],
                 "Write the verdict, or the state that explains why there is none.",
                 column="state",

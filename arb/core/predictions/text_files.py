@@ -69,8 +69,8 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     if not width:
         _, findings = settle_header([], limits)
     if uneven:
-        problem = f"another number of fields than the header's {width}"
-        advice = "Quote cells that hold the delimiter, and write every field."
+        problem = f"a different number of fields than the header, which has {width}"
+        advice = "Quote cells that contain the delimiter, and write every field."
         rows = list(uneven)
         findings.append(
             row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[rows[i]]:,}")
@@ -130,11 +130,12 @@ def _broken(number: int, line: int, problem: csv.Error) -> Finding:
 
 
 _BAD_LINES = {
-    "invalid_json": ("not valid JSON", "Write one complete JSON object on each line."),
+    "invalid_json": ("invalid JSON", "Write one complete JSON object on each line."),
     "not_an_object": (
-        "not a JSON object", 'Write an object with keys: {"trajectory_id": "…", "success": true}.'
+        "something other than a JSON object",
+        'Write an object with keys: {"trajectory_id": "…", "success": true}.'
     ),
-    "duplicate_key": ("a key written twice", "Keep one of them."),
+    "duplicate_key": ("the same key twice", "Keep one of them."),
 }  # fmt: skip
 """Problem and advice by code of the finding."""
 _JSON_ARRAY: Final = (

@@ -31,9 +31,11 @@ def _line(number: int, row: Mapping[str, object]) -> bytes:
     unknown = [key for key in row if key not in PREDICTION_COLUMNS]
     absent = [key for key in REQUIRED_PREDICTION_COLUMNS if key not in row]
     if unknown or absent:
-        problems = [f"{key!r} is no prediction column" for key in unknown]
-        problems += [f"{key!r} is not there (null is a value)" for key in absent]
-        raise ValueError(f"row {number}: {'; '.join(problems)}; columns are {', '.join(PREDICTION_COLUMNS)}")
+        problems = [f"{key!r} is not a prediction column" for key in unknown]
+        problems += [f"{key!r} is missing (null is a value)" for key in absent]
+        raise ValueError(
+            f"row {number}: {'; '.join(problems)}; the columns are {', '.join(PREDICTION_COLUMNS)}"
+        )
     ordered = {key: row[key] for key in PREDICTION_COLUMNS if key in row}
     try:
         text = json.dumps(ordered, ensure_ascii=False, allow_nan=False)
@@ -50,7 +52,7 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError):
-            return f"{key!r} holds {value!r:.80}, which JSON cannot hold; write null for no value"
+            return f"{key!r} is {value!r:.80}, which JSON cannot represent; write null for no value"
     return None
 
 

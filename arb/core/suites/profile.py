@@ -102,7 +102,7 @@ def _text_problems(content: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(text, str) or len(text) > longest:
             yield f"{key}: write a text of at most {longest:,} characters"
         elif key == "title" and not text.isprintable():
-            yield "title: write one line, without control characters"
+            yield "title: write it on one line, without control characters"
 
 
 def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:
@@ -112,7 +112,7 @@ def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:
         return
     for name, address in links.items():
         if not _LINK_NAME.fullmatch(name):
-            yield f"links.{name[:40]!r}: a name has letters, digits, spaces and -, at most 40"
+            yield f"links.{name[:40]!r}: write a name of letters, digits, spaces and -, at most 40 characters"
         if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
             yield f'links.{name[:40]}: write an address that begins with "https://" or "mailto:"'
 
@@ -120,18 +120,18 @@ def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:
 def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
     pages = content.get("pages", {})
     if not isinstance(pages, Mapping):
-        yield "pages: write a table, [pages], such as paper = false"
+        yield "pages: write a table, [pages], with lines such as paper = false"
         return
     for name, is_on in pages.items():
         if name not in OPTIONAL_PAGES:
-            yield f"pages.{name[:40]}: cannot be switched on or off; use {', '.join(OPTIONAL_PAGES)}"
+            yield f"pages.{name[:40]}: cannot be switched on or off; use one of {', '.join(OPTIONAL_PAGES)}"
         elif not isinstance(is_on, bool):
             yield f"pages.{name}: write true or false"
     served = _served(pages)
     for name, needed in _NEEDS.items():
         for page in needed if name in served else ():
             if page not in served:
-                yield f"pages.{name}: leads to the page {page}; write {name} = false too"
+                yield f"pages.{name}: needs the page {page}, which is off; write {name} = false too"
 
 
 def render_suite_toml(made: str, title: str, rules: Any) -> str:

@@ -145,7 +145,7 @@ def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, An
         found["guidelines"] = content["guidelines"]
         problems += _text_problem(found["guidelines"], "guidelines", is_line=False)
         if guidelines.is_file():
-            problems.append(f"guidelines: there is also a file {guidelines.name}; keep one of the two")
+            problems.append(f"guidelines: there is also a file {guidelines.name}; keep only one of them")
     if problems:
         raise QuestionsInvalid(problems)
     return found
@@ -154,19 +154,19 @@ def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, An
 def parse_questions(tables: Any) -> tuple[Question, ...]:
     """Return the questions of ``[[questions]]``. Raises QuestionsInvalid with every problem."""
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise QuestionsInvalid(["questions: write each as a table, [[questions]]"])
+        raise QuestionsInvalid(["questions: write each question as a table, [[questions]]"])
     problems: list[str] = []
     found = [_parse_question(table, _place(n, table), problems) for n, table in enumerate(tables, 1)]
     names = [table.get("name") for table in tables]
     problems += [
-        f"{_place(number, table)}, name: there are two questions of this name; keep one"
+        f"{_place(number, table)}, name: another question has this name; keep one"
         for number, table in enumerate(tables, 1)
         if isinstance(table.get("name"), str) and table["name"] in names[: number - 1]
     ]
     if SUCCESS not in names:
         problems.append(
-            f'questions: a question with name = "{SUCCESS}" and the answers yes and no has to be there: '
-            "judges are scored on it"
+            f'questions: add a question with name = "{SUCCESS}" and the answers yes and no, '
+            "because judges are scored on it"
         )
     if problems:
         raise QuestionsInvalid(problems)
@@ -183,10 +183,12 @@ def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -
     problems += _unknown_fields(table, _QUESTION_FIELDS, place)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        problems.append(f"{place}, name: write a small letter, then small letters, digits and _, up to 40")
+        problems.append(
+            f"{place}, name: write a lower-case letter, then lower-case letters, digits and _, at most 40"
+        )
         name = ""
     elif name in RESERVED_NAMES or name.startswith("trajectory_"):
-        problems.append(f"{place}, name: is the name of another column; use another one")
+        problems.append(f"{place}, name: another column has this name; use another name")
     title = table.get("title", LABEL_TITLES.get(name) or name.replace("_", " ").capitalize())
     text, guide = table.get("text"), table.get("guide", "")
     if name or "title" in table:  # without a name there is no default title
@@ -220,7 +222,9 @@ def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> t
         problems += _unknown_fields(table, _ANSWER_FIELDS, where)
         value, key = table.get("value"), table.get("key", str(number))
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            problems.append(f"{where}, value: write small letters, digits, _ and -, up to 40, in quotes")
+            problems.append(
+                f"{where}, value: write lower-case letters, digits, _ and -, at most 40, in quotes"
+            )
             value = ""
         title = table.get("title", value.replace("_", " ").capitalize())
         if value or "title" in table:
@@ -231,23 +235,23 @@ def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> t
                 problems.append(f"{where}: another answer has this value or title, or it is Unsure")
             words |= own
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            problems.append(f"{where}, key: write one small letter or digit, in quotes")
+            problems.append(f"{where}, key: write one lower-case letter or digit, in quotes")
         elif key in PAGE_KEYS:
-            problems.append(f"{where}, key: the page uses {key} for something else; use another one")
+            problems.append(f"{where}, key: the page uses {key} for something else; use another key")
         elif key in keys:
-            problems.append(f"{where}, key: {key} is the key of {keys[key]}; use another one")
+            problems.append(f"{where}, key: {key} is the key of {keys[key]}; use another key")
         else:
             keys[key] = f"answer {number}"
         found.append(AnswerChoice(value, title, key))
     fixed = RELEASED_ANSWERS.get(name)
     if fixed and {answer.value for answer in found} != set(fixed):
-        problems.append(f"{place}, answers: the values are {', '.join(fixed)}, as in the released format")
+        problems.append(f"{place}, answers: write the values of the released format: {', '.join(fixed)}")
     return tuple(found)
 
 
 def _unknown_fields(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[str]:
     return [
-        f"{place}, {name[:40]}: there is no such field; use {', '.join(known)}"
+        f"{place}, {name[:40]}: there is no such field; use one of {', '.join(known)}"
         for name in table
         if name not in known
     ]

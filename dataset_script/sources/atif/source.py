@@ -95,7 +95,7 @@ class AtifSource(TrajectorySource):
         again = {path for path, trial in trials.items() if known & trial.regrades - trial.names}
         listed = {path: run for path, run in runs.items() if path not in parts | again}
         notes = tuple(Note("regraded", self.name_of(path)) for path in sorted(again))
-        problem = "no ATIF trajectory; name Harbor's jobs folder, or a file"
+        problem = "contains no ATIF trajectory; name Harbor's jobs folder, or a file"
         return self.listing(listed, outside, problem, notes=notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:

@@ -37,7 +37,9 @@ def read_document(path: Path) -> Mapping[str, Any]:
     document = read_json_object(path)
     version = valid_text(document.get("schema_version")) or "no schema_version"
     if version not in VERSIONS:
-        raise UnusableFileError("not_a_trajectory", f"{version[:40]}: ATIF-v1.0 to ATIF-v1.8 are read")
+        raise UnusableFileError(
+            "not_a_trajectory", f"{version[:40]}: only ATIF-v1.0 to ATIF-v1.8 can be read"
+        )
     return document
 
 

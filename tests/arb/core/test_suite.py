@@ -133,7 +133,7 @@ def test_annotators_have_opaque_ids_and_never_names(suite, suite_folder):
 
 def test_three_suites_are_shipped_and_another_name_is_refused_with_their_names():
     assert shipped_suites() == ("agent-reward-bench", "localshop", "sample")
-    with pytest.raises(SuiteError, match="shipped are agent-reward-bench, localshop, sample"):
+    with pytest.raises(SuiteError, match="agent-reward-bench, localshop, sample"):
         load_suite("no-such-suite")
 
 
@@ -146,7 +146,7 @@ def test_every_bad_row_of_a_suite_is_named_at_once(tmp_path):
     assert "row 3, trajectory_id 'a/b'" in message
     assert "row 4, split 'train'" in message
     assert "row 5, trajectory_id 'a/b/c': named twice" in message
-    assert "task c: in dev and in test" in message
+    assert "task c: its runs are in dev and in test" in message
 
 
 @pytest.mark.parametrize("text", ["", "trajectory_id\na/b/c\n", "trajectory_id,split\n"])
@@ -228,7 +228,7 @@ def test_labels_given_twice_or_without_a_primary_one_are_refused(suite_folder):
 
 def test_labels_without_their_columns_are_refused(suite_folder):
     (suite_folder / "dev_labels.csv").write_text("trajectory_id,success\n")
-    absent = "columns annotation, side_effect, repetition, optimality are absent"
+    absent = "columns annotation, side_effect, repetition, optimality are missing"
     with pytest.raises(SuiteError, match=absent):
         load_dev_labels(load_suite(suite_folder))
 

@@ -47,14 +47,14 @@ def test_the_second_level_of_workarena_is_still_read_from_the_id():
 
 def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
     path = tmp_path / "blind-key"
-    with pytest.raises(BlindError, match="holds no key"):
+    with pytest.raises(BlindError, match="contains no key"):
         read_key(path)
     key = read_key(path, create=True)
     assert read_key(path, create=True) == read_key(path) == key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert key.hex() not in repr(Blinding(key))
     path.write_text("abcd")
-    with pytest.raises(BlindError, match="a key has 32 bytes, this has 2"):
+    with pytest.raises(BlindError, match="a key has 32 bytes, but this one has 2"):
         read_key(path)
 
 
@@ -115,9 +115,9 @@ def test_verdicts_on_blind_ids_are_mapped_back(suite):
 
 def test_ids_of_another_key_and_files_without_blind_ids_are_refused(suite):
     other = Blinding(b"x" * 32).trajectory_id(DEV_1)
-    with pytest.raises(BlindError, match=f"1 ids are of no trajectory.*{other}"):
+    with pytest.raises(BlindError, match=f"1 ids do not belong to the suite.*{other}"):
         restore_ids(json.dumps({"trajectory_id": other}), suite, Blinding(KEY))
-    with pytest.raises(BlindError, match="no blind id is in the file"):
+    with pytest.raises(BlindError, match="the file contains no blind ids"):
         restore_ids(json.dumps({"trajectory_id": DEV_1}), suite, Blinding(KEY))
 
 

@@ -93,14 +93,14 @@ def test_links_out_of_the_source_are_named_and_not_followed(full_source, out, su
 def test_a_source_that_is_all_behind_a_link_names_the_link(full_source, out, suite, tmp_path):
     (full_source.path / "cleaned").rename(tmp_path / "elsewhere")
     (full_source.path / "cleaned").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(SourceError, match="cleaned is a link out of it"):
+    with pytest.raises(SourceError, match="cleaned is a link out of the source"):
         build(full_source.path, out, suite)
 
 
 def test_a_folder_of_nothing_but_links_names_them(tmp_path):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "study").symlink_to(Path(__file__).parents[1] / "sources" / "recorded_by_browsergym")
-    with pytest.raises(SourceError, match=r"; study is a link out of it$"):
+    with pytest.raises(SourceError, match=r"; study is a link out of the source$"):
         build(tmp_path / "runs", tmp_path / "out")
 
 
@@ -108,7 +108,7 @@ def test_a_built_folder_with_a_link_out_of_it_is_no_source(full_source, out, sui
     assert build(full_source.path, out, suite).published
     (out / "data" / "steps").rename(tmp_path / "steps")
     (out / "data" / "steps").symlink_to(tmp_path / "steps")
-    with pytest.raises(SourceError, match="data/steps: links that lead out of the folder"):
+    with pytest.raises(SourceError, match="data/steps: links out of the folder"):
         build(out, tmp_path / "second" / "dataset", suite)
 
 
@@ -123,7 +123,7 @@ def test_of_two_files_for_one_trajectory_one_is_taken_and_the_other_named(source
         "cleaned/shop/GenericAgent-b/run-2/shop.resized.1.json",
         "cleaned/shop/GenericAgent-b/run-1/shop.1.json",
     ]
-    assert duplicates[0].message == "cleaned/shop/GenericAgent-b/run-1/shop.resized.1.json was taken"
+    assert duplicates[0].message == "cleaned/shop/GenericAgent-b/run-1/shop.resized.1.json is used"
 
 
 def test_a_second_file_stands_in_for_a_broken_first_one(source, out, suite, table):
@@ -244,7 +244,7 @@ def test_something_else_at_the_place_is_refused_before_reading(
     out.mkdir()
     (out / "thesis.tex").write_text("mine")
     monkeypatch.setattr(module, "open_source", None)
-    with pytest.raises(OutputError, match="no dataset built here"):
+    with pytest.raises(OutputError, match="not a dataset built here"):
         build(full_source.path, out, suite)
     assert contents(out) == {"thesis.tex": b"mine"}
 
@@ -305,7 +305,7 @@ build(Path(sys.argv[1]), Path(sys.argv[2]), load_suite(sys.argv[3]), BuildOption
 
 def test_two_builds_of_one_place_do_not_meet(full_source, out, suite):
     def begin_another(done, total, name):
-        with pytest.raises(OutputError, match="another build is at work"):
+        with pytest.raises(OutputError, match="another build is writing to it"):
             build(full_source.path, out, suite)
 
     assert build(full_source.path, out, suite, progress=begin_another).published

@@ -24,7 +24,7 @@ def test_nothing_an_empty_folder_and_our_own_build_may_be_replaced(tmp_path, our
 
 def test_a_build_with_other_things_in_it_is_refused_with_their_names(tmp_path, ours):
     (ours / ".git").mkdir()
-    with pytest.raises(OutputError, match=r"also holds \.git"):
+    with pytest.raises(OutputError, match=r"also contains \.git"):
         check_replaceable(ours, tmp_path / "source")
 
 
@@ -36,7 +36,7 @@ def test_a_file_is_refused(tmp_path):
 
 def test_the_source_and_what_holds_it_are_refused(ours):
     for source in (ours, ours / "data" / "source"):
-        with pytest.raises(OutputError, match="holds the source"):
+        with pytest.raises(OutputError, match="contains the source"):
             check_replaceable(ours, source)
 
 

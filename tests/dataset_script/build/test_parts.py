@@ -59,7 +59,7 @@ def test_an_error_of_a_task_ends_the_work_with_it():
 
 
 def test_a_killed_process_is_reported_with_what_may_be_done():
-    with pytest.raises(WorkerError, match="run again, it goes on from here"), Workers(2) as workers:
+    with pytest.raises(WorkerError, match="run the same command again to resume"), Workers(2) as workers:
         run_all(workers, die, [1, 2])
 
 

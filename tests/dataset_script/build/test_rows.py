@@ -165,12 +165,12 @@ def test_a_picture_that_is_too_large_by_its_header_is_refused_by_name(run, size)
     assert (read.steps[0].screenshot, read.goal_images) == (None, (whole,))
     assert note.code == "large_image"
     assert note.detail.startswith("the screenshot of step 0 ")
-    assert note.detail.endswith("by its header; at most 100,000,000 can be shown")
+    assert note.detail.endswith("according to its header; at most 100,000,000 can be shown")
 
 
 def test_a_picture_without_a_header_is_refused():
     whole = png(1)
-    with pytest.raises(BrokenImageError, match="has no header that can be read") as refused:
+    with pytest.raises(BrokenImageError, match="has no readable header") as refused:
         check_picture(whole[:8] + whole[-12:])  # the signature and the end alone
     assert refused.value.code == "broken_image"
 
@@ -180,7 +180,7 @@ def test_the_header_of_every_kind_of_picture_is_looked_at(monkeypatch, kind):
     monkeypatch.setattr("dataset_script.build.pictures.MOST_PIXELS", 40 * 30 - 1)
     file = io.BytesIO()
     Image.new("RGB", (40, 30), "teal").save(file, kind)
-    with pytest.raises(BrokenImageError, match="has 40 x 30 pixels by its header") as refused:
+    with pytest.raises(BrokenImageError, match="has 40 x 30 pixels according to its header") as refused:
         check_picture(file.getvalue())
     assert refused.value.code == "large_image"
 

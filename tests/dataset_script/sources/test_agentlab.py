@@ -258,14 +258,19 @@ ODD_TREE = {"obs": {"axtree_object": {"nodes": 3}, "extra_element_properties": {
 @pytest.mark.parametrize(
     ("name", "content", "code", "said"),
     [
-        ("summary_info.json", None, "invalid", "no summary_info.json"),
-        ("summary_info.json", b"", "invalid", "no summary_info.json"),
+        ("summary_info.json", None, "invalid", "summary_info.json is missing"),
+        ("summary_info.json", b"", "invalid", "summary_info.json is missing"),
         ("summary_info.json", b'{"cum_rew', "not_json", "summary_info.json"),
         ("step_*", None, "no_steps", "^$"),
         ("step_1.pkl.gz", packed(["x" * 100])[:-10], "not_a_pickle", "step_1.pkl.gz"),
         ("step_1.pkl.gz", packed(Evil()), "refused_pickle", "step_1.pkl.gz: posix.system"),
         ("step_1.pkl.gz", packed(ODD_TREE), "not_a_trajectory", "step_1.pkl.gz: the accessibility tree"),
-        ("exp_args.pkl", pickle.dumps({"agent_args": 3}), "not_a_trajectory", "names no agent or no task"),
+        (
+            "exp_args.pkl",
+            pickle.dumps({"agent_args": 3}),
+            "not_a_trajectory",
+            "does not name an agent and a task",
+        ),
     ],
 )
 def test_a_damaged_run_says_which_file_and_what(study, tmp_path, name, content, code, said):

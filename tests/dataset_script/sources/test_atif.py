@@ -221,8 +221,8 @@ def test_the_goal_of_a_part_whose_beginning_is_missing_is_in_its_copied_steps(tm
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("../secret.png", "../secret.png lies outside of the source"),
-        ("/etc/hostname", "/etc/hostname lies outside of the source"),
+        ("../secret.png", "../secret.png is outside the source"),
+        ("/etc/hostname", "/etc/hostname is outside the source"),
         ("away.png", "away.png is a link that leaves the source"),
         ("https://example.org/a.png", "https://example.org/a.png is an address, not a file of the source"),
         ("a.png", "a.png is missing"),
@@ -277,7 +277,7 @@ def test_links_out_of_the_source_are_named_and_not_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "code", "detail"),
     [
-        (trajectory(agent("Hi."), version="ATIF-v2.0"), "not_a_trajectory", "ATIF-v2.0: ATIF-v1.0 to "),
+        (trajectory(agent("Hi."), version="ATIF-v2.0"), "not_a_trajectory", "ATIF-v2.0: only ATIF-v1.0 to "),
         (trajectory(user("Do it.")), "no_steps", "^$"),
         (trajectory(agent("Hi.", is_copied_context=True)), "no_steps", "^$"),
         ({**trajectory(), "steps": "none"}, "no_steps", "^$"),

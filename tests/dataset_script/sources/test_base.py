@@ -73,9 +73,9 @@ def test_a_file_that_holds_no_json_object_is_refused_by_code(tmp_path, content, 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
     (tmp_path / "agent").mkdir()
     os.mkfifo(tmp_path / name)
-    with pytest.raises(UnusableFileError, match="no regular file"):
+    with pytest.raises(UnusableFileError, match="not a regular file"):
         read_json_object(tmp_path / name)
-    with pytest.raises(SourceError, match="holds no runs that can be read"):
+    with pytest.raises(SourceError, match="contains no runs that can be read"):
         open_source(tmp_path)
 
 
@@ -111,10 +111,10 @@ def test_a_path_is_inside_where_its_links_lead(tmp_path):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("/etc/hostname", "lies outside of the source"),
-        ("../secret.png", "lies outside of the source"),
-        ("..\\secret.png", "lies outside of the source"),
-        ("C:\\secret.png", "lies outside of the source"),
+        ("/etc/hostname", "is outside the source"),
+        ("../secret.png", "is outside the source"),
+        ("..\\secret.png", "is outside the source"),
+        ("C:\\secret.png", "is outside the source"),
         ("https://example.org/a.png", "is an address, not a file of the source"),
         ("data:image/png;base64,AAAA", "is an address, not a file of the source"),
         *((name, "is missing") for name in ("absent.png", "run", "", "a\0b", "a" * 5000, "circle.png")),

@@ -275,7 +275,7 @@ def test_a_history_that_is_a_link_out_of_the_source_is_refused(write, tmp_path):
     folder = write(DONE)
     (folder / "agent" / "task.json").rename(tmp_path / "secret.json")
     (folder / "agent" / "task.json").symlink_to(tmp_path / "secret.json")
-    with pytest.raises(SourceError, match=r"agent/task\.json is a link out of it"):
+    with pytest.raises(SourceError, match=r"agent/task\.json is a link out of the source"):
         BrowserUseSource(folder).list_runs()
 
 

@@ -144,7 +144,7 @@ def test_a_branch_is_taken_at_its_commit(hub, get, out):
 def test_a_folder_never_mixes_two_commits(hub, get, out):
     first = get(Selection(parts=("cleaned",))).commit
     hub.commit(REPO, {CLEANED_WEB: b"later"})
-    with pytest.raises(HubError, match=f"holds files of {REPO} at {first}; name another folder"):
+    with pytest.raises(HubError, match=f"contains files of {REPO} at {first}; name another folder"):
         get(revision="main")
     assert data(out) == expected("cleaned")
 
@@ -241,7 +241,7 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     hub.commit(REPO, many)
     hub.fail("HEAD", "/resolve/.*/cleaned", status=403, times=1_000)
     with pytest.raises(
-        HubError, match=f"{FAILURES_IN_A_ROW} files failed in a row.*what was fetched is kept"
+        HubError, match=f"{FAILURES_IN_A_ROW} files in a row could not be fetched.*what was fetched is kept"
     ):
         get()
     assert len(hub.requests("HEAD", "/cleaned/")) < 2 * FAILURES_IN_A_ROW + 8  # eight are under way
@@ -249,7 +249,7 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
 
 def test_a_hub_that_cannot_be_reached_is_reported(hub, get):
     hub.fail("GET", "/tree/", status=503, times=1_000)
-    with pytest.raises(HubError, match="the list of files cannot be had now; try again"):
+    with pytest.raises(HubError, match="the list of files cannot be fetched now; try again"):
         get()
 
 
@@ -277,7 +277,7 @@ def test_a_revision_that_is_not_there_is_reported(get, revision):
 def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched(get, out, monkeypatch):
     full_disk = SimpleNamespace(disk_usage=lambda _folder: SimpleNamespace(free=1))
     monkeypatch.setattr(hub_module, "shutil", full_disk)
-    with pytest.raises(HubError, match=r"are to be fetched and 0\.0 GB are free"):
+    with pytest.raises(HubError, match=r"but only 0\.0 GB are free"):
         get()
     assert data(out) == {}
 
@@ -288,7 +288,7 @@ def test_two_fetches_into_one_folder_do_not_get_into_each_others_way(hub, get, o
     first = threading.Thread(target=get)
     first.start()
     assert started.wait(120)
-    with pytest.raises(HubError, match="another fetch is writing there"):
+    with pytest.raises(HubError, match="another fetch is writing to it"):
         get()
     go_on.set()
     first.join()
@@ -353,7 +353,7 @@ def test_the_command_exits_1_names_what_failed_and_fetches_the_others(hub, run, 
     assert result.exit_code == 1
     assert data(out) == {path: content for path, content in expected().items() if path != CLEANED_WEB}
     assert f"failed: {CLEANED_WEB}: the Hub answered 403" in result.stdout
-    assert "1 files could not be had" in result.stderr
+    assert "1 files could not be fetched" in result.stderr
 
 
 def test_the_command_tells_a_users_mistake_in_one_line(run):

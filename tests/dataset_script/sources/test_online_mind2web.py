@@ -67,7 +67,7 @@ def test_a_folder_and_a_single_result_are_recognised_and_give_the_same_ids():
 def test_a_harbor_trial_is_none_of_them():
     trial = BY_HAND / "harbor"
     assert not OnlineMind2WebSource.recognises(trial)
-    with pytest.raises(SourceError, match=r"no result\.json of Online-Mind2Web in it"):
+    with pytest.raises(SourceError, match=r"contains no result\.json of Online-Mind2Web"):
         OnlineMind2WebSource(trial).list_runs()
     assert OnlineMind2WebSource(BY_HAND).list_runs().others == ("harbor/some-trial__x1/result.json",)
 
@@ -168,7 +168,7 @@ def test_a_result_that_is_a_link_out_of_the_source_is_refused(write, tmp_path):
     secret = tmp_path / "secret.json"
     (folder / "agent/task/result.json").rename(secret)
     (folder / "agent/task/result.json").symlink_to(secret)
-    with pytest.raises(SourceError, match=r"agent/task/result\.json is a link out of it"):
+    with pytest.raises(SourceError, match=r"agent/task/result\.json is a link out of the source"):
         OnlineMind2WebSource(folder).list_runs()
     single = OnlineMind2WebSource(folder / "agent/task/result.json")
     with pytest.raises(UnusableFileError, match="link that leaves the source"):

@@ -42,7 +42,7 @@ def test_a_table_has_the_rows_of_one_split_or_of_all_and_the_columns_asked_for(b
     dataset = PublishedDataset(built)
     assert dataset.table("rewards").num_rows == 5
     assert dataset.table("steps", "dev", ["num"]).column_names == ["num"]
-    with pytest.raises(SourceError, match="has no annotations for test"):
+    with pytest.raises(SourceError, match="has no configuration annotations for test"):
         dataset.table("annotations", "test")
 
 

@@ -20,9 +20,9 @@ def read(source, trajectory_id=DEV_1):
 
 def test_a_folder_without_files_in_the_layout_is_refused(tmp_path, source):
     (source.path / "cleaned").mkdir(parents=True)
-    with pytest.raises(SourceError, match=r"holds no <benchmark>/<agent>/<experiment>/<task_id>\.json"):
+    with pytest.raises(SourceError, match=r"contains no <benchmark>/<agent>/<experiment>/<task_id>\.json"):
         ReleasedSource(source.path).list_runs()
-    with pytest.raises(SourceError, match="no folder cleaned/"):
+    with pytest.raises(SourceError, match="contains neither cleaned/"):
         ReleasedSource(tmp_path).list_runs()
 
 

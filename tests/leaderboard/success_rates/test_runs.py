@@ -83,7 +83,10 @@ def test_wrong_words_of_annotations_are_named_by_column_and_row():
     table, (finding,) = read_success_labels(text.encode(), ReadingLimits())
     assert table is None
     assert (finding.level, finding.column, finding.rows) == ("error", "trajectory_success", (4, 5))
-    assert "not one of the words of the released format in 2 rows (row 4; row 5)" in finding.message
+    assert (
+        "2 rows have an invalid value (not one of the words of the released format) (row 4; row 5)"
+        in finding.message
+    )
 
 
 @pytest.mark.parametrize(

@@ -195,11 +195,11 @@ def test_labels_in_a_public_repository_are_refused(hub, deploy):
 
 def test_a_token_that_the_hub_does_not_know_is_not_repeated(hub, deploy):
     said = refused(hub, deploy, HubError, token="hf_unknown")
-    assert "set HF_TOKEN to a token that it knows" in said and "hf_unknown" not in said
+    assert "set HF_TOKEN to a valid token" in said and "hf_unknown" not in said
 
 
 def test_a_token_without_rights_stops_at_the_first_repository(hub, deploy):
-    with pytest.raises(HubError, match=f"{RECORDS}: .*HF_TOKEN has no right"):
+    with pytest.raises(HubError, match=f"{RECORDS}: .*HF_TOKEN does not have permission"):
         deploy(token="hf_reader")
     assert f"spaces/{SPACE}" not in hub.api.repositories
 

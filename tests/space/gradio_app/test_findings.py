@@ -99,7 +99,7 @@ def test_another_split_is_named_as_the_page_names_it(service):
 def test_lines_of_a_binary_file_are_counted_and_not_shown(service):
     shown = findings(service, bytes(range(256)) * 20)
     assert shown["wrong_encoding"].rows == ()
-    assert "in 20 lines" in shown["wrong_encoding"].message
+    assert "20 lines have" in shown["wrong_encoding"].message
 
 
 def test_messages_are_escaped(service, hostile):

@@ -132,7 +132,7 @@ def test_of_a_file_of_decisions_all_are_taken_or_none_with_every_problem(run, an
     path.write_text(head + rows[0] + f"\n{one},optimality,1,looked again\n")
     assert json.loads(run("resolve", "--decisions", str(path), "--json").stdout) == {"decided": 2}
     path.write_text("trajectory_id,question\n")
-    assert "the columns answer, reason are absent" in run("resolve", "--decisions", str(path)).stderr
+    assert "the columns answer, reason are missing" in run("resolve", "--decisions", str(path)).stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("a/b/c", "success"), ("a/b/c", "success", "yes", "--decisions")])

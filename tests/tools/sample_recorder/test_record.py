@@ -93,7 +93,7 @@ def run_command(*arguments: str, python: str = sys.executable, timeout: float = 
 def test_a_pattern_that_fits_no_run_is_reported_in_one_line(tmp_path):
     done = run_command("record", "--out", str(tmp_path), "--only", "nothing/*")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --only nothing/*: no trajectory id of the sample is like this")
+    assert done.stderr.startswith("error: --only nothing/*: no trajectory id matches")
 
 
 def test_without_browsergym_it_is_reported_what_to_install(tmp_path, monkeypatch):

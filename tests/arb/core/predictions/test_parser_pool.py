@@ -165,7 +165,7 @@ def test_a_worker_is_bounded_in_memory_and_forks_without_threads(pool):
 def test_what_the_other_process_says_of_a_file_is_not_logged(monkeypatch, caplog):
     with instead(monkeypatch, "answer(b'Traceback: a cell'); sys.exit('a cell of the file')") as pool:
         assert codes(pool.read(b"PAR1", LIMITS)) == ["invalid_parquet"]
-    assert "the process that reads a file broke down" in caplog.text
+    assert "the process that reads a file crashed" in caplog.text
     assert "a cell" not in caplog.text
 
 

@@ -31,10 +31,10 @@ def test_what_is_written_reads_back(tmp_path):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"trajectory_id": "a/b/c"}, "row 2: 'success' is not there"),
-        (ROW | {"sucess": 1}, "row 2: 'sucess' is no prediction column"),
-        (ROW | {"score": float("nan")}, "row 2: 'score' holds nan"),
-        (ROW | {"reasoning": object}, "row 2: 'reasoning' holds"),
+        ({"trajectory_id": "a/b/c"}, "row 2: 'success' is missing"),
+        (ROW | {"sucess": 1}, "row 2: 'sucess' is not a prediction column"),
+        (ROW | {"score": float("nan")}, "row 2: 'score' is nan"),
+        (ROW | {"reasoning": object}, "row 2: 'reasoning' is"),
     ],
 )
 def test_a_row_that_cannot_be_read_back_is_refused_and_nothing_is_left(tmp_path, row, said):

@@ -46,7 +46,10 @@ def test_what_is_left_out_comes_from_the_folders_name_and_the_defaults():
 def test_disputes_are_published_on_the_page_of_label_versions():
     with pytest.raises(ValueError) as refused:
         read_profile({"pages": {"labels": False}}, "ours")
-    assert str(refused.value) == "pages.disputes: leads to the page labels; write disputes = false too"
+    assert (
+        str(refused.value)
+        == "pages.disputes: needs the page labels, which is off; write disputes = false too"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,16 +77,16 @@ def test_every_problem_is_named_at_once():
     with pytest.raises(ValueError) as refused:
         read_profile(content, "ours")
     problems = [
-        "title: write one line, without control characters",
+        "title: write it on one line, without control characters",
         "description: write a text of at most 600 characters",
         "citation: write a text of at most 10,000 characters",
-        "links.'<b>': a name has letters, digits, spaces and -, at most 40",
+        "links.'<b>': write a name of letters, digits, spaces and -, at most 40 characters",
         'links.code: write an address that begins with "https://" or "mailto:"',
         'links.data: write an address that begins with "https://" or "mailto:"',
-        "pages.about: cannot be switched on or off; use compare, rates, trajectories, errors, labels, "
+        "pages.about: cannot be switched on or off; use one of compare, rates, trajectories, errors, labels, "
         "disputes, paper, submit",
         "pages.paper: write true or false",
-        "pages.disputes: leads to the page trajectories; write disputes = false too",
+        "pages.disputes: needs the page trajectories, which is off; write disputes = false too",
     ]
     assert str(refused.value) == "; ".join(problems)
 
@@ -118,7 +121,7 @@ def test_a_suites_file_is_refused_with_all_that_is_wrong_in_it(tmp_path):
     with pytest.raises(SuiteError) as refused:
         suite_with(tmp_path, 'labels = "secret"\ntittle = "x"\ntitle = 3\n[rules]\nspeed = 1\n')
     message = str(refused.value)
-    assert "suite.toml, tittle: is not known; use labels, rules" in message
+    assert "suite.toml, tittle: is not a known key; use one of labels, rules" in message
     assert all(words in message for words in ("labels 'secret'", "rules.speed", "title: write a text"))
 
 

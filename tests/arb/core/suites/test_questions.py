@@ -75,7 +75,9 @@ def test_without_success_the_error_says_why_it_has_to_be_there():
     (problem,) = problems_of(TONE)
     assert 'name = "success"' in problem and "judges are scored on it" in problem
     (problem,) = problems_of(changed(SUCCESS, answers=TONE["answers"]))
-    assert problem.startswith("question 1 (success), answers: the values are yes, no")
+    assert problem.startswith(
+        "question 1 (success), answers: write the values of the released format: yes, no"
+    )
 
 
 def test_every_problem_is_reported_at_once_with_question_and_field():
@@ -109,23 +111,23 @@ def test_every_problem_is_reported_at_once_with_question_and_field():
 @pytest.mark.parametrize("name", [*sorted(RESERVED_NAMES), "trajectory_tone"])
 def test_a_name_of_another_column_is_refused(name):
     (problem,) = problems_of(SUCCESS, changed(TONE, name=name))
-    assert problem.startswith(f"question 2 ({name}), name: is the name of another column")
+    assert problem.startswith(f"question 2 ({name}), name: another column has this name")
 
 
 def test_two_questions_of_one_name_and_two_answers_of_one_key_are_refused():
     answers = [{"value": "polite", "key": "2"}, {"value": "rude"}]
     assert problems_of(SUCCESS, TONE, TONE) == [
-        "question 3 (tone), name: there are two questions of this name; keep one"
+        "question 3 (tone), name: another question has this name; keep one"
     ]
     assert problems_of(SUCCESS, changed(TONE, answers=answers)) == [
-        "question 2 (tone), answer 2, key: 2 is the key of answer 1; use another one"
+        "question 2 (tone), answer 2, key: 2 is the key of answer 1; use another key"
     ]
 
 
 def test_the_released_questions_keep_their_answers():
     grades = {"name": "optimality", "text": "How direct?", "answers": YES_NO}
     assert problems_of(SUCCESS, grades) == [
-        "question 2 (optimality), answers: the values are 1, 2, 3, 4, as in the released format"
+        "question 2 (optimality), answers: write the values of the released format: 1, 2, 3, 4"
     ]
 
 

@@ -169,7 +169,7 @@ def test_files_that_give_no_run_are_named_each_time(invoke, text_runs, tmp_path)
     for command in (("plan",), ("plan",)):
         told = invoke(*command, "always-successful", "--source", text_runs)
         assert told.exit_code == 0, told.output
-        assert "1 of its files give no run and are left out:\n  run-1.json: KeyError" in told.stderr
+        assert "1 files without a usable run are left out:\n  run-1.json: KeyError" in told.stderr
 
 
 def test_ctrl_c_while_the_source_is_read_ends_the_command_in_words(invoke, text_runs, monkeypatch):
@@ -178,7 +178,7 @@ def test_ctrl_c_while_the_source_is_read_ends_the_command_in_words(invoke, text_
 
     monkeypatch.setattr("dataset_script.new_suite.build", interrupted)
     told = invoke("plan", "always-successful", "--source", text_runs)
-    assert told.exit_code == 130 and "the same command goes on from there" in told.output
+    assert told.exit_code == 130 and "run the same command again to resume" in told.output
 
 
 def test_pictures_of_a_judgment_are_found_in_the_source(judge_source, invoke, text_runs, tmp_path):
