@@ -1,4 +1,4 @@
-"""Costs of a judge, from the columns of dollars, tokens and seconds in its file. Unknown is None, never 0."""
+"""Costs of a judge, from the dollars, tokens and seconds in its file. An unknown cost is None, never 0."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -76,9 +76,9 @@ def score_verdicts(
 
 
 def score_from(scores: dict[str, Any]) -> Score:
-    """Return the result of `judge_scores` as a score: its overall figures become a cell of their own."""
+    """Return the result of `judge_scores` as a `Score`, with the overall figures in a cell of their own."""
     by_benchmark, by_agent = scores.pop("by_benchmark"), scores.pop("by_agent", {})
-    overall = cast(Cell, scores)  # the metric is published alone, so it cannot name the type
+    overall = cast(Cell, scores)  # the metric is also published on its own, so it cannot import the type
     return {"overall": overall, "by_benchmark": by_benchmark, "by_agent": by_agent}
 
 
@@ -121,7 +121,7 @@ def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequ
 def labels_by_task(labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
     """Return [positives, negatives] of every task for each label; as secret as `counts_by_task`."""
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
-    every_yes = np.ones(len(codes), dtype=np.int8)  # right on each positive, wrong on each negative
+    every_yes = np.ones(len(codes), dtype=np.int8)  # a TP on each positive, an FP on each negative
     return {
         label: confusion_counts(every_yes, labels.primary[label], codes, n_tasks)[:, :2].tolist()
         for label in LABELS

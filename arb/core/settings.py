@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from arb.core.memory import container_memory
 
 _OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
-"""Prefixes of fields whose variables are named by the Hub or other programs."""
+"""Prefixes of fields whose environment variables have names from the Hub or other programs."""
 
 
 def variable_of(field: str) -> str:
@@ -18,7 +18,7 @@ def variable_of(field: str) -> str:
 
 
 class Settings(BaseSettings):
-    """Settings from the environment. Their descriptions are the documentation's page of settings."""
+    """Settings from the environment. The documentation's page of settings has their descriptions."""
 
     model_config = SettingsConfigDict(
         alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
@@ -104,12 +104,12 @@ class Settings(BaseSettings):
 
     @property
     def allowed_host_names(self) -> tuple[str, ...]:
-        """The host names by which other machines reach the Space, in small letters."""
+        """The host names by which other machines reach the Space, in lower case."""
         return tuple(name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip())
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches the Space, so that signing in takes only a name."""
+        """Whether only this machine can reach the Space, so that people sign in with a name alone."""
         return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
 
     @property
@@ -119,7 +119,7 @@ class Settings(BaseSettings):
 
     @property
     def disk_is_lasting(self) -> bool:
-        """Whether the state folder survives a restart; the disk of a Space does not."""
+        """Whether the state folder survives a restart, which on a Space it does not by default."""
         return self.space_id is None if self.state_lasts is None else self.state_lasts
 
     @property

@@ -96,7 +96,7 @@ class JudgePrecision(evaluate.Metric):
         """Add rows to score later, from any columns that ``compute`` takes."""
         if predictions is None or references is None:
             raise ValueError("predictions and references: give both")
-        # 1, 0 and -1 in a list are the only rows that evaluate's own store encodes.
+        # The store of evaluate encodes only lists of 1, 0 and -1.
         columns = {
             "predictions": as_verdicts(predictions, "predictions").tolist(),
             "references": as_verdicts(references, "references").tolist(),

@@ -47,7 +47,7 @@ def judge_scores(
     if n_resamples is None:
         n_resamples = N_RESAMPLES if clusters is not None else 0
 
-    # A grouping: its key in the result, its names, and the number of each row's name. The first is overall.
+    # A grouping has a key in the result, names, and the number of each row's name. The first is overall.
     groupings = [("", [""], np.zeros(n_rows, dtype=np.int64))]
     for key, name in (("by_benchmark", "benchmarks"), ("by_agent", "agents")):
         if name in columns:

@@ -1,7 +1,7 @@
 """The quality of the labels: the ceiling that they set for judges, and how noise in them affects precision.
 
 The ceiling scores second annotators as a judge of the first, with the same metric. A judge that is as good as
-that cannot be distinguished from a perfect one.
+they are cannot be distinguished from a perfect one.
 
 The noise is simulated: a judge's verdicts stay, every label is flipped with the probability with which two
 annotators differ, as if another person had given the labels, and precision is computed again. A yes and a no
@@ -141,8 +141,8 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
 
 
 FEWEST_DOUBLES: Final = 30
-"""A benchmark with fewer doubles of a class takes the rate of all benchmarks: one answer would move its own
-rate by 3 %."""
+"""A benchmark with fewer doubles for an answer takes the rate of all benchmarks, since a single double would
+move its own rate by 3 %."""
 
 N_DRAWS: Final = 10_000
 
@@ -156,7 +156,7 @@ class DisagreementCount:
 
     @property
     def rate(self) -> float | None:
-        """The share that differs as a fraction, or None of 0 doubles."""
+        """The share of doubles that differ, as a fraction, or None if there are no doubles."""
         return self.differing / self.doubles if self.doubles else None
 
 
@@ -172,7 +172,7 @@ class DisagreementRates:
     by_answer: Mapping[tuple[str | None, int], DisagreementCount]
 
     def of(self, benchmark: str | None, answer: int) -> DisagreementCount:
-        """Return the doubles for the simulation: the benchmark's own if there are enough, else all."""
+        """Return the counts to simulate with: the benchmark's own if there are enough, else those of all."""
         own = self.by_answer.get((benchmark, answer))
         if own is not None and own.doubles >= FEWEST_DOUBLES:
             return own

@@ -10,7 +10,7 @@ unnoticed if its label is negative; if the label is positive, it shows in the re
 
 A cell is first audited on its own, then with its row, since the benchmarks must add up to the overall
 figures. The total narrows down cells that several counts fit, and reveals rows that contradict themselves. A
-missing judgment is left out of every label, so one that shows in a label counts for the others too.
+missing judgment is missing for every label, so one that shows in a label is assumed in the others too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 
 
 class Counts(NamedTuple):
-    """Verdicts against labels."""
+    """The confusion counts of verdicts against labels."""
 
     tp: int
     fp: int
@@ -54,7 +54,7 @@ class Figures:
 
 
 def read_tenths(value: str | float | None) -> int | None:
-    """Return a percentage as printed (``68.8``) in tenths of a percent, or None if it is empty."""
+    """Return a percentage as printed (``68.8``) in tenths, or None if it is empty. Raises ValueError."""
     if value is None or value == "":
         return None
     try:
@@ -71,7 +71,7 @@ Status = Literal["unique", "narrowed", "several", "none", "not printed"]
 narrows down to one; several; none; or no figure was printed."""
 
 MOST_MISSING: Final = 3
-"""With more missing judgments, a misfit is called an error of the figures."""
+"""If counts would fit only with more missing judgments, the figures are taken to be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditRe
 
 
 def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[AuditResult] | None:
-    """Return each cell and the overall without counts that cannot add up, or None if nothing adds up.
+    """Return the results of all cells, overall last, without counts that cannot add up; None if none can.
 
     A set of sums is stored as one whole number: bit i is set if sum i occurs, so that a shift adds a
     candidate to every sum of the set.

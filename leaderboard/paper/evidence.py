@@ -88,7 +88,7 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
 
 
 def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    """Return the paper's row with an id, an alias or a judge's name; None if no row or several have it.
+    """Return the paper's row whose id, alias or judge's name is ``name``; None for no row or several rows.
 
     Case, spaces and dashes make no difference.
     """

@@ -87,7 +87,7 @@ def table_8(records: Records) -> PaperTable:
 
 
 def table_of_agent(records: Records, number: int) -> PaperTable:
-    """Make one of Tables 9 to 12, with one agent each, from verdict files; printed, they repeat Table 8."""
+    """Make one agent's table (9 to 12) from verdict files. In their place the paper prints Table 8 again."""
     agent = dict(TABLE_OF_AGENT)[number]
     judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
     ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
@@ -112,7 +112,7 @@ def _table_of_labels(
 
 
 def paper_name(row: PublishedRow) -> str:
-    """Return the judge's name as in the paper's tables; (A) or (S) is the input of a simplified judge."""
+    """Return the judge's name in the paper's tables, where (A) or (S) is a simplified judge's input."""
     marked = [alias for alias in row.aliases if alias.endswith(("(A)", "(S)"))]
     return marked[0] if marked else row.judge
 

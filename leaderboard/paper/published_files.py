@@ -87,9 +87,9 @@ class PublishedLabel:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One row: a line of ``judges.csv``, and ``labels``, with None if the judge gives no verdicts on a label.
+    """A line of ``judges.csv`` with its ``labels``, each None if the judge gives no verdicts on it.
 
-    ``group`` is the paper's own (Existing or Simplified). ``protocol`` says how the figures were made,
+    ``group`` is the paper's group (Existing or Simplified). ``protocol`` says how the figures were made,
     ``split`` is one of `ROW_SPLITS`, and ``n`` is how many trajectories the judge was evaluated on; they are
     empty or None if the source does not say. ``aliases`` are the names of the judge in the paper's tables,
     in the released judgment folders and in the released runner.
@@ -121,7 +121,7 @@ class PublishedRow:
 
     @property
     def evidence(self) -> str:
-        """A key of `EVIDENCE`, by the first label that has figures."""
+        """The key of `EVIDENCE` for the first label that has figures."""
         found = next((label.overall for label in self.labels.values() if label), None)
         if found is None or found.status == "reported":
             return "reported"
@@ -280,7 +280,7 @@ def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Co
 def _readings(
     path: Path, figures: Mapping[str, Mapping[str, Mapping[str, Figures]]], problems: list[str]
 ) -> dict[str, dict[str, Reading]]:
-    """Read counts by row id and label, which must give the printed overall figures of the row."""
+    """Return readings by row id and label. Their counts must give the printed overall figures of the row."""
     readings: dict[str, dict[str, Reading]] = {}
     for where, line in _read(path, _ReadingLine, problems):
         counts = Counts(line.tp, line.fp, line.fn, line.tn)

@@ -1,4 +1,4 @@
-"""Tables 3 and 6: success rates of agents by who evaluates them."""
+"""Tables 3 and 6 of the paper: success rates of agents by who evaluates them."""
 
 import csv
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ def printed_rates() -> tuple[PrintedRates, ...]:
 
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:
-    """Return the evaluators of Table 6 by the name of their column, None if their verdicts are not here."""
+    """Return the evaluators of Table 6 by their column, or None if their verdicts are not available."""
     found: dict[str, Evaluator | None] = dict.fromkeys(TITLES)
     if records.labels is None:
         return found
@@ -112,7 +112,7 @@ def table_3(records: Records) -> PaperTable:
 
 
 def count_behind(rate: float, n: int) -> int | None:
-    """Return the number of ``n`` trajectories that is printed as this rate, or None if no number is.
+    """Return the count k for which k of ``n`` is printed as this rate, or None if there is no such count.
 
     The rate may have been rounded once or twice.
     """

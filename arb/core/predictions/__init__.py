@@ -1,6 +1,7 @@
 """The prediction file, which has one row per trajectory with a judge's verdicts.
 
-Reading a file returns a typed table and findings; no content raises an exception. No label is read here.
+Reading a file returns a typed table and findings. Whatever the content, no exception is raised. This package
+reads no label.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from arb.core.predictions.raw import (
     too_large,
 )
 
-with lazy_imports():  # these need numpy, and a run of a judge only writes files
+with lazy_imports():  # they need numpy, which a judge's run does not load, since it only writes files
     from arb.core.predictions import parser_pool, table
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ __all__ = ["Finding", "ParserPool", "Predictions", "ReadResult", "ReadingLimits"
 SMALL_BYTES: Final = 250_000
 """Text of at most this size is read in this process, in some hundredths of a second.
 
-Verdicts on a split take 150 kB without reasoning.
+A file with verdicts on a split has 150 kB without reasoning.
 """
 
 
@@ -50,19 +51,20 @@ def read_predictions(
     isolated: bool = False,
     reader: str | None = None,
 ) -> ReadResult:
-    """Read a prediction file; its content decides which format it has.
+    """Read a prediction file, whose format is recognised from its content.
 
-    Parquet is always read in another process. `check.check` compares the ids with a suite.
+    Parquet is always read in another process. Use `check.check` to compare the ids with a suite.
 
     Args:
         content: The file's bytes.
         limits: Bounds on the file.
-        parsers: Processes that read large text too, so that a server can answer meanwhile.
-        isolated: Whether ``parsers`` read all text.
-        reader: Another function of bytes and limits, as ``module:function``, for files of another form.
+        parsers: A pool that also reads large text files, so that a server can answer requests meanwhile.
+        isolated: Whether ``parsers`` also read small text files.
+        reader: ``module:function`` of the function that reads the bytes within the limits, if the file is not
+            a prediction file.
 
     Returns:
-        The rows that could be read, or None, and everything that is wrong with the file itself.
+        The table of the rows that could be read, or None, and the findings about the file.
     """
     limits, reader = limits or ReadingLimits(), reader or parser_pool.PREDICTIONS
     if len(content) > limits.max_bytes:

@@ -32,7 +32,7 @@ NOWHERE: Final = -1
 def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
     """Return the index of each row's trajectory among ``trajectories``, or -1 if it is not among them.
 
-    Every spelling of an id counts.
+    Every spelling of an id is recognised.
     """
     position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
     # In Parquet every row may have the same text of a megabyte, so each text is looked up once.
@@ -43,9 +43,9 @@ def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDAr
 def id_findings(
     table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
 ) -> list[Finding]:
-    """Find malformed, unknown, other-split, duplicate and missing ids.
+    """Return findings about malformed, unknown, duplicate and missing ids, and about ids of the other split.
 
-    ``positions`` are those of `positions_in`, and ``earlier`` are the reader's findings.
+    ``positions`` is the result of `positions_in`, and ``earlier`` are the reader's findings.
     """
     expected = suite.split(split)
     malformed: list[int] = []
@@ -86,11 +86,11 @@ def _is_malformed(spelled: str) -> bool:
 
 
 LONGEST_ID: Final = 500
-"""Characters; a longer text is not an id."""
+"""The most characters that an id may have."""
 
 
 def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
-    """Return the index of each row by its id's `reading_key`, and findings about ids of any suite."""
+    """Return row indexes by the `reading_key` of the id, and findings about malformed and repeated ids."""
     found: dict[str, int] = {}
     malformed: list[int] = []
     repeated: list[int] = []
@@ -113,7 +113,10 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """Return one error for all rows whose ids have the same problem. The hint follows an id."""
+    """Return one error about all ``rows``, whose ids have the same problem, or none without rows.
+
+    ``hint`` takes an id's place in ``rows`` and its text, and returns what to show after the id.
+    """
     if not rows:
         return []
 
@@ -177,7 +180,7 @@ def _missing(
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
-"""With fewer verdicts it means nothing that all of them are the same."""
+"""If there are fewer verdicts, it is not suspicious that all of them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,7 @@ class BenchmarkSummary:
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """The result of a check. ``aligned`` has the rows in the split's order, unless a finding is an error."""
+    """The result of a check. ``aligned`` has the rows in the split's order, or is None if it has errors."""
 
     suite: str
     split: str
@@ -214,7 +217,7 @@ class CheckResult:
         return self.aligned is not None
 
     def to_json(self) -> dict[str, object]:
-        """Return the check report, ready for JSON."""
+        """Return the check report as a dict of plain values."""
         return {
             "file": self.file_name,
             "suite": self.suite,

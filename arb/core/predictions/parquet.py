@@ -1,8 +1,8 @@
-"""Read Parquet into a raw table: only the known columns, and only after a look at the sizes in the footer.
+"""Read Parquet into a raw table: only the known columns, and only if their sizes in the footer are allowed.
 
-Text columns are read as dictionaries, so that a long value of 50,000 rows is one value in memory.
+Text columns are read as dictionaries, so that a long text in 50,000 rows is in memory only once.
 
-Files of strangers are read in a process of their own (`parser_pool`), because a hostile file can end it.
+Uploaded files are read in a separate process (`parser_pool`), because a hostile file can end it.
 Damaged Parquet makes the C++ library abort the whole process (with pyarrow 26 one changed byte in the footer
 is enough), and a few kB can unpack to gigabytes.
 """
@@ -27,7 +27,7 @@ _NOT_KEPT: Final = "reasoning"
 _MAX_LIST_IN_FOOTER: Final = 5_000
 _MAX_DEPTH: Final = 16
 _MAX_FIXED_WIDTH: Final = 32
-"""Bytes of the widest decimal. Wider values of fixed length would take their width in every row."""
+"""The bytes of the widest decimal. A wider fixed-length column would take that much memory per row."""
 
 _TEXT_TYPES: Final = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,

@@ -1,6 +1,6 @@
 """The first steps of reading a prediction file: limits, format, text and header.
 
-The content decides the format, never the file's ending. The readers of all formats return a RawTable.
+The format is recognised from the content, not from the file's name. All readers return a RawTable.
 """
 
 import difflib
@@ -49,8 +49,8 @@ class RawTable:
 def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str, int], list[Finding]]:
     """Return the position of each known column among a file's names, and the findings about the names.
 
-    Aliases count, and surrounding space does not. If a column is named twice, once perhaps by its alias, that
-    is an error and the first one is read.
+    Aliases are recognised, and spaces around names are ignored. If two names mean the same column, that is an
+    error and the first of them is read.
     """
     stripped = [name.strip() for name in names]
     known: dict[str, int] = {}
@@ -87,7 +87,7 @@ def too_many_rows(limits: ReadingLimits) -> Finding:
 
 
 def without_rows(findings: list[Finding]) -> list[Finding]:
-    """Return the findings of a file without rows; an error is added unless they have one."""
+    """Return the findings about a file without rows, with an error about that unless there is an error."""
     if any(finding.level == "error" for finding in findings):
         return findings
     message = (
@@ -180,9 +180,10 @@ def recognise(content: bytes) -> FileFormat | Finding:
 
 
 def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
-    """Decode UTF-8 without its byte order mark; lines end in a line feed, with or without a carriage return.
+    """Return the text of UTF-8 bytes, without the byte order mark, and findings.
 
-    Returns None with an error, which names the lines, if the bytes are not UTF-8 or contain a NUL.
+    If lines end in a lone carriage return, it becomes a line feed, with a warning. If the bytes are not UTF-8
+    or contain a NUL, the text is None and an error names the lines.
     """
     try:
         text = content.removeprefix(UTF8_MARK).decode("utf-8")

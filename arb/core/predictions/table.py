@@ -30,7 +30,7 @@ class Predictions:
     """The rows that could be read, in the order of the file or of a split. A missing column is None.
 
     ``targets`` has a column for each target that the file answers, with the numbers that `Target` describes.
-    ``score`` is a probability and ``latency_s`` in seconds; numbers are nan where the cell is empty. A cell
+    ``score`` is a probability and ``latency_s`` is in seconds; the number of an empty cell is nan. A cell
     with an error counts as empty. ``trajectory_ids`` are as written, "" if the id was not text, and after
     `align` the released spellings. ``reasoning`` is kept only if the limits say so.
     """
@@ -75,11 +75,11 @@ class Predictions:
         return self.targets.get("repetition")
 
     def numbers_of(self, rows: Sequence[int]) -> list[int]:
-        """Return the numbers that rows, by their indexes, have in the file; they count from 1 if unknown."""
+        """Return the row numbers in the file of the rows at these indexes; index + 1 if they are unknown."""
         return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
 
     def codes(self, target: str) -> Codes:
-        """Return the answers for a target; if its column is missing, no row has an answer."""
+        """Return the codes of the answers on a target; without its column they all mean "no answer"."""
         absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
         return self.targets.get(target, absent)
 
@@ -93,7 +93,7 @@ class Predictions:
         return replace(self, **changes)
 
     def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
-        """Return the rows in the order of the trajectories, each of which has one row at its position."""
+        """Return the rows in the order of ``trajectories``; ``positions`` has each of their indexes once."""
         row_of = np.empty(len(trajectories), dtype=np.int64)
         row_of[positions] = np.arange(self.rows)
         return replace(self.take(row_of), trajectory_ids=tuple(t.trajectory_id for t in trajectories))
@@ -188,7 +188,7 @@ def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> lis
 
 
 def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
-    """Return findings about rows whose state does not go with their verdict on success."""
+    """Return findings about rows whose state contradicts their verdict on success, or lacks a verdict."""
     states, verdicts = typed.get("state"), typed.get("success")
     if states is None or verdicts is None:
         return []

@@ -83,7 +83,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
 
 
 def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield every record, the header too, with its number. Raises BrokenQuotesError."""
+    """Yield the number and the fields of every record; the header is record 1. Raises BrokenQuotesError."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
     number, line = 1, 1
     while True:

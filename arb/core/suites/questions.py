@@ -41,7 +41,7 @@ RELEASED_ANSWERS: Final = MappingProxyType(
 """The questions of the paper (section 3.1) and their answers, which the released format has."""
 
 MOST_ANSWERS: Final = 8
-"""Unsure has the digit after the last answer."""
+"""The most answers of a question. The key of Unsure is the digit after them."""
 PAGE_KEYS: Final = "cdfgjkqstu"
 """Keys that the pages of annotators use for something other than an answer."""
 RESERVED_NAMES: Final = frozenset(
@@ -51,7 +51,7 @@ RESERVED_NAMES: Final = frozenset(
         "trajectory_id",
     }
 )  # fmt: skip
-"""Other columns and fields. Names that begin with ``trajectory_`` are columns of the release too."""
+"""Names that a question must not have, like any that begins with ``trajectory_``: other columns have them."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -120,12 +120,12 @@ class Question:
         return title
 
     def accepts(self, value: str | None) -> bool:
-        """Return whether a record may have this value: an answer, Unsure, or None before an answer."""
+        """Return whether an annotation may have this value: an answer, Unsure, or None (not answered)."""
         return value in (None, UNSURE) or value in self.values
 
 
 def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
-    """Return ``questions`` and ``guidelines`` of a suite, if ``suite.toml`` or ``guidelines.md`` has them.
+    """Return a suite's ``questions`` and ``guidelines``, if ``suite.toml`` and ``guidelines.md`` have them.
 
     Raises QuestionsInvalid, whose message lists every problem.
     """
@@ -179,7 +179,7 @@ def _place(number: int, table: Mapping[str, Any]) -> str:
 
 
 def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -> Question:
-    """Return a question, which is not valid if something was added to ``problems``."""
+    """Return a question and add its problems to ``problems``. With problems it must not be used."""
     problems += _unknown_fields(table, _QUESTION_FIELDS, place)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
