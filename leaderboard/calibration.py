@@ -139,7 +139,7 @@ def reliability_bins(
 def sweep(
     scores: np.ndarray, labels: np.ndarray, thresholds: Sequence[float] | None = None
 ) -> tuple[ThresholdFigures, ...]:
-    """Return the judge's figures at each threshold in rising order; the default is 0.05, 0.10, … 0.95.
+    """Return the judge's figures at each threshold, in rising order. The default is 0.05, 0.10, … 0.95.
 
     Rows whose label is -1 are left out; a row without a score is a "no" (policy ``strict``).
     """

@@ -38,7 +38,7 @@ from leaderboard.score import Cell, Score
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote of the judges, which says yes if at least ``needed`` of ``n_judges`` do, with its score.
+    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do, with its score.
 
     ``cells`` is the score, without cells by agent.
     """
@@ -90,7 +90,7 @@ MOST: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A row of the board with its verdicts on the label compared.
+    """A row of the board that is compared, with its verdicts on the label.
 
     ``verdicts`` is int8 of shape (n,) in the order of the labels: 1, 0, -1. It is None if only counts are
     known.
@@ -134,7 +134,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every pair of the entrants, and the votes and joint errors of those with verdicts.
+    """The comparison of all pairs of entrants, and the votes and joint errors of those with verdicts.
 
     ``voters`` are the places of the entrants with verdicts. ``votes`` is empty and ``fooled`` is None if
     fewer than two have verdicts.

@@ -82,7 +82,7 @@ class WrongVerdict:
 
 
 def may_see_errors(suite: Suite, split: str) -> bool:
-    """Return whether single errors of a split may be shown: on dev, and on test if the labels are public."""
+    """Return whether errors on a split may be shown one by one: on dev, or if test labels are public."""
     return split == "dev" or suite.labels_are_public
 
 
@@ -211,7 +211,7 @@ def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
 class TagCounts:
     """Numbers of errors by category, the largest first: ``{category: count}`` overall and in each group.
 
-    An error that two people put into the same category counts once there.
+    An error that two people put into the same category counts only once in it.
     """
 
     overall: Mapping[str, int]
@@ -221,7 +221,7 @@ class TagCounts:
 
 
 def count_tags(tags: Iterable[ErrorTag]) -> TagCounts:
-    """Count the errors in each category, by the current tags."""
+    """Count the errors in each category, using only the current tags."""
     errors = {(tag.trajectory_id, tag.judge, tag.category) for tag in current_tags(tags)}
     overall: Counter[str] = Counter()
     by_judge: dict[str, Counter[str]] = {}

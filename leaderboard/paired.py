@@ -27,8 +27,8 @@ Basis = Literal["paired", "approximate"]
 class Difference:
     """The difference ``value`` = ``first`` - ``second`` of a figure, as fractions (kappa: units of kappa).
 
-    Each is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was made:
-    paired over tasks, or approximate from two separate intervals. Both may be None.
+    A figure is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was
+    made: paired over tasks, or approximate from two separate intervals. Both may be None.
     """
 
     first: float | None
@@ -137,9 +137,9 @@ def _varies(samples: np.ndarray) -> bool:
 class McNemar:
     """McNemar's test on ``n`` labelled trajectories, with counts by which of two judges was right.
 
-    It tests whether both are equally accurate, which says nothing about precision or recall. ``p``, exact and
-    two-sided, asks whether ``only_first`` and ``only_second`` could come from a fair coin. It assumes
-    independent trajectories; those of several agents on one task are not, so ``p`` is too small.
+    It tests whether both are equally accurate, which says nothing about precision or recall. ``p`` is the
+    exact two-sided probability that a fair coin splits as unevenly as ``only_first`` and ``only_second``. It
+    assumes independent trajectories. Those of several agents on one task are not, so ``p`` is too small.
     """
 
     n: int
@@ -164,11 +164,11 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """Trajectories that both judges get wrong: false alarms (false positives) and misses (false negatives).
+    """How many trajectories two judges get wrong: the ``first``, the ``second``, and both.
 
-    ``by_chance`` is the expected number if their errors were independent: FP1 FP2 / negatives + FN1 FN2 /
-    positives. ``jaccard`` is the share of shared errors among the errors of either, or None if neither has
-    any.
+    Both have ``false_alarms`` (false positives) and ``misses`` (false negatives) in common. ``by_chance`` is
+    the expected number if their errors were independent: FP1 FP2 / negatives + FN1 FN2 / positives.
+    ``jaccard`` is the share of shared errors among the errors of either, or None if neither has any.
     """
 
     first: int

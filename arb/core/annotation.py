@@ -60,5 +60,5 @@ def decided_row(row: Annotation, decided: Mapping[str, str | None]) -> Annotatio
 
 
 def answered(annotations: Iterable[Annotation]) -> list[Annotation]:
-    """Return the annotations by people, without decisions."""
+    """Return the annotations without rows of decisions."""
     return [annotation for annotation in annotations if not annotation.is_decision]

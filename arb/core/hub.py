@@ -138,7 +138,7 @@ def describe_failure(error: BaseException) -> str:
 
 
 def is_repo_name(name: str) -> bool:
-    """Return whether the Hub accepts a name as OWNER/NAME of a repository."""
+    """Return whether the Hub accepts a name for a repository, in the form OWNER/NAME."""
     from huggingface_hub import errors, utils  # noqa: PLC0415 - slow to load
 
     try:
@@ -158,7 +158,7 @@ BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json", INDEX, CROI
 
 
 class PublishError(ValueError):
-    """Raised for something that must not be published; the message lists every problem and what to do."""
+    """Raised if files must not be published; the message lists every problem and what to do."""
 
 
 def published_files(folder: Path) -> dict[str, Path]:

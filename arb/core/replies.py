@@ -95,7 +95,7 @@ def in_fields(text: str, name: str) -> Iterator[Candidate]:
 
 
 def on_lines(text: str, name: str) -> Iterator[Candidate]:
-    """Yield the text after ``name:`` at the beginning of a line; the next line if the name is a heading."""
+    """Yield the text after ``name:`` at the beginning of a line, or the line after a heading ``name``."""
     pattern = _line_pattern(name)
     waiting = False
     for place, line in _lines(text):
@@ -162,7 +162,7 @@ def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candida
 
 @cache
 def _line_pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern for the beginning of a line up to a name and a colon, or a line with only a name."""
+    """Return a pattern that matches the beginning of a line up to ``name:``, or a line with only the name."""
     return re.compile(
         rf"{_BEFORE_A_NAME}(?:{name})(?>(?:[^\w:=|\uff1a\u2013\u2014-]|_)*)"
         r"(?:[:=\uff1a]++|[|\u2013\u2014]|-(?=\s)|$|is\b(?=[\s:]))",
@@ -174,7 +174,7 @@ T = TypeVar("T")
 
 
 class ParsedAnswer(Enum):
-    """The meaning of an answer's words."""
+    """What the words of an answer mean."""
 
     YES = "yes"
     NO = "no"
@@ -336,10 +336,10 @@ _FEW_WORDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The meaning of a reply. ``success`` is None unless the state is ``ok``.
+    """The verdict in a reply. ``success`` is None unless the state is ``ok``.
 
-    ``rating`` is the number in a reply of the form "rating". ``place`` is where in the reply the deciding
-    word begins.
+    ``rating`` is the number in a reply of the form "rating". ``place`` is the index in the reply at which the
+    deciding word begins.
     """
 
     state: str
@@ -379,7 +379,7 @@ def read_verdict(
 
 
 def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
-    """Return the last rating from 1 to 5 after one of these names in a reply, or None."""
+    """Return the last rating from 1 to 5 that follows one of ``names`` in a reply, or None."""
     found = _last_answer(_places_of("rating", without_thoughts(reply), False, (names,)), parse_number)
     return found[0] if found is not None and not isinstance(found[0], ParsedAnswer) else None
 

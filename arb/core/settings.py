@@ -99,7 +99,7 @@ class Settings(BaseSettings):
 
     @property
     def maintainer_names(self) -> frozenset[str]:
-        """The accounts that may moderate."""
+        """The names of the accounts that may moderate."""
         return frozenset(name.strip() for name in self.maintainers.split(",") if name.strip())
 
     @property
@@ -114,7 +114,7 @@ class Settings(BaseSettings):
 
     @property
     def has_oauth(self) -> bool:
-        """Whether readers sign in with Hugging Face."""
+        """Whether people sign in with their Hugging Face account."""
         return self.space_id is not None or bool(self.oauth_client_id and self.oauth_client_secret)
 
     @property
@@ -124,7 +124,7 @@ class Settings(BaseSettings):
 
     @property
     def has_little_memory(self) -> bool:
-        """Whether the Space has under a gigabyte, so that it reads fewer and smaller files at once."""
+        """Whether the Space has less than 1 GiB of memory and must read fewer and smaller files at a time."""
         most = container_memory() if self.memory_mb is None else self.memory_mb << 20
         return most is not None and most < 1 << 30
 
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own."""
+    """Return whether a host name or IP address is a loopback address (``localhost``, ``127.0.0.1``)."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

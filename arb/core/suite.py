@@ -151,7 +151,7 @@ class Suite:
 
     @cached_property
     def guidelines_sha256(self) -> str:
-        """The hash of questions and guidelines, which changes if either does."""
+        """The SHA-256 of questions and guidelines, which changes if either does."""
         return questions_sha256(self.questions, self.guidelines)
 
     @cached_property
@@ -163,7 +163,7 @@ class Suite:
         return self._by_key.get(reading_key(trajectory_id))
 
     def split(self, name: str) -> tuple[Trajectory, ...]:
-        """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for another name."""
+        """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for any other name."""
         if name not in SPLITS:
             raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
         return tuple(t for t in self.trajectories if t.split == name)
@@ -201,7 +201,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 
 
 def _configuration(folder: Path, name: str) -> dict[str, Any]:
-    """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set.
+    """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set, by name.
 
     Raises SuiteError, whose message lists every problem.
     """
@@ -235,7 +235,7 @@ def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
     """Return the rows of a CSV file.
 
     Raises:
-        SuiteError: The file is not CSV in UTF-8, or lacks needed columns.
+        SuiteError: The file is not CSV in UTF-8, or lacks one of the ``needed`` columns.
         OSError: The file cannot be read.
     """
     try:
@@ -321,7 +321,7 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation | list[str]:
-    """Return the annotation in a row of dev labels, or the problems of the row."""
+    """Return the annotation in a row of ``dev_labels.csv``, or a list of the row's problems."""
     spelled, number = row["trajectory_id"] or "", row["annotation"]
     trajectory = suite.find(spelled)
     problems: list[str] = []

@@ -72,7 +72,7 @@ class Board:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Board":
-        """Read a board that ``to_bytes`` wrote, without the fields that a later version added to its rows.
+        """Read a board that ``to_bytes`` wrote. Fields of rows that only a later version knows are ignored.
 
         Raises ValueError if the content is not a board or does not match its digest.
         """
@@ -130,7 +130,7 @@ def canonical(value: Any) -> bytes:
 
 
 def rank_rows(rows: Iterable[BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
-    """Rank the best row of each judge by a metric; rows that may not be ranked are left out."""
+    """Return the rank by a metric of each judge's best row; rows that may not be ranked are left out."""
     best: dict[tuple[str, str], tuple[Order, Cell | None]] = {}
     for row in rows:
         score = row.labels.get(label)

@@ -109,7 +109,7 @@ def site_files(board: Board) -> dict[str, bytes]:
 
 
 def page_name(row_id: str) -> str:
-    """Return a file name for a row: its id if that is a plain name, else a hash of the id."""
+    """Return the name of a row's page, without ending: its id if that is a plain name, else a hash of it."""
     is_plain = row_id.replace("-", "").isalnum() and row_id.isascii()
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
 

@@ -34,7 +34,7 @@ class RankLine:
 class History:
     """The days on which a ranked row was added, the judges' lines in today's order, and the changes by day.
 
-    ``leaders`` is how many judges were ever first.
+    ``leaders`` is the number of judges that have ever been first.
     """
 
     days: tuple[str, ...]
@@ -44,7 +44,7 @@ class History:
 
 
 def board_history(board: Board, label: str, most_lines: int | None = None) -> History:
-    """Return the history of one label, in which each judge counts with its best row so far.
+    """Return the history of places on one label. A judge's place on a day is that of its best row so far.
 
     A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) are left out.
     Lines are given for today's first ``most_lines`` judges, or for all if it is None.

@@ -148,7 +148,7 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
 
 
 def _kappa_interval(table: np.ndarray) -> list[float] | None:
-    """Return kappa's interval from a table with a row per label; None if the error is undefined or 0."""
+    """Return kappa's interval from a 2 x 2 table with a row per label, or None if it would have no width."""
     n = table.sum()
     if not n:
         return None
@@ -194,7 +194,7 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Return whether resamples say anything about the error; those of a judge that is never wrong do not."""
+    """Return whether resamples vary and so measure an error; those of a judge that is never wrong do not."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]

@@ -25,7 +25,7 @@ Order = tuple[float, float, str, str]
 
 @dataclass(frozen=True)
 class ScoredRecord:
-    """A submission with its score, as stored in the records."""
+    """A stored submission with its score report."""
 
     id: str
     info: JudgeInfo
@@ -54,9 +54,9 @@ class BoardRow(JudgeInfo):
     """A row of the board, with public values only.
 
     ``labels`` maps a label to its score, or to None if the judge gives no verdicts on it. ``protocol``,
-    ``split`` (test, test (inferred), dev and test) and ``n`` say how the figures were made; they are empty or
-    None if the source does not say. ``evidence`` is a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is the
-    result of `leaderboard.costs.cost_of`.
+    ``split`` ("test", "test (inferred)" or "dev and test") and ``n`` say how the figures were made; they are
+    empty or None if the source does not say. ``evidence`` is a key of `arb.core.vocabulary.EVIDENCE`.
+    ``cost`` is the result of `leaderboard.costs.cost_of`.
     """
 
     id: str
@@ -76,7 +76,7 @@ class BoardRow(JudgeInfo):
     """Set by maintainers: ``verified`` (reproduced by others), ``labels exposed`` (test labels leaked)."""
 
     def score(self, label: str) -> Score:
-        """Return the score of a label; raises KeyError if the judge gives no verdicts on it."""
+        """Return the score on a label. Raises KeyError if the judge gives no verdicts on it."""
         found = self.labels[label]
         if found is None:
             raise KeyError(label)
@@ -111,7 +111,7 @@ class BoardRow(JudgeInfo):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether it was evaluated on test by a named protocol, and not tuned on test."""
+        """Whether the judge was evaluated on test by a named protocol, and not tuned on test."""
         return not self.why_not_comparable
 
     @property
@@ -191,7 +191,7 @@ def judge_of(row: BoardRow) -> tuple[str, str]:
 
 
 def is_ranked_by_half(row: BoardRow, label: str) -> bool:
-    """Return whether the row is ranked by figures that are not shown."""
+    """Return whether the row is ranked on a label by figures that are not shown."""
     score = row.labels.get(label)
     return score is not None and "ranked_by" in score
 

@@ -140,7 +140,7 @@ def _rates_json(rates: DisagreementRates) -> dict[str, Any]:
 
 
 def _published_judges(suite: Suite) -> dict[str, Score | None]:
-    """Return the score on success of each published judge; only the official suite has any."""
+    """Return each published judge's score on success, by row id; only the official suite has any."""
     rows = published.load_published_rows() if suite.name == suites.OFFICIAL else ()
     return {
         row.row_id: published.published_label(row.labels["success"])

@@ -100,7 +100,7 @@ AUDIT_COLUMNS: Final = ("judge", "label", "benchmark", "P", "R", "F1", "TP/FP/FN
 
 
 def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, str, str, PublishedCell]]:
-    """Yield each cell of which something is known, with its row, label and benchmark (or ``overall``)."""
+    """Yield (row, label, benchmark or ``overall``, cell) for each cell with known figures."""
     for row in rows:
         for label, found in row.labels.items():
             if found is None:

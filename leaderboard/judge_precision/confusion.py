@@ -68,7 +68,7 @@ def as_verdicts(values: Any, name: str) -> np.ndarray:
 
 
 def _numbers(objects: np.ndarray, name: str) -> np.ndarray:
-    """Return Python objects as floats, missing ones as NaN; refuse text, even if it reads as a number."""
+    """Return Python objects as floats, missing ones as NaN. Raises ValueError for text, even "1"."""
     # The numpy format of datasets gives a nullable bool column as arrays without a shape.
     bare = [v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects]
     missing = np.array([is_missing(value) for value in bare], dtype=bool)

@@ -51,7 +51,7 @@ def _draw_blocks(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.nd
 
 
 def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the totals over each resample, (n_resamples, columns), from counts (clusters, columns)."""
+    """Return the sums of counts (clusters, columns) over each resample: (n_resamples, columns)."""
     # float32 holds whole numbers up to 2**24 exactly; a weight rarely passes 12, so 2**20 is a safe bound.
     exact = np.float32 if cluster_counts.sum() < 2**20 else np.float64
     columns = cluster_counts.astype(exact)
@@ -108,7 +108,7 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
     """Return Wilson's 95 % interval of hits / total, or None if total is 0.
 
-    It is for published rows, of which only counts are known. The sample is shrunk by the design effect of
+    Use it for published rows, of which only counts are known. The sample is shrunk by the design effect of
     clustering: the ratio of the variance over tasks to the variance of as many independent rows (Kish 1965).
     """
     if not total:

@@ -74,7 +74,7 @@ class JudgePrecision(evaluate.Metric):
     def compute(
         self, *unnamed: Any, predictions: Any = None, references: Any = None, **options: Any
     ) -> dict[str, Any] | None:
-        """Score whole columns at once, or the rows that ``add`` and ``add_batch`` added.
+        """Score the given columns, or the rows that ``add`` and ``add_batch`` added.
 
         The method of ``evaluate`` encodes one value at a time before it computes: 1.4 s for a million pairs
         instead of 0.1 s. It is used only if rows were added in parts or come from several processes.

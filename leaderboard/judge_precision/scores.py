@@ -24,7 +24,7 @@ def judge_scores(
     n_resamples: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the figures of ``predictions`` against ``references``, pooled over rows, and by group.
+    """Return the figures of ``predictions`` against ``references``, over all rows and by group.
 
     Both are of shape (n,): 1 true, 0 false, -1 missing or unsure. ``benchmarks`` and ``agents`` (a name per
     row) add ``by_benchmark`` and ``by_agent`` with the same keys for each name. ``clusters`` (the task of

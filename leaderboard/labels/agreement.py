@@ -232,7 +232,7 @@ class QuestionAgreement:
     ``by_pair`` is by two annotators in order of name, the first of whom is kappa's first rater. ``over_time``
     is by week of the later annotation (``2026-W07``, ISO, UTC), or by batch of doubles (``1-20``).
     ``confusion`` counts doubles by both answers in the order of the question's ``values``, with a row per
-    answer of the earlier annotation. ``wanted`` has for each coefficient the result of `doubles_wanted`.
+    answer of the earlier annotation. ``wanted`` has the result of `doubles_wanted` for each coefficient.
     """
 
     question: Question
@@ -399,7 +399,7 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
 
 
 def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ...]:
-    """Compare each known annotator with the others; doubles with unknown annotators do not count."""
+    """Compare each known annotator with the others. Doubles with an unknown annotator are left out."""
     one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
     counted = (one >= 0) & (other >= 0) & ~_where(doubles.pairs, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]

@@ -137,7 +137,7 @@ def is_released_header(line: str) -> bool:
 
 
 def _answers_by_word(question: Question) -> dict[str, str]:
-    """Return the answer for each word in lower case; own questions accept titles and values as words."""
+    """Return answers by word in lower case. The words of own questions are their titles and values."""
     if not question.is_own:
         return {word.lower(): answer for answer, word in _WORDS[question.name].items()}
     titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
@@ -349,7 +349,7 @@ def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]
 
 
 def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> tuple[Trajectory, ...]:
-    """Draw a share of the trajectories, rounded and at least one, by a hash of the seed and the id.
+    """Draw a share of the trajectories (at least one) by a hash of the seed and the id.
 
     The result keeps their order. Raises ValueError if the share is not above 0 and at most 1.
     """

@@ -37,7 +37,7 @@ def percent_agreement(table: np.ndarray) -> float | None:
 def cohen_kappa(table: np.ndarray) -> float | None:
     """Return Cohen's unweighted kappa of a confusion table, (p_o - p_e) / (1 - p_e), in [-1, 1].
 
-    It is None if the table is empty, or if both always give the same single answer, since then p_e is 1.
+    It is None if the table is empty, or if all answers of both annotators are the same, since then p_e is 1.
     Source: Cohen 1960.
     """
     return _defined(_kappas(table[None]))
@@ -71,14 +71,14 @@ def gwet_ac1(table: np.ndarray) -> float | None:
 
     AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
     mean share of both annotators' answers. If nearly all answers are equal, kappa falls towards 0 no matter
-    how often people agree; AC1 does not. Read them together. Source: Gwet 2008, British Journal of
+    how often people agree; AC1 does not. Report both. Source: Gwet 2008, British Journal of
     Mathematical and Statistical Psychology 61.
     """
     return _defined(_ac1s(table[None]))
 
 
 def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, float | None]:
-    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks from the counts of each, (tasks, c, c)."""
+    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks, from each task's counts, (tasks, c, c)."""
     values = _coefficients(tables.sum(axis=0)[None], coincidences.sum(axis=0)[None], level)
     return {name: _defined(value) for name, value in values.items()}
 

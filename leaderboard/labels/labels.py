@@ -89,7 +89,7 @@ def load_annotations(
     file: Path | None = None,
     is_strict: bool = False,
 ) -> tuple[Annotation, ...]:
-    """Return every annotation of a split, or of the whole suite, by released ids in the order of the file.
+    """Return every annotation of a split, or of the whole suite, with released ids, in the order of the file.
 
     They come from ``file`` (released CSV or our Parquet) if it is given, else from the places that
     `load_labels` reads. Annotations of the whole suite come only from the source, where a person has one
@@ -164,14 +164,14 @@ def _text_of(path: Path) -> str:
 
 
 def _first_row(path: Path) -> int:
-    """Return the number of a file's first row in messages: the header of a CSV is row 1."""
+    """Return the number of a file's first row in messages: 2 for CSV, whose header is row 1, else 1."""
     return 1 if path.suffix == PARQUET else 2
 
 
 def _in_suite(
     suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
 ) -> tuple[Annotation, ...]:
-    """Return the annotations with the suite's spelling of ids; raises LabelsInvalid with unknown ids."""
+    """Return the annotations with ids as the suite spells them. Raises LabelsInvalid for unknown ids."""
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
         trajectory = suite.find(annotation.trajectory_id)

@@ -34,11 +34,11 @@ from leaderboard.score import Score
 def second_annotator_scores(
     label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
 ) -> dict[str, Score | None]:
-    """Return the score of the second annotations for each label, without cells by agent.
+    """Return, by label, the score of second annotations against first ones, without cells by agent.
 
     It covers the trajectories of all the sets (such as dev and test of a suite) that two people annotated,
     with 95 % intervals over tasks. A trajectory is left out if one of the two was unsure (policy
-    ``published``). A label has None if no trajectory has two answers.
+    ``published``). The score is None if no trajectory has two answers.
     """
     twice = [(labels, place) for labels in label_sets for place in np.flatnonzero(labels.annotated_twice)]
     benchmarks = [labels.trajectories[place].benchmark for labels, place in twice]
@@ -96,7 +96,7 @@ def ceiling_row(
 
 
 def summarise(labels: LabelSet) -> dict[str, Any]:
-    """Return counts of trajectories, tasks and positives, and the agreement of second annotators."""
+    """Return a dict with the counts of trajectories, tasks and positives, and the annotators' agreement."""
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
     agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
@@ -149,7 +149,7 @@ N_DRAWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DisagreementCount:
-    """The number of doubles, in which two annotators answered, and how many of them differ."""
+    """The number of doubles in which both annotators answered, and in how many of them they differ."""
 
     differing: int
     doubles: int
@@ -181,7 +181,7 @@ class DisagreementRates:
 
 @dataclass(frozen=True, slots=True)
 class NoiseBand:
-    """The precision on the present labels, and the mean and the middle 95 % of the draws, as fractions."""
+    """A judge's precision on the present labels, and the mean and middle 95 % of the draws, as fractions."""
 
     precision: float
     mean: float
@@ -190,7 +190,7 @@ class NoiseBand:
 
 
 def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
-    """Return the rates of one label over all trajectories of the sets that two people answered."""
+    """Return how often annotators differ on a label, over all trajectories that two people answered."""
     found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
         first, second = labels.first[label], labels.second[label]

@@ -58,7 +58,7 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Return the folder, which is created if necessary and readable only by its owner."""
+    """Return the folder after creating it, if necessary, and making it accessible only to its owner."""
     folder = folder.expanduser()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_mode & 0o777 != 0o700:

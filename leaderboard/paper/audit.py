@@ -43,7 +43,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Printed figures in tenths of a percent (68.8 % is 688); a figure that is not given is None."""
+    """Printed figures in tenths of a percent (68.8 % is 688), None for a figure that is not printed."""
 
     precision: int | None
     recall: int | None
@@ -78,9 +78,10 @@ MOST_MISSING: Final = 3
 class AuditResult:
     """The counts behind one cell.
 
-    ``candidates`` fit all ``n`` trajectories. ``missing`` judgments are assumed to be missing: 0 unless no
-    whole numbers fit otherwise, or the row says so. ``possible`` fit without these and do not contradict the
-    row's total. ``alone`` is how many counts fitted before other cells were taken into account.
+    ``candidates`` are the counts that fit all ``n`` trajectories. ``missing`` is how many judgments are
+    assumed to be missing: 0 unless nothing fits otherwise, or other cells of the row show it. ``possible``
+    are the counts that fit without these and agree with the row's total. ``alone`` is how many fitted before
+    the total was used.
     """
 
     figures: Figures
@@ -93,7 +94,7 @@ class AuditResult:
 
     @property
     def status(self) -> Status:
-        """See `Status`. It is about all ``n`` trajectories, so a fit with missing judgments is "none"."""
+        """The `Status` on all ``n`` trajectories: if counts fit only with missing judgments, it is "none"."""
         if not self.figures:
             return "not printed"
         if not self.candidates:
@@ -109,7 +110,7 @@ class AuditResult:
 
     @property
     def bounds(self) -> tuple[Counts, Counts] | None:
-        """The least and the greatest value of each count over all possible sets, if there are any."""
+        """The least and the greatest value of each count over all possible sets, or None without any."""
         if not self.possible:
             return None
         columns = list(zip(*self.possible, strict=True))
@@ -180,7 +181,7 @@ def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None 
 
 
 def _fitting_without(figures: Figures, positives: int, n: int, missing: int) -> tuple[Counts, ...]:
-    """Return the counts that fit with exactly ``missing`` judgments left out, positive or negative ones."""
+    """Return the counts that fit if exactly ``missing`` judgments, of either label, are left out."""
     negatives = n - positives
     return tuple(
         counts
@@ -209,7 +210,7 @@ def _numerators(tenths: int | None, whole: int) -> range:
 
 
 def _denominators(tenths: int | None, part: int, most_beside: int) -> range:
-    """Return every whole from part to part + most_beside of which ``part`` is printed as ``tenths``."""
+    """Return the wholes, from part to part + most_beside, of which ``part`` is printed as ``tenths``."""
     everything = range(part, part + most_beside + 1)
     if tenths is None or (part == 0 and tenths == 0):
         return everything
@@ -263,7 +264,7 @@ class Marginal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelAudit:
-    """One label of one judge: a result for `OVERALL` and every benchmark, and contradictions found."""
+    """The audit of one judge on one label: a result for each cell, and the contradictions found."""
 
     cells: Mapping[str, AuditResult]
     findings: tuple[str, ...]

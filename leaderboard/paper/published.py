@@ -88,7 +88,7 @@ def _label(
 
 
 def _reported_label(row: PublishedRow, figures: Mapping[str, Figures]) -> PublishedLabel:
-    """Return the figures as reported, without counts, since these would need the split."""
+    """Return a label with the figures as reported and without counts, which cannot be derived."""
     cells = {cell: PublishedCell(None, None, *_fractions(found)) for cell, found in figures.items()}
     overall = PublishedCell(row.n, None, *_fractions(figures.get(OVERALL, NOTHING_PRINTED)))
     return _label(overall, cells)

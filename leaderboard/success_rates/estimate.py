@@ -99,7 +99,7 @@ def estimate_rate(
 
 
 def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[float, float]:
-    """Return Wilson's interval for as many independent labels as give ``variance``, at least ``least``."""
+    """Return Wilson's interval for the number of labels (at least ``least``) that gives ``variance``."""
     n = max(value * (1 - value) / variance, least) if variance else least
     square = (t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE) ** 2
     middle = (value + square / (2 * n)) / (1 + square / n)
@@ -171,8 +171,8 @@ def estimate_agents(
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
     """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
-    With the record of a draw only drawn runs count, each with the weight of its stratum. Raises ValueError if
-    the strata of the draw are by verdicts of judges that are not given.
+    If the strata of a draw are given, only drawn runs count, each with the weight of its stratum. Raises
+    ValueError if the strata of the draw are by verdicts of judges that are not given.
     """
     absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
     if absent:

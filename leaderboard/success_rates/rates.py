@@ -123,7 +123,7 @@ def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> tup
 
 
 def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
-    """Return the defined rates on a benchmark by agent."""
+    """Return the rates on a benchmark by agent, without undefined ones."""
     return {
         agent: rate.value
         for (cell, agent), rate in evaluator.rates.items()
@@ -148,7 +148,7 @@ class FinetuningEffect:
 def rejection_finetuning(
     tp: int, fp: int, fn: int, tn: int, precision_ci: Sequence[float] | None = None
 ) -> FinetuningEffect | None:
-    """Return the effect from a judge's counts, or None if the judge accepts nothing.
+    """Return the effect of rejection fine-tuning from a judge's counts, or None if it accepts nothing.
 
     wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP).
     """

@@ -175,7 +175,7 @@ def draw_record(strata: Sequence[Stratum], seed: int) -> str:
 
 
 def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """Return the strata of a draw's record, or an error if the content is not such a record."""
+    """Return the strata in the record of a draw, and an error if the content is not such a record."""
     try:
         record: Any = json.loads(content)
         if isinstance(record, dict) and record.get("format") == DRAW_FORMAT:
@@ -245,7 +245,7 @@ SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
 
 
 def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Read whether runs succeeded from annotations (released CSV, our Parquet) or a prediction file.
+    """Read which runs succeeded, from annotations (released CSV or our Parquet) or a prediction file.
 
     The first annotation of a run counts, and Unsure is not a label. Problems are in the findings.
     """

@@ -36,7 +36,7 @@ A file with verdicts on a split has 150 kB without reasoning.
 
 
 def __getattr__(name: str) -> Any:
-    """Load the names that need numpy when they are first used."""
+    """Return a name whose module needs numpy. The module is imported only on first use."""
     if name in ("ParserPool", "ReadResult"):
         return getattr(parser_pool, name)
     if name == "Predictions":

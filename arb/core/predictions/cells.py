@@ -65,17 +65,17 @@ def target_code(value: object, target: Target) -> int | Problem:
 
 
 def probability(value: object) -> float | Problem:
-    """Return a number from 0 to 1, or nan if the cell is empty."""
+    """Return the cell's number from 0 to 1, or nan if the cell is empty."""
     return _bounded(value, 1.0)
 
 
 def amount(value: object) -> float | Problem:
-    """Return a finite number of at least 0 (US dollars, seconds), or nan if the cell is empty."""
+    """Return the cell's finite number of at least 0 (US dollars, seconds), or nan if the cell is empty."""
     return _bounded(value, math.inf)
 
 
 def tokens(value: object) -> float | Problem:
-    """Return a whole number of at least 0, or nan if the cell is empty."""
+    """Return the cell's whole number of at least 0, or nan if the cell is empty."""
     number = _bounded(value, _LARGEST_WHOLE)
     if isinstance(number, Problem) or math.isnan(number) or number.is_integer():
         return number
@@ -172,7 +172,7 @@ _MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = Map
 
 
 def meaning_of(name: str) -> tuple[Callable[[object], Any], Any]:
-    """Return the function that reads the cells of a column, and the value of an empty one."""
+    """Return the function that reads the cells of a column, and the value of an empty cell."""
     kind = PREDICTION_COLUMNS[name].kind
     if kind == "target":
         return partial(_answer, name=name), TARGETS[name].no_answer

@@ -185,11 +185,11 @@ _FEWEST_FOR_CONSTANT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSummary:
-    """One benchmark's part of a file.
+    """Counts and shares of one benchmark's rows in a prediction file.
 
     ``expected`` counts the trajectories of the split and ``rows`` the rows that name one of them.
-    ``coverage`` is the share of the expected ones that have a verdict on success, and ``success_share`` the
-    share of these verdicts that is true.
+    ``coverage`` is the share of expected trajectories with a verdict on success, and ``success_share`` the
+    share of these verdicts that are true, None without verdicts.
     """
 
     expected: int
@@ -280,7 +280,7 @@ def _by_benchmark(
 
 
 def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
-    """Summarize the rows at the expected positions; a trajectory that is named twice is covered once."""
+    """Summarize the rows of the ``expected`` positions. A trajectory in two rows counts once as covered."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & (success != NO_VERDICT)
     covered = np.unique(positions[decided]).size

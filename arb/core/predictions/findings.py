@@ -34,7 +34,7 @@ class Finding:
     names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return the finding as in the check report, without ``column`` if it is None."""
+        """Return the finding as an entry of the check report, without ``column`` if it is None."""
         body: dict[str, object] = {
             "level": self.level,
             "code": self.code,
@@ -68,7 +68,8 @@ def row_finding(
 ) -> Finding:
     """Return one finding for all rows with the same problem; up to five of them are shown.
 
-    ``show(i)`` returns the text of ``rows[i]``, safe to print. It is called only for the rows shown.
+    ``show(i)`` returns the text of ``rows[i]``, safe to print. It is called only for the rows shown. ``of``
+    is the noun for what the numbers count, such as "line".
     """
     named = [f"{of} {row}" for row in islice(rows, MAX_EXAMPLES)]
     if show is not None:

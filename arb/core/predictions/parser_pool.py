@@ -282,7 +282,7 @@ def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
 
 
 def _unpack(answer: dict[str, Any]) -> ReadResult:
-    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is something else."""
+    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is malformed."""
     findings = [
         Finding(**(found | {name: tuple(found.get(name, ())) for name in ("rows", "names")}))
         for found in answer["findings"]

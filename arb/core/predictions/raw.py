@@ -15,7 +15,7 @@ from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS, REQUIRED_PRED
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Bounds on one file; each is checked before the work it bounds is done."""
+    """Limits on one file. Each is checked before the work that it limits is done."""
 
     max_bytes: int = 5_000_000
     max_rows: int = 50_000
@@ -29,7 +29,7 @@ class ReadingLimits:
 
 
 class Missing:
-    """The value of a key that a JSONL row does not have, which is not the same as null."""
+    """The type of MISSING, the value of a key that a JSONL row does not have (null is another value)."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -40,7 +40,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class RawTable:
-    """Untyped columns by name: str, bool, int, float, None, MISSING, or bytes if text is not UTF-8."""
+    """Columns by name, with raw values: str, bool, int, float, None, MISSING, or bytes if not UTF-8."""
 
     row_numbers: Sequence[int]
     columns: Mapping[str, Sequence[object]]
@@ -98,7 +98,7 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
 
 
 def blank_rows(rows: Sequence[int]) -> list[Finding]:
-    """Return a warning about blank rows between others, if there are any."""
+    """Return a warning about blank rows between other rows, or an empty list if there are none."""
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
@@ -163,7 +163,7 @@ _FORMATS_READ: Final = "a prediction file is JSONL, CSV (UTF-8, with a header li
 
 
 def recognise(content: bytes) -> FileFormat | Finding:
-    """Return the format of non-empty bytes, or an error that says what else they are."""
+    """Return the format of non-empty bytes, or an error that says what they are instead."""
     if content.startswith(b"PAR1"):
         return "parquet"
     for magic, code, says, advice in _FOREIGN:
@@ -244,7 +244,7 @@ def too_large(size: int, max_bytes: int) -> Finding:
 
 
 def has_parquet_footer(content: bytes) -> bool:
-    """Return whether Parquet bytes end with the length of a footer inside them and the format's mark."""
+    """Return whether Parquet bytes end with the length of a footer that fits, and the format's mark."""
     length = int.from_bytes(content[-8:-4], "little")
     return content.endswith(b"PAR1") and 0 < length <= len(content) - 12
 

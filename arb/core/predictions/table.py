@@ -52,13 +52,13 @@ class Predictions:
 
     @property
     def texts(self) -> dict[str, tuple[str | None, ...]]:
-        """The columns of text that the file has."""
+        """The file's columns of text, by name."""
         columns = {name: getattr(self, name) for name in TEXT_COLUMNS}
         return {name: texts for name, texts in columns.items() if texts is not None}
 
     @property
     def numbers(self) -> dict[str, np.ndarray]:
-        """The columns of numbers that the file has, with the row numbers."""
+        """The file's columns of numbers, by name, and the row numbers."""
         columns = {name: getattr(self, name) for name in NUMBER_COLUMNS}
         return {name: numbers for name, numbers in columns.items() if numbers is not None}
 
@@ -115,7 +115,7 @@ _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
 
 
 def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Return the typed table, or None if the file has no ids, and a finding for each kind of bad cell."""
+    """Return the typed table (None if the file has no ids), and a finding for each kind of bad cell."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
     for name in PREDICTION_COLUMNS:
@@ -134,7 +134,7 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 
 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
-    """Return a column and its findings. Answers and numbers are an array, texts a tuple."""
+    """Return a typed column (texts: a tuple, answers and numbers: an array) and its findings."""
     values = raw.columns[name]
     meaning, empty = meaning_of(name)
     meanings = _meanings(values, meaning)

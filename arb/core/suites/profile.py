@@ -69,7 +69,7 @@ class SuiteProfile:
 
 
 def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
-    """Return the profile in the content of a ``suite.toml``.
+    """Return the profile of a suite from the content of its ``suite.toml`` and the name of its folder.
 
     Raises ValueError, whose message lists every problem.
     """

@@ -62,7 +62,7 @@ _ANSWER_FIELDS: Final = ("value", "title", "key")
 
 
 class QuestionsInvalid(ValueError):
-    """Raised for questions that cannot be used; ``problems`` name the question and the field."""
+    """Raised for invalid questions; each of ``problems`` names the question and the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -71,7 +71,7 @@ class QuestionsInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AnswerChoice:
-    """An answer: its value in files and records, its title on pages, and the key that chooses it."""
+    """An answer to a question: its value in files, its title on pages, and the keyboard key for it."""
 
     value: str
     title: str
@@ -80,7 +80,7 @@ class AnswerChoice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its ``text``, and a ``guide`` on how to decide, in Markdown.
+    """A question to annotators, with a ``guide`` in Markdown on how to answer it.
 
     ``answers`` are in the order of the page, without Unsure. If ``ordered``, they are grades.
     """
@@ -99,13 +99,13 @@ class Question:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The answers in the order of their codes: no before yes, so that yes is 1; otherwise as written."""
+        """The values in the order of their codes: no before yes, so that yes is 1; others as declared."""
         values = tuple(answer.value for answer in self.answers)
         return ("no", "yes") if set(values) == {"yes", "no"} else values
 
     @property
     def choices(self) -> tuple[AnswerChoice, ...]:
-        """All possible answers in the order of the page, with Unsure at the end."""
+        """All answers that a person may choose, in the order of the page, with Unsure at the end."""
         return (*self.answers, AnswerChoice(UNSURE, "Unsure", str(len(self.answers) + 1)))
 
     def answer_title(self, value: str | None) -> str:
@@ -113,7 +113,7 @@ class Question:
         return next((answer.title for answer in self.choices if answer.value == value), value or "–")
 
     def answer_words(self, value: str | None) -> str:
-        """Return an answer's title, after its number if the answers are ordered: "2. Suboptimal"."""
+        """Return an answer's title, preceded by its number if the answers are ordered: "2. Suboptimal"."""
         title = self.answer_title(value)
         if self.ordered and value in self.values:
             return f"{self.values.index(value) + 1}. {title}"
@@ -152,7 +152,7 @@ def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, An
 
 
 def parse_questions(tables: Any) -> tuple[Question, ...]:
-    """Return the questions of ``[[questions]]``. Raises QuestionsInvalid with every problem."""
+    """Return the questions in the tables ``[[questions]]``. Raises QuestionsInvalid with every problem."""
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise QuestionsInvalid(["questions: write each as a table, [[questions]]"])
     problems: list[str] = []
@@ -268,14 +268,14 @@ _SHIPPED: Final = Path(__file__).parent
 
 @cache
 def default_questions() -> tuple[Question, ...]:
-    """Return the paper's four questions in our words, which are the default of every suite."""
+    """Return the default questions of a suite: the paper's four, in our words."""
     content = (_SHIPPED / "questions.toml").read_text(encoding="utf-8")
     return parse_questions(tomllib.loads(content)["questions"])
 
 
 @cache
 def default_guidelines() -> str:
-    """Return the default guidelines of every suite, in Markdown."""
+    """Return the default guidelines of a suite, in Markdown."""
     return (_SHIPPED / "guidelines.md").read_text(encoding="utf-8").strip()
 
 
