@@ -57,8 +57,7 @@ class Score(TypedDict):
     """A judge's cells for one target: over all trajectories, by benchmark and by agent.
 
     A row of a board adds how its intervals were made, a note, and its rank (place, low, high). ``best`` marks
-    the row that represents its judge; ``ranked_by`` is present if the rank comes from figures that are not
-    shown.
+    the row that represents its judge; ``ranked_by`` is present if the rank comes from hidden figures.
     """
 
     overall: Cell

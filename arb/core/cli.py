@@ -35,7 +35,7 @@ PIPE_WIDTH = 140
 
 
 def complete_suite(incomplete: str) -> list[str]:
-    """Return the shipped suites whose names begin so. The shell completes folders itself."""
+    """Return the shipped suites that begin with ``incomplete``. The shell completes folders itself."""
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
@@ -121,9 +121,9 @@ def flags(**options: object) -> list[str]:
 
 
 def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
-    """Return the command, extended to print a next step, for which ``make`` returns the purpose and words.
+    """Return a command that also prints a next step, except with ``--json``.
 
-    ``make`` is called with the options. With ``--json`` no step is printed.
+    ``make`` takes the options and returns the purpose of the step and the words of its command.
     """
 
     @functools.wraps(command)

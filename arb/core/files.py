@@ -22,7 +22,7 @@ _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.EN
 
 
 def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
-    """Write or replace a file as a whole, text as UTF-8, and flush it to the disk. Raises OSError."""
+    """Write a file atomically (text as UTF-8) and flush it to the disk. Raises OSError."""
     with atomic_writer(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
@@ -60,7 +60,7 @@ def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
 
     Args:
         path: The new folder; an empty folder of this name is replaced.
-        mode: The permissions of the new folder, from which the umask is taken away.
+        mode: The permissions of the new folder, before the umask is applied.
 
     Raises:
         OSError: ``path`` exists and is not an empty folder, or it cannot be written.

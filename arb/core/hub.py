@@ -199,9 +199,9 @@ def is_ours(path: str) -> bool:
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
 ) -> Changes:
-    """Return the sorted paths to write and to remove, so that a repository with ``there`` gets ``files``.
+    """Return the sorted paths to write to, and to remove from, a repository so that it has ``files``.
 
-    Files in ``there`` for which ``owned`` is false are kept.
+    ``there`` are its present files. Those for which ``owned`` is false are kept.
     """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]

@@ -127,7 +127,7 @@ def bare_lines(text: str, words: str) -> Iterator[Candidate]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the place of each line and the line."""
+    """Yield (place, line) for each line."""
     place = 0
     for line in text.splitlines(keepends=True):
         yield place, line

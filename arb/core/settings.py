@@ -109,7 +109,7 @@ class Settings(BaseSettings):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the Space, so that people sign in with a name alone."""
+        """Whether only this machine can reach the Space, so that a name is enough to sign in."""
         return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
 
     @property

@@ -100,8 +100,7 @@ def metric_samples(
     """Return each judge's metric over resamples of tasks; NaN if undefined.
 
     ``judges`` have counts of the same tasks: (tasks, 2) with TP, FP, which is enough for precision, or
-    (tasks, 4) with TP, FP, FN, TN. Most of the time is spent on drawing, so 50 judges take little longer than
-    one.
+    (tasks, 4) with TP, FP, FN, TN. Drawing takes most of the time, so 50 judges take little longer than one.
     """
     if not judges:
         return []
@@ -202,7 +201,7 @@ def _varies(samples: np.ndarray | None) -> bool:
 
 
 def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray) -> np.ndarray:
-    """Return each resample minus the estimate, (n, n_resamples), or normal draws; NaN if undefined."""
+    """Return rows' resamples minus their estimates, or normal draws: (n, n_resamples), NaN if undefined."""
     paired: list[tuple[int, np.ndarray]] = []
     drawing: list[tuple[float, float, float, int]] = []
     for place, contender in enumerate(contenders):

@@ -64,7 +64,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
 
 def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the labels by split, and a message for each split that says why it has none."""
+    """Return the labels by split, and a message for each split without labels that says why."""
     found, missing = {}, []
     for split in SPLITS:
         try:

@@ -39,7 +39,7 @@ class PaperCell:
 
     @property
     def kind(self) -> str:
-        """``same`` or ``other`` if both figures exist, else the one that exists, or ``nothing``."""
+        """``same`` or ``other`` if both figures exist, else ``printed``, ``computed`` or ``nothing``."""
         if self.computed is None:
             return "nothing" if self.printed is None else "printed"
         return {True: "same", False: "other", None: "computed"}[self.agrees]

@@ -1,7 +1,6 @@
 """The prediction file, which has one row per trajectory with a judge's verdicts.
 
-Reading a file returns a typed table and findings. Whatever the content, no exception is raised. This package
-reads no label.
+Reading a file returns a typed table and findings, whatever its content. No label is read here.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ def read_predictions(
         limits: Bounds on the file.
         parsers: A pool that also reads large text files, so that a server can answer requests meanwhile.
         isolated: Whether ``parsers`` also read small text files.
-        reader: ``module:function`` of the function that reads the bytes within the limits, if the file is not
-            a prediction file.
+        reader: A function (``module:function``) that reads files other than prediction files.
 
     Returns:
         The table of the rows that could be read, or None, and the findings about the file.
