@@ -59,8 +59,7 @@ def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | 
 
     A unit may have any number of annotators; units with fewer than two values are left out. Under
     ``ordinal``, categories that are farther apart differ more. Alpha is None if no unit has two values, or if
-    all values are equal, since chance then causes no disagreement. Source: Krippendorff 2011, sections C and
-    E.
+    all values are equal, since no chance disagreement is then possible. Source: Krippendorff 2011, C and E.
     """
     coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
     return _defined(_alphas(coincidences, level))

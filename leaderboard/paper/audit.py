@@ -80,8 +80,7 @@ class AuditResult:
 
     ``candidates`` are the counts that fit all ``n`` trajectories. ``missing`` is how many judgments are
     assumed to be missing: 0 unless nothing fits otherwise, or other cells of the row show it. ``possible``
-    are the counts that fit without these and agree with the row's total. ``alone`` is how many fitted before
-    the total was used.
+    are the counts that fit without these and agree with the row's total, ``alone`` their number before that.
     """
 
     figures: Figures

@@ -113,10 +113,7 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """Return one error about all ``rows``, whose ids have the same problem, or none without rows.
-
-    ``hint`` takes an id's place in ``rows`` and its text, and returns what to show after the id.
-    """
+    """Return one error about the ids in ``rows``, if any; ``hint(i, id)`` is shown after each id."""
     if not rows:
         return []
 
