@@ -7,8 +7,8 @@
     arb.compare("mine.jsonl", "other.jsonl", split="dev")   # whether the difference can be told from chance
     arb.estimate(["judge.jsonl"], "labels.csv")             # agents' success rates from a few labels
 
-Rates are fractions from 0 to 1. ``attrs`` of each DataFrame has what holds for all rows. A prediction file
-may be given as its path or as a DataFrame with ``trajectory_id``, ``success`` and the format's other columns.
+Rates are fractions from 0 to 1. The ``attrs`` of a DataFrame have the values that are the same for all rows.
+Pass a prediction file as a path, or as a DataFrame with its columns (``trajectory_id``, ``success`` …).
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ __all__ = ["board", "compare", "estimate", "judge", "score"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the functions when one is first used: they need pandas, and every command imports ``arb``."""
+    """Return a function of `arb.notebook`. It is imported only now, since it needs pandas."""
     if name in __all__:
         return getattr(import_module("arb.notebook"), name)
     raise AttributeError(f"module 'arb' has no attribute {name!r}")

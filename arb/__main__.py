@@ -1,4 +1,4 @@
-"""``arb``: one command over the commands of all packages, such as ``arb judges run`` and ``arb space``."""
+"""The ``arb`` command, which runs the commands of all packages, such as ``arb judges run``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.main import get_command
 import leaderboard
 from arb import hub
 
-if TYPE_CHECKING:  # typer has a click of its own
+if TYPE_CHECKING:  # typer ships its own copy of click
     from typer._click import Command, Context, HelpFormatter
 
 PACKAGES: Final = {
@@ -26,11 +26,11 @@ PACKAGES: Final = {
     ),
     "space": ("space", "Serve the Space, or deploy it to the Hub."),
 }
-"""Command name to the package and its line in the list of commands."""
+"""For each command of ``arb``: the package that implements it, and its line in the list of commands."""
 
 
 class Packages(TyperGroup):
-    """The commands of the packages; each is imported when it is called, so that help takes 0.1 seconds."""
+    """A group of commands whose packages are imported only when a command runs, so that help is fast."""
 
     def list_commands(self, ctx: Context) -> list[str]:
         return [*PACKAGES, *super().list_commands(ctx)]

@@ -1,8 +1,8 @@
-"""``arb hub publish-all`` and ``arb metric publish``: dataset, metric and leaderboard on the Hub.
+"""Publish to the Hub: everything (``arb hub publish-all``), or only the metric (``arb metric publish``).
 
-Dataset and leaderboard are published by the commands that publish only one of them, `arb data publish` and
-`arb space deploy`. The metric is a Space, because the `evaluate` library reads metrics from Spaces:
-``evaluate.load("OWNER/judge_precision")`` loads ``judge_precision.py`` of that Space and its imports.
+The dataset and the leaderboard are published with the code of `arb data publish` and `arb space deploy`. The
+metric is a Space, because the `evaluate` library reads metrics from Spaces:
+``evaluate.load("OWNER/judge_precision")`` loads that Space's ``judge_precision.py`` and the files it imports.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
 
 METRIC: Final = "judge_precision"
-"""The name of the Space, which has to be that of the metric's module."""
+"""The name of the metric's Space, which must equal the name of the metric's module."""
 
 IN_A_CHECKOUT: Final = f"leaderboard/{METRIC}"
-"""The name by which card and docstring load the metric; on the Hub the Space's name replaces it."""
+"""The path from which the card and the docstring load the metric; publishing replaces it with the Space."""
 
 INTERRUPTED: Final = 130
 IN_PART: Final = 3
@@ -61,7 +61,7 @@ OwnerArgument = Annotated[str, typer.Argument(help="Your name, or an organizatio
 
 @dataclass
 class RepositoryState:
-    """A repository of a publication, with the number and size of the files that belong in it."""
+    """A repository to publish: the number and total size of its files (None if unknown), and its state."""
 
     what: str
     repo: str
@@ -74,7 +74,7 @@ class RepositoryState:
 
 @dataclass(frozen=True)
 class PublishPlan:
-    """A publication under an owner's name. ``suite`` is a shipped suite's name or a suite folder."""
+    """What to publish under an owner's name. ``suite`` is the name or folder that ``chosen`` is from."""
 
     owner: str
     suite: str
@@ -83,12 +83,12 @@ class PublishPlan:
     labels: Path | None
 
     def repo(self, part: str = "") -> str:
-        """Return the name of the dataset's repository, or that of another part."""
+        """Return OWNER/SUITE, the dataset's repository, or OWNER/SUITE-PART for a part such as "labels"."""
         return f"{self.owner}/{self.chosen.name}{part and f'-{part}'}"
 
     @property
     def space_labels(self) -> str:
-        """ARB_LABELS of the Space."""
+        """The value of ARB_LABELS on the Space."""
         if self.labels is not None:
             return f"hub:{self.repo('labels')}"
         return "wheel" if self.chosen.is_official else "none"
@@ -97,7 +97,7 @@ class PublishPlan:
         """Return every repository in the order of publication.
 
         Raises:
-            PublishError: Something must not be published.
+            PublishError: The owner's name is not valid, or the folder is not a build of the suite.
         """
         if not hub.is_repo_name(self.repo()):
             raise hub.PublishError(f"{self.owner}: the Hub does not accept this owner's name; correct OWNER")
@@ -240,13 +240,13 @@ def publish_metric(owner: OwnerArgument, as_json: JsonOption = False) -> None:
 
 
 def metric_sources() -> list[Path]:
-    """Return the files of the metric and its page. ``__init__`` is left out: the Space is not a package."""
+    """Return the files of the metric's Space, without ``__init__.py``, since the Space is not a package."""
     folder = Path(leaderboard.__file__).parent / METRIC
     return sorted(path for path in folder.iterdir() if path.is_file() and path.name != "__init__.py")
 
 
 def _put_metric(repo: str, settings: Settings) -> Publication:
-    """Put the metric into the Space. If that is refused, the command ends with 2."""
+    """Upload the metric to its Space. On an error the command exits with code 2, on Ctrl-C with 130."""
     client = hub.hub_of(settings)
     space = hub.HubRepository(client, repo, "space", lambda line: typer.echo(printable(line), err=True))
     try:
@@ -278,7 +278,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
 
 
 def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:
-    """Run a step, update the state of its targets, and return the exit code of its command."""
+    """Run a step of the publication, update the state of its targets, and return its exit code."""
     try:
         with redirect_stdout(sys.stderr):  # stdout is for the table
             done = {one.repo: one for one in step()}
@@ -294,7 +294,7 @@ def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[Reposito
 
 
 def _labels(labels: Path | None, suite: Suite, settings: Settings) -> Path | None:
-    """Return the file of hidden labels, or None; those of the official suite are public."""
+    """Return ``labels`` or the file of ARB_LABELS=csv:FILE; None if the suite has no hidden labels."""
     kind, _, path = settings.labels.partition(":")
     if labels is not None or suite.is_official or kind != "csv":
         return labels

@@ -1,4 +1,4 @@
-"""The functions of ``arb`` for notebooks; each gives what its command gives, as a DataFrame."""
+"""The functions of ``arb`` for notebooks. Each returns the result of a command as a DataFrame."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _CELL: Final = ("n", "tp", "fp", "fn", "tn", "no_verdict", "precision", "recall"
 
 
 def board(file: str | Path | None = None) -> pd.DataFrame:
-    """Return the leaderboard, best judges first, with a row per judge, label and benchmark.
+    """Return the leaderboard with one row per label and judge, the best judges first.
 
     Args:
-        file: The ``board.json`` of a Space; left out, the published rows are shown.
+        file: The ``board.json`` of a Space. By default the published rows are returned.
 
     Raises:
         ValueError: The file is not a board.
@@ -70,20 +70,20 @@ def judge(name: str, out: str | Path, **options: object) -> pd.DataFrame:
     Progress goes to stderr.
 
     Args:
-        name: A judge of ``arb judges list``.
-        out: The run's folder. If it holds another run, a folder next to it is used.
+        name: A judge's name from ``arb judges list``.
+        out: The run's folder. If it has a run with other settings, a new folder next to it is used.
         options: Options of the command, such as ``split="dev"``, ``model="gpt-4o"`` or ``max_usd=5``.
 
     Returns:
-        The prediction file. ``attrs`` has the folder that was used, the judge and the totals of the run.
+        The rows of the prediction file. ``attrs`` has the folder used, the judge and the run's totals.
 
     Raises:
-        RuntimeError: The command failed; its message is the command's.
+        RuntimeError: The command failed. The message is that of the command.
     """
     command = [sys.executable, "-m", "arb", "judges", "run", name, *flags(out=out, **options), "--json"]
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    # A process of its own: a notebook runs an event loop already, and an interrupt ends it as on a terminal.
+    # Run a separate process: notebooks already run an event loop, and Ctrl-C then works as on a terminal.
     with subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -110,15 +110,15 @@ def score(
 ) -> pd.DataFrame:
     """Return precision, recall, F1 and kappa of a prediction file, with 95 % intervals over tasks.
 
-    There is a row per label for all trajectories, for each benchmark and for each agent, as in
+    For each label there is a row for all trajectories together, for each benchmark and for each agent, as in
     ``arb leaderboard score``.
 
     Args:
         file: The prediction file.
         split: The split that the file is for, ``dev`` or ``test``.
-        suite: A shipped suite's name or a suite folder; left out, ``ARB_SUITE``.
+        suite: A shipped suite's name or a suite folder, by default that of ``ARB_SUITE``.
         policy: ``strict`` counts a missing verdict as no, ``published`` leaves its trajectory out.
-        labels: A file of annotations; left out, ``ARB_LABELS`` says where the labels are.
+        labels: A file of annotations, by default the source that ``ARB_LABELS`` names.
 
     Raises:
         ValueError: Labels are missing, or the file has errors; the message lists them all.
@@ -154,7 +154,7 @@ def compare(
     """Return how much each pair of prediction files differs in a metric over the same tasks.
 
     ``low`` and ``high`` bound the difference's 95 % interval. ``p_accuracy`` is the p-value of McNemar's
-    exact test of equal accuracy. DataFrames are named by their number from 0.
+    exact test of equal accuracy. A DataFrame is named by its place among ``files``, from 0.
 
     Args:
         files: Two prediction files or more.
@@ -209,14 +209,15 @@ def estimate(
 ) -> pd.DataFrame:
     """Estimate agents' success rates from judges' verdicts on all runs and labels on some of them.
 
-    There is a row per agent: the rate by each judge alone, by labels only, and by both (assisted) with 95 %
-    intervals, and the share of labels saved. ``attrs["warnings"]`` has the warnings.
+    There is one row per agent: the rate by each judge alone, the rates from labels only and from both
+    (assisted) with 95 % intervals, and the share of labels that they save. Warnings are in
+    ``attrs["warnings"]``.
 
     Args:
-        verdicts: Prediction files of judges, or one of them.
+        verdicts: One or more judges' prediction files.
         labels: A file with labels of some runs.
-        draw: The record that ``annotation-template --for-estimate`` wrote.
-        agent: The only agent to estimate; left out, all of them.
+        draw: The record of the draw that ``annotation-template --for-estimate`` wrote.
+        agent: Estimate only this agent. By default all agents are estimated.
 
     Raises:
         ValueError: The files have errors; the message lists them all.
@@ -288,6 +289,6 @@ def _name(file: File, otherwise: int | str) -> str:
 
 
 def _errors(findings: Iterable[Finding], name: str = "") -> ValueError:
-    """Return an exception whose message lists every error, one per line."""
+    """Return a ValueError whose message lists the errors among the findings, one per line."""
     lines = [f"{each.file or name}: {each.message}" for each in findings if each.level == "error"]
     return ValueError("\n".join(lines))

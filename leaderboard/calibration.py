@@ -12,14 +12,14 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 N_BINS: Final = 10
 SEED: Final = 0
 FEWEST_SCORES: Final = 20
-"""With fewer scored trajectories neither a curve nor a threshold says anything."""
+"""With fewer scored trajectories, a reliability curve or a threshold would be meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
     """The trajectories whose score is in [``low``, ``high``); the last bin includes ``high``.
 
-    ``mean_score`` and ``share`` (of labels that are true) are fractions, None if the bin is empty.
+    ``mean_score`` and ``share``, the share of true labels, are fractions, or None if the bin is empty.
     ``interval`` is the 95 % interval of the share over tasks, None if the bin is empty or rests on one task.
     """
 
@@ -33,7 +33,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdFigures:
-    """The figures of a judge that says yes if the score is at least ``at``; a missing score is a "no"."""
+    """Counts and metrics if a score of at least ``at`` counts as yes, and a lower or missing score as no."""
 
     at: float
     tp: int
@@ -47,7 +47,7 @@ class ThresholdFigures:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores evaluated against labels, of ``n`` labelled trajectories with a score.
+    """The quality of a judge's scores on the ``n`` labelled trajectories that have a score.
 
     ``without_score`` labelled trajectories have no score and are in no bin. ``brier`` is the mean squared
     distance of score and label (0 is best), ``brier_of_base_rate`` the same if every score were the share of
@@ -111,9 +111,9 @@ def calibrate(
 def reliability_bins(
     scores: np.ndarray, labels: np.ndarray, tasks: np.ndarray, n_bins: int, n_resamples: int, seed: int
 ) -> tuple[Bin, ...]:
-    """Return bins of equal width over 0 to 1; every row has a score and a label (0 or 1)."""
+    """Return ``n_bins`` bins of equal width from 0 to 1. Every row must have a score and a label (0 or 1)."""
     edges = np.arange(n_bins + 1) / n_bins  # 3 / 10 equals the float "0.3"; linspace gives another number
-    # A score on an edge belongs to the bin that it opens, 1 to the last one.
+    # A score on an edge belongs to the bin that begins there; 1 belongs to the last bin.
     place = np.minimum(np.searchsorted(edges, scores, side="right") - 1, n_bins - 1)
     n_tasks = int(tasks.max()) + 1
     counts = np.zeros((n_tasks, n_bins, 3), dtype=np.int64)
@@ -139,7 +139,7 @@ def reliability_bins(
 def sweep(
     scores: np.ndarray, labels: np.ndarray, thresholds: Sequence[float] | None = None
 ) -> tuple[ThresholdFigures, ...]:
-    """Return the judge's figures at each threshold in rising order; the default is 0.05, 0.10, … 0.95.
+    """Return the judge's figures at each threshold, in rising order. The default is 0.05, 0.10, … 0.95.
 
     Rows whose label is -1 are left out; a row without a score is a "no" (policy ``strict``).
     """
@@ -163,6 +163,6 @@ def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
         return None
     _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
     last_rank = np.cumsum(counts)
-    mean_rank = last_rank - (counts - 1) / 2  # of all that share a score
+    mean_rank = last_rank - (counts - 1) / 2  # of all rows with the same score
     above = mean_rank[place][labels == 1].sum() - positives * (positives + 1) / 2
     return float(above / (positives * negatives))

@@ -1,7 +1,8 @@
 """A comparison of two to five rows of the board: pairwise differences, and votes of the judges together.
 
-A pair is compared over the same tasks if the verdicts of both and the labels are known, else approximately
-from the two rows' own cells (see `leaderboard.paired`). No result reveals the label of a trajectory.
+A pair is compared over the same tasks if the labels and the verdicts of both rows are known. Otherwise it is
+compared approximately, from the intervals in the two rows (see `leaderboard.paired`). No result reveals the
+label of a trajectory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ from leaderboard.score import Cell, Score
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote of the judges, which says yes if at least ``needed`` of ``n_judges`` do, with its score.
+    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do, with its score.
 
     ``cells`` is the score, without cells by agent.
     """
@@ -52,7 +53,7 @@ class Vote:
 
     @property
     def is_majority(self) -> bool:
-        """Whether it takes the smallest number that is more than half."""
+        """Whether ``needed`` is the smallest number above half of the judges."""
         return self.needed == self.n_judges // 2 + 1
 
 
@@ -73,7 +74,7 @@ def vote(judges: Sequence[np.ndarray], needed: int) -> np.ndarray:
 def score_votes(
     judges: Sequence[np.ndarray], labels: LabelSet, label: str, n_resamples: int = N_RESAMPLES
 ) -> tuple[Vote, ...]:
-    """Score every vote of the judges, from one yes to all of them, in the way that a judge is scored."""
+    """Score the vote for every number of yes needed, from 1 to all judges, as a judge is scored."""
     found = []
     for needed in range(1, len(judges) + 1):
         verdicts = vote(judges, needed)
@@ -89,7 +90,7 @@ MOST: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A row of the board with its verdicts on the label compared.
+    """A row of the board that is compared, with its verdicts on the label.
 
     ``verdicts`` is int8 of shape (n,) in the order of the labels: 1, 0, -1. It is None if only counts are
     known.
@@ -112,7 +113,7 @@ class PairedVerdicts:
 class Pair:
     """Two entrants, by their places, with the difference first - second overall and in each cell.
 
-    If the verdicts of one of the two are not known, ``by_agent`` is empty and ``runs`` is None.
+    If the verdicts of either are not known, ``by_agent`` is empty and ``runs`` is None.
     """
 
     first: int
@@ -126,15 +127,14 @@ class Pair:
     def is_paired(self) -> bool:
         """Whether the overall interval compares the two over the same tasks.
 
-        Two judges with verdicts have an approximate interval too if a figure does not vary over the
-        resamples.
+        It does not if verdicts are not known, or if a figure does not vary over the resamples.
         """
         return self.overall.basis == "paired"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every pair of the entrants, and the votes and joint errors of those with verdicts.
+    """The comparison of all pairs of entrants, and the votes and joint errors of those with verdicts.
 
     ``voters`` are the places of the entrants with verdicts. ``votes`` is empty and ``fooled`` is None if
     fewer than two have verdicts.
@@ -161,8 +161,8 @@ def compare(
 ) -> Comparison:
     """Compare two to five entrants that all answer ``label`` by one of `COMPARED_METRICS`.
 
-    Without ``labels`` every pair is compared from its cells. Raises ValueError for too few or too many
-    entrants, an unknown figure, or an entrant that does not answer the label.
+    Without ``labels`` every pair is compared from the intervals in its rows. Raises ValueError for too few or
+    too many entrants, an unknown figure, or an entrant that does not answer the label.
     """
     _check(entrants, label, figure)
     verdicts: dict[int, np.ndarray] = {}
@@ -224,7 +224,7 @@ def _resample(
 
 
 def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str) -> Pair:
-    """Compare two entrants from their rows' own cells."""
+    """Compare two entrants without verdicts, from the intervals in the cells of their rows."""
     first, second = (entrants[place].row.score(label) for place in places)
     overall = approximate_difference(first["overall"], second["overall"], figure)
     cells, others = first["by_benchmark"], second["by_benchmark"]
@@ -238,7 +238,7 @@ def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: st
 def _paired(
     entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str, paired: _PairedCells
 ) -> Pair:
-    """Compare two entrants with verdicts; a figure that does not vary is compared from the rows' cells."""
+    """Compare two entrants over the same tasks, or by their rows' intervals if a figure does not vary."""
     voters = list(paired.verdicts)
     judges = voters.index(places[0]), voters.index(places[1])
     rows = [entrants[place].row for place in places]

@@ -1,4 +1,4 @@
-"""Costs of a judge, from the columns of dollars, tokens and seconds in its file. Unknown is None, never 0."""
+"""Costs of a judge, from the dollars, tokens and seconds in its file. An unknown cost is None, never 0."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
 
 
 def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str, Any]:
-    """Return a score report with ``cost`` next to its labels, or unchanged if the file gives no costs."""
+    """Return a copy of a score report, with the key ``cost`` if the file gives costs."""
     cost = cost_of(cost_usd)
     return {**report, "cost": cost} if cost else dict(report)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
-    """Means over the trajectories that give a number; None if no trajectory does.
+    """Average costs over the trajectories whose cost is known; None if it is known for none.
 
     ``usd_per_1000`` is dollars for 1,000 trajectories; ``priced`` of ``n`` trajectories have a cost. Tokens
     are a mean per trajectory, ``median_seconds`` is the median latency.

@@ -1,7 +1,7 @@
-"""A judge's errors: a queue for people to read, and the tags that people give them.
+"""A judge's errors: the queue in which people read them, and the tags that people put on them.
 
-A queue reveals labels. It is made for dev, and for test only if the suite's labels are public. Tags name the
-kinds of errors of the paper, or others. They are counted, compared between people, and written as CSV.
+A queue reveals labels. It is made for dev, and for test only if the suite's labels are public. A tag is one
+of the paper's categories, or a person's own. Tags are counted, compared between people, and written as CSV.
 """
 
 import csv
@@ -65,8 +65,8 @@ class ErrorsHidden(Exception):
 class WrongVerdict:
     """A verdict that the label contradicts.
 
-    ``others`` other judges have a verdict on the trajectory, and ``others_right`` of them agree with the
-    label. ``priority`` is that share, from 0 to 1: the higher it is, the more the error can teach.
+    ``others`` is the number of other judges with a verdict on the trajectory; ``others_right`` of them agree
+    with the label. ``priority`` is ``others_right / others``, or 0: an error that others avoid teaches more.
     """
 
     trajectory_id: str
@@ -78,11 +78,11 @@ class WrongVerdict:
     others: int
 
     def __repr__(self) -> str:
-        return f"WrongVerdict({self.trajectory_id!r})"  # without its kind, which is the label turned round
+        return f"WrongVerdict({self.trajectory_id!r})"  # without ``kind``, which reveals the label
 
 
 def may_see_errors(suite: Suite, split: str) -> bool:
-    """Return whether single errors of a split may be shown: on dev, and on test if the labels are public."""
+    """Return whether errors on a split may be shown one by one: on dev, or if test labels are public."""
     return split == "dev" or suite.labels_are_public
 
 
@@ -92,8 +92,8 @@ def error_queue(
     """Return a judge's errors on one label, by falling priority, then by id.
 
     ``verdicts``, and the verdicts of ``others`` that set the priority, are int8 of shape (n,) in the order of
-    the labels: 1, 0, -1. Rows without a verdict do not count as errors here, since they have no reasoning to
-    read. Raises ErrorsHidden if the labels may not be seen, ValueError for a column of another length.
+    the labels: 1, 0, -1. Rows without a verdict are left out, since they have no reasoning to read. Raises
+    ErrorsHidden if the labels may not be seen, ValueError for a column of another length.
     """
     if not may_see_errors(suite, labels.split):
         raise ErrorsHidden(
@@ -121,7 +121,7 @@ _OWN_CATEGORY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class ErrorTagInvalid(ValueError):
-    """Raised for a tag with errors; ``problems`` has a (field, message) for each of them."""
+    """Raised for a tag with errors; ``problems`` has a (field, message) pair for each of them."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = tuple(problems)
@@ -156,7 +156,7 @@ def _storable(text: str) -> str:
 
 
 class ErrorTag(BaseModel):
-    """One person's category for one error of one judge; a later one replaces it in the counts."""
+    """One person's category for one error of one judge. Only a person's latest tag on an error counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -171,7 +171,7 @@ class ErrorTag(BaseModel):
 
 
 def make_tag(**fields: Any) -> ErrorTag:
-    """Make a tag from the fields of a form; raises ErrorTagInvalid with every problem at once."""
+    """Make a tag from the fields of a form; raises ErrorTagInvalid with all problems."""
     try:
         return ErrorTag(**fields)
     except ValidationError as error:
@@ -211,7 +211,7 @@ def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
 class TagCounts:
     """Numbers of errors by category, the largest first: ``{category: count}`` overall and in each group.
 
-    An error that two people put into the same category counts once there.
+    An error that two people put into the same category counts only once in it.
     """
 
     overall: Mapping[str, int]
@@ -221,7 +221,7 @@ class TagCounts:
 
 
 def count_tags(tags: Iterable[ErrorTag]) -> TagCounts:
-    """Count the errors in each category, by the current tags."""
+    """Count the errors in each category, using only the current tags."""
     errors = {(tag.trajectory_id, tag.judge, tag.category) for tag in current_tags(tags)}
     overall: Counter[str] = Counter()
     by_judge: dict[str, Counter[str]] = {}
@@ -285,7 +285,7 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
 
 
 def tags_to_csv(tags: Iterable[ErrorTag]) -> str:
-    """Return every tag, not only the current ones, in the order of time; text is inert in a spreadsheet."""
+    """Return all tags as CSV, even replaced ones, in order of time. Text is safe to open in a spreadsheet."""
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
     names = tuple(ErrorTag.model_fields)

@@ -1,9 +1,9 @@
 """Comparison of two judges: differences with 95 % intervals, McNemar's test, kappa, shared errors.
 
 Two judges with verdicts are compared on the same resamples of tasks (paired), so the difficulty of a task
-cancels out. If only counts of one are known (a paper's row without verdicts), the two separate intervals are
-combined. That treats the judges as if they had seen different trajectories, so the result is wider than
-necessary.
+cancels out. If only counts of one judge are known (a paper's row without verdicts), the two separate
+intervals are combined. That treats the judges as if they had seen different trajectories, so the result is
+wider than necessary.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ Basis = Literal["paired", "approximate"]
 class Difference:
     """The difference ``value`` = ``first`` - ``second`` of a figure, as fractions (kappa: units of kappa).
 
-    Each is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was made:
-    paired over tasks, or approximate from two separate intervals. Both may be None.
+    A figure is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was
+    made: paired over tasks, or approximate from two separate intervals. Both may be None.
     """
 
     first: float | None
@@ -89,11 +89,11 @@ def resample_judges(
 def paired_difference_of(
     resampled: Resampled, first: int, second: int, cell: int, figure: str = "precision"
 ) -> Difference:
-    """Return the difference of two judges (places in ``resampled``) in one cell.
+    """Return the difference of two judges (their indexes in ``resampled``) in one cell.
 
     It has no interval if a figure is undefined, if the cell rests on one task, or if every resample repeats
     one of the figures (a judge that was never wrong) or their difference (two judges with the same verdicts).
-    A repeated value does not measure an error.
+    Resamples that do not vary cannot measure an error.
     """
     one: float | None = figures(*resampled.counts[first, cell])[figure]
     other: float | None = figures(*resampled.counts[second, cell])[figure]
@@ -109,7 +109,7 @@ def paired_difference_of(
 
 
 def approximate_difference(first: Cell | None, second: Cell | None, figure: str = "precision") -> Difference:
-    """Return the difference of two cells from their own intervals, with the errors added in squares.
+    """Return the difference of two cells; its interval adds the errors of their intervals in squares.
 
     Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but together with
     all other pairs, so two judges that are separated here may be tied there. The interval is None if one
@@ -137,9 +137,9 @@ def _varies(samples: np.ndarray) -> bool:
 class McNemar:
     """McNemar's test on ``n`` labelled trajectories, with counts by which of two judges was right.
 
-    It tests whether both are equally accurate, which says nothing about precision or recall. ``p``, exact and
-    two-sided, asks whether ``only_first`` and ``only_second`` could come from a fair coin. It assumes
-    independent trajectories; those of several agents on one task are not, so ``p`` is too small.
+    It tests whether both are equally accurate, which says nothing about precision or recall. ``p`` is the
+    exact two-sided probability that a fair coin splits as unevenly as ``only_first`` and ``only_second``. It
+    assumes independent trajectories. Those of several agents on one task are not, so ``p`` is too small.
     """
 
     n: int
@@ -164,11 +164,11 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """Trajectories that both judges get wrong: false alarms (false positives) and misses (false negatives).
+    """How many trajectories two judges get wrong: the ``first``, the ``second``, and both.
 
-    ``by_chance`` is the expected number if their errors were independent: FP1 FP2 / negatives + FN1 FN2 /
-    positives. ``jaccard`` is the share of shared errors among the errors of either, or None if neither has
-    any.
+    Both have ``false_alarms`` (false positives) and ``misses`` (false negatives) in common. ``by_chance`` is
+    the expected number if their errors were independent: FP1 FP2 / negatives + FN1 FN2 / positives.
+    ``jaccard`` is the share of shared errors among the errors of either, or None if neither has any.
     """
 
     first: int
@@ -185,7 +185,7 @@ class SharedErrors:
 
 @dataclass(frozen=True, slots=True)
 class JointErrors:
-    """Numbers of trajectories by how many judges are wrong: position k is for exactly k judges.
+    """Numbers of trajectories that exactly k judges get wrong, at index k.
 
     ``negatives`` counts trajectories whose label is false (the error is a false alarm), ``positives`` the
     others (the error is a miss).
@@ -213,8 +213,8 @@ def mcnemar(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> McNema
 def exact_p(only_first: int, only_second: int) -> float:
     """Return the two-sided probability that a fair coin falls at least as unevenly as the two counts.
 
-    The sum uses whole numbers, so that a small p keeps its precision. Without counts it is 1. Source: McNemar
-    1947, exact binomial form.
+    The sum uses whole numbers, so that a small p keeps its precision. If both counts are 0, it is 1. Source:
+    McNemar 1947, exact binomial form.
     """
     n = only_first + only_second
     tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
@@ -253,5 +253,5 @@ def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointError
 
 
 def is_wrong(verdicts: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return which labelled rows a judge gets wrong, bool of shape (n,); a missing verdict is a "no"."""
+    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong; no verdict is a "no"."""
     return (labels >= 0) & ((verdicts == 1) != (labels == 1))

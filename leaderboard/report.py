@@ -22,10 +22,10 @@ SEED = 0
 def score_report(
     verdicts: Predictions, labels: LabelSet, policy: str = "strict", n_resamples: int = N_RESAMPLES
 ) -> dict[str, Any]:
-    """Return the score report as plain values: fractions, None if undefined.
+    """Return the score report as a dict of plain values: metrics are fractions, None if undefined.
 
-    A label has None if the file has no verdict for it. Intervals are over tasks, from a fixed seed, so that
-    the same file and label version always give the same report.
+    The value of a label is None if the file has no verdict on it. Intervals are over tasks, from a fixed
+    seed, so that the same file and label version always give the same report.
     """
     success = np.asarray(verdicts.success)
     scores: dict[str, Score | None] = {}
@@ -45,7 +45,7 @@ def score_report(
 
 
 def verdicts_of(verdicts: Predictions, label: str) -> np.ndarray | None:
-    """Return the column of a label, or None if it is absent or has no verdict at all."""
+    """Return the verdicts on a label, or None if the file has no such column or no verdict in it."""
     column = getattr(verdicts, label)
     return None if column is None or not (np.asarray(column) >= 0).any() else np.asarray(column)
 
@@ -76,9 +76,9 @@ def score_verdicts(
 
 
 def score_from(scores: dict[str, Any]) -> Score:
-    """Return the result of `judge_scores` as a score: its overall figures become a cell of their own."""
+    """Return the result of `judge_scores` as a `Score`, with the overall figures in a cell of their own."""
     by_benchmark, by_agent = scores.pop("by_benchmark"), scores.pop("by_agent", {})
-    overall = cast(Cell, scores)  # the metric is published alone, so it cannot name the type
+    overall = cast(Cell, scores)  # the metric is also published on its own, so it cannot import the type
     return {"overall": overall, "by_benchmark": by_benchmark, "by_agent": by_agent}
 
 
@@ -99,7 +99,7 @@ def fpr_interval(
 
 
 def task_names(labels: LabelSet) -> list[str]:
-    """Return the task of each row, unique across benchmarks: the cluster of the bootstrap."""
+    """Return the task of each trajectory as ``benchmark/task``; the bootstrap resamples these."""
     return [f"{t.benchmark}/{t.task}" for t in labels.trajectories]
 
 
@@ -119,9 +119,9 @@ def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequ
 
 
 def labels_by_task(labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Return [positives, negatives] of every task for each label; as secret as `counts_by_task`."""
+    """Return [positives, negatives] of every task for each label. Keep them secret like `counts_by_task`."""
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
-    every_yes = np.ones(len(codes), dtype=np.int8)  # right on each positive, wrong on each negative
+    every_yes = np.ones(len(codes), dtype=np.int8)  # a TP on each positive, an FP on each negative
     return {
         label: confusion_counts(every_yes, labels.primary[label], codes, n_tasks)[:, :2].tolist()
         for label in LABELS

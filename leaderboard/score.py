@@ -4,8 +4,8 @@ A score is JSON from the scorer to the page, so nothing converts it on the way. 
 (`leaderboard.report`) holds a score for each target, with the suite, the split and the label version.
 
 A recorded score names the version of its metric, so that it can be computed again and compared after new
-fields were added. Add a version here whenever fields are added, removed or computed differently. Leave a
-field that is now computed differently out of the older versions: today's code cannot compute it as they did.
+fields were added. Add a version here whenever fields are added, removed or computed differently. If a field
+is computed differently, remove it from the older versions, since today's code cannot reproduce it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Ends = list[float] | None
 
 
 class Noise(TypedDict):
-    """Standard deviations of the noise on true positives and on positives."""
+    """Standard deviations of the noise that is added to the numbers of true positives and of positives."""
 
     tp_sd: float
     positives_sd: float
@@ -57,7 +57,7 @@ class Score(TypedDict):
     """A judge's cells for one target: over all trajectories, by benchmark and by agent.
 
     A row of a board adds how its intervals were made, a note, and its rank (place, low, high). ``best`` marks
-    the row that represents its judge; ``ranked_by`` says that the rank comes from figures that are not shown.
+    the row that represents its judge; ``ranked_by`` is present if the rank comes from hidden figures.
     """
 
     overall: Cell

@@ -1,4 +1,4 @@
-"""Files of verdicts, read for scoring: each is checked against the suite, and errors are listed together."""
+"""Read and check prediction files for scoring. The errors of all files are reported together."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +34,7 @@ def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> P
 def read_verdict_files(
     paths: Mapping[str, Path], suite: Suite, split: str, max_bytes: int
 ) -> dict[str, Predictions]:
-    """Read files by their judges' names; raises VerdictFileError with the errors of all files."""
+    """Return the verdicts of files by judge's name. Raises VerdictFileError with the errors of all files."""
     found, problems = {}, []
     for name, path in paths.items():
         try:

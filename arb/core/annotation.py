@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 DECISION: Final = "decision"
-"""The annotator of a row of decisions, which comes before the answers about a trajectory."""
+"""The annotator's name in a row of decisions, which comes before people's answers about the trajectory."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -17,7 +17,7 @@ class Annotation:
     ``annotator`` is an opaque id, ``at`` the time of the answers (with a time zone), ``seconds`` how long
     they took, ``step`` the number of the step that decided success; each is None if unknown. ``experiment``
     is the released ``exp_name``, kept so that a released file can be written again. ``annotation`` is the
-    number among the annotations of the trajectory in a file of dev labels.
+    annotation's number, from 1, among those of the trajectory in a file of dev labels.
     """
 
     trajectory_id: str
@@ -31,18 +31,18 @@ class Annotation:
     annotation: int = 1
 
     def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
-        """Return a copy with other answers to some questions; None removes an answer."""
+        """Return a copy in which ``answers``, by question, replace earlier ones; None removes an answer."""
         changed = {**self.answers, **answers}
         return replace(self, answers={name: answer for name, answer in changed.items() if answer})
 
     @property
     def person(self) -> str | None:
-        """The annotator without the spaces that one name in the released data has; None if unknown."""
+        """The annotator's name, stripped because a released name has spaces around it; None if unknown."""
         return (self.annotator or "").strip() or None
 
     @property
     def is_primary(self) -> bool:
-        """Whether judges are scored on it: it is the first annotation in a file of dev labels."""
+        """Whether judges are scored on this annotation, the first of its trajectory in the dev labels."""
         return self.annotation == 1
 
     @property
@@ -51,14 +51,14 @@ class Annotation:
         return self.annotator == DECISION
 
     def __repr__(self) -> str:
-        return f"Annotation({self.trajectory_id!r})"  # without answers, since logs may have it
+        return f"Annotation({self.trajectory_id!r})"  # without answers, since it may be logged
 
 
 def decided_row(row: Annotation, decided: Mapping[str, str | None]) -> Annotation:
-    """Return a trajectory's row of decisions: those given, and otherwise the answers of its primary row."""
+    """Return a row of decisions: the ``decided`` answers, else those of ``row``, the primary annotation."""
     return Annotation(row.trajectory_id, DECISION, row.answers).with_answers(decided)
 
 
 def answered(annotations: Iterable[Annotation]) -> list[Annotation]:
-    """Return the annotations by people, without decisions."""
+    """Return the annotations without rows of decisions."""
     return [annotation for annotation in annotations if not annotation.is_decision]

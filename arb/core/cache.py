@@ -1,6 +1,6 @@
-"""A cache bounded by bytes. If several threads ask for the same value at once, it is made once.
+"""A cache with a limit in bytes. If several threads ask for the same value, it is computed only once.
 
-The decorators of cachetools do not fit, since each call brings its own function that makes the value.
+The decorators of cachetools do not fit, since each call passes its own function that computes the value.
 """
 
 import threading
@@ -15,7 +15,7 @@ _LOCKS: Final = 16
 
 
 class ByteCache(Generic[T]):
-    """Values by key with at most ``max_bytes`` together, as ``size_of`` counts; safe for threads.
+    """A thread-safe cache of values whose sizes, by ``size_of``, add up to at most ``max_bytes``.
 
     The least recently used values are removed first. A value over ``max_bytes`` is returned but not stored.
     """
@@ -30,7 +30,7 @@ class ByteCache(Generic[T]):
         return int(self._values.currsize)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key, made by ``make`` unless it is stored."""
+        """Return the value stored under a key, or call ``make`` and store its result."""
         with self._lock:
             if key in self._values:
                 return self._values[key]

@@ -1,4 +1,4 @@
-"""The common parts of all commands: options, settings, errors and what is printed."""
+"""The parts that all commands share: options, settings, exit codes and output."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
 
 PIPE_WIDTH = 140
-"""The width of output to a pipe, where rich would take 80 columns, too few for the messages."""
+"""The width in columns of output to a pipe. The 80 columns that rich assumes are too few for the tables."""
 
 
 def complete_suite(incomplete: str) -> list[str]:
-    """Complete the name of a shipped suite for the shell, which completes folders itself."""
+    """Return the shipped suites that begin with ``incomplete``. The shell completes folders itself."""
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
@@ -49,7 +49,7 @@ SuiteOption = Annotated[
     ),
 ]
 GROUPS: Final = {"dataset_script": "data"}
-"""Packages whose command in ``arb`` has another name."""
+"""The name in ``arb`` of each package whose command has a different name."""
 EXIT_CODES: Final = {
     0: "done, or done already",
     1: "the input has problems, or a check failed; each problem is named",
@@ -67,7 +67,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 def new_command() -> typer.Typer:
     """Return a typer application that prints its help if it is called without arguments.
 
-    The help is plain text, since drawing boxes would take two thirds of the time.
+    The help is plain text, since the boxes that rich draws would take two thirds of its time.
     """
     return typer.Typer(
         no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -75,9 +75,9 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """End the command with a message on stderr and a code of `EXIT_CODES`.
+    """Print an error message on stderr and exit with a code of `EXIT_CODES`.
 
-    The message may quote strangers' files, so its control characters are replaced.
+    Control characters are replaced, since the message may quote untrusted files.
     """
     lines = "\n".join(map(printable, as_called(message).splitlines()))
     typer.echo(f"error: {lines}", err=True)
@@ -85,7 +85,7 @@ def stop(message: str, code: int = 2) -> NoReturn:
 
 
 def as_called(text: str) -> str:
-    """Rewrite ``python -m PACKAGE`` in a text to ``arb``, if the ``arb`` script is running."""
+    """Return a text in which ``python -m PACKAGE`` is ``arb COMMAND`` if the ``arb`` script is running."""
     if Path(sys.argv[0]).stem != "arb":
         return text
     packages = "dataset_script|leaderboard|arb judges|submissions|space"
@@ -98,13 +98,13 @@ def as_called(text: str) -> str:
 
 
 def next_step(purpose: str, *command: object) -> None:
-    """Print on stderr the purpose of the next step and its command: package, subcommand, arguments."""
+    """Print the next step on stderr: its purpose and its command (package, subcommand, arguments)."""
     words = shlex.join(map(str, command))
     typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
 
 
 def flags(**options: object) -> list[str]:
-    """Return options as they are typed; those without a value are left out.
+    """Return options as arguments of a command line, without those that are None or False.
 
     ``flags(split="dev", probe=["a", "b"], suite=None)`` gives ``--split dev --probe a --probe b``.
     """
@@ -121,7 +121,10 @@ def flags(**options: object) -> list[str]:
 
 
 def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
-    """Return a command that also prints the next step, whose words ``make`` computes from the options."""
+    """Return a command that also prints a next step, except with ``--json``.
+
+    ``make`` takes the options and returns the purpose of the step and the words of its command.
+    """
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
@@ -148,7 +151,7 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 
 def read_settings() -> Settings:
-    """Return the settings from the environment. An invalid one ends the command with a line that names it."""
+    """Return the settings from the environment; stop the command if one of them is invalid."""
     from pydantic import ValidationError  # noqa: PLC0415 - slow to load
 
     try:
@@ -159,7 +162,7 @@ def read_settings() -> Settings:
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:
-    """Return the suite named on the command line, or by default the one of the settings."""
+    """Return the suite named on the command line or else in the settings; stop if it cannot be loaded."""
     try:
         return suites.load_suite(name or settings.suite)
     except suites.SuiteError as problem:
@@ -167,6 +170,6 @@ def read_suite(name: str | None, settings: Settings) -> Suite:
 
 
 def plain_console() -> Console:
-    """Return a console that prints text as it is, so that strangers' text is never read as markup."""
+    """Return a console that prints text unchanged, so that untrusted text is not interpreted as markup."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)

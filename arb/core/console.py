@@ -1,4 +1,4 @@
-"""Tables, numbers and progress for a terminal. rich is loaded when something is printed."""
+"""Tables, numbers and progress bars for a terminal. The rich library is loaded only when it is used."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NOT_DEFINED = "–"
 
 
 def percent(fraction: float | None, unit: str = "") -> str:
-    """Return a fraction as a percentage with one decimal, or a dash if it is undefined."""
+    """Return a fraction as a percentage with one decimal and the unit, or a dash if it is undefined."""
     return NOT_DEFINED if fraction is None else f"{100 * fraction:z.1f}{unit}"
 
 
 def interval(bounds: Sequence[float] | None) -> str:
-    """Return an interval of fractions as percentages, or an empty text for None."""
+    """Return an interval of fractions as percentages ("12.0 to 34.5"), or an empty string for None."""
     return "" if bounds is None else f"{percent(bounds[0])} to {percent(bounds[1])}"
 
 
@@ -35,7 +35,7 @@ def coefficient(value: float | None) -> str:
 
 
 def text_table(*texts: str, figures: Sequence[str] = (), **options: Any) -> Table:
-    """Return a table with columns of text, then columns of figures, which are aligned to the right."""
+    """Return a table with the columns ``texts``, followed by the right-aligned columns ``figures``."""
     found = table.Table(*texts, **options)
     for heading in figures:
         found.add_column(heading, justify="right")
@@ -47,32 +47,33 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape the characters that Markdown would read as markup, in a table too."""
+    """Return a text with the characters escaped that are markup or separate cells in Markdown."""
     return text.replace("|", r"\|").replace("*", r"\*").replace("<", "&lt;")
 
 
 def printable(text: str) -> str:
-    """Replace control characters, which names in strangers' files may have, before printing a text."""
+    """Return a text in which U+FFFD replaces control characters, which untrusted files may contain."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )
 
 
 Progress = Callable[[int, int, str], None]
-"""A function that is called with the number of items done, the total, and the name of the last item."""
+"""A callback that takes the number of items done, the total, and the name of the last item."""
 
 
 def no_progress(_done: int, _total: int, _name: str) -> None:
-    """Ignore the progress."""
+    """Do nothing: the callback for callers that show no progress."""
 
 
 @contextmanager
 def progress_bar(
     *, shows_time: bool = False, stays: bool = True, only_on_terminal: bool = False
 ) -> Iterator[Progress]:
-    """Yield the function that moves a progress bar on stderr.
+    """Yield the callback that updates a progress bar on stderr.
 
-    If stderr is not a terminal, only the last line is printed, or nothing with ``only_on_terminal``.
+    The bar remains at the end if ``stays``. If stderr is not a terminal, only the final state is printed, or
+    nothing with ``only_on_terminal``.
     """
     text = progress.TextColumn("{task.description}", markup=False)
     columns: list[ProgressColumn] = [progress.BarColumn(), progress.MofNCompleteColumn(), text]

@@ -22,7 +22,7 @@ _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.EN
 
 
 def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
-    """Replace a file; text is written as UTF-8. The content is on the disk on return. Raises OSError."""
+    """Write a file atomically (text as UTF-8) and flush it to the disk. Raises OSError."""
     with atomic_writer(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
@@ -31,7 +31,7 @@ def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
 def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Yield a binary file that replaces ``path`` at the end of the block, unless the block raises.
 
-    The new file gets ``mode``, less the umask, and not the mode of the old file.
+    The new file has the permissions ``mode`` minus the umask, whatever the old file had.
     """
     path = Path(path)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
@@ -56,14 +56,14 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
     """Yield an empty folder that gets the name `path` when the block ends without an error.
 
-    On an error it is removed. A killed process may leave it, under a name that begins with `PART_PREFIX`.
+    On an error it is removed. A killed process may leave a folder whose name begins with `PART_PREFIX`.
 
     Args:
         path: The new folder; an empty folder of this name is replaced.
-        mode: The new folder's mode; the umask applies.
+        mode: The permissions of the new folder, before the umask is applied.
 
     Raises:
-        OSError: Something else has the name, or the folder cannot be written.
+        OSError: ``path`` exists and is not an empty folder, or it cannot be written.
     """
     path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,20 +77,20 @@ def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
 
 
 def project_file(name: str) -> Path:
-    """Return a file or folder next to the packages, such as ``CHANGELOG.md``; a wheel has it in ``arb``."""
+    """Return the path of a file of the repository, such as ``CHANGELOG.md``; a wheel has it in ``arb``."""
     root = Path(__file__).parents[2]
     installed = root / "arb" / name
     return installed if installed.exists() else root / name
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, in a checkout or for the installed distribution."""
+    """Return the pip command that installs an extra, for a checkout or for the installed distribution."""
     is_checkout = (Path(__file__).parents[2] / "pyproject.toml").is_file()
     return f"pip install '{'.' if is_checkout else PROJECT}[{extra}]'"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return the text of a CSV file, whose lines end in a line feed."""
+    """Return the header and the rows as CSV text, in which lines end with a line feed."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -1,11 +1,11 @@
-"""The Hub's client: retries, failures in plain English, and publishing files with one commit.
+"""Access to the Hugging Face Hub: retries, error messages, and publishing files in one commit.
 
 `huggingface_hub` retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`, so
-these calls go through `patiently`. No message repeats a token or a signed address of an upload.
+these calls go through `patiently`. No message contains a token or the signed URL of an upload.
 
-`HubRepository.put` makes one commit, or none if the repository has the files already. The commit names the
-head that was read (``parent_commit``). If the head moved or an answer got lost, the repository is read again
-and the difference computed again, so it does not matter if the Hub commits and then answers 500.
+`HubRepository.put` makes one commit, or none if the repository has the files already. The commit is based
+on the head that was read (``parent_commit``). If somebody else committed meanwhile, or an answer got lost,
+the repository is read and compared again, so it does no harm if the Hub commits and then answers 500.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from arb.core.settings import Settings
 
 PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each retry if the Hub names none."""
+"""Seconds to wait before each retry, unless the Hub says how long to wait."""
 
 LONGEST_PAUSE: Final = 300.0
 """Longest pause in seconds: the Hub counts requests in windows of five minutes."""
@@ -47,7 +47,7 @@ class HubError(Exception):
 
 
 def hub_of(settings: Settings) -> HfApi:
-    """Return the Hub's client (its address is HF_ENDPOINT) with the token of the settings and no other."""
+    """Return a client of the Hub (at HF_ENDPOINT) that uses only the token of the settings."""
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     return huggingface_hub.HfApi(token=token or False, library_name="agent-reward-bench")
 
@@ -66,9 +66,9 @@ def patiently(
     Args:
         call: The function to call.
         what: The beginning of the error message, such as the repository's name.
-        sleep: Waits for some seconds.
-        say: Prints a line before each pause.
-        retries_all: Whether to retry after other failures of the Hub too.
+        sleep: Called with the seconds to wait.
+        say: Called with a line of text before each pause.
+        retries_all: Whether to retry after every HTTP error, not only after temporary ones.
         advice: The end of the error message.
 
     Raises:
@@ -88,26 +88,26 @@ def patiently(
 
 
 def http_error_class() -> type[Exception]:
-    """Return the class of failed requests to the Hub; its client chooses the version of httpx."""
+    """Return the exception class that huggingface_hub raises for failed requests."""
     from huggingface_hub import errors  # noqa: PLC0415 - slow to load
 
     return errors.HTTPError  # type: ignore[attr-defined]  # exported, though not by name
 
 
 def passes(error: BaseException) -> bool:
-    """Return whether a retry can help: too many requests, a fault of the server, a broken connection."""
+    """Return whether an error is temporary: too many requests, a server error, or a broken connection."""
     status = status_of(error)
     return status is None or status in _PASSING
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the status of the Hub's answer, or None if there was no answer."""
+    """Return the HTTP status of the Hub's answer, or None if there was no answer."""
     response = getattr(error, "response", None)
     return response.status_code if response is not None else None
 
 
 def asked_pause(error: BaseException) -> float | None:
-    """Return the seconds that the Hub asks to wait, or None if it names none."""
+    """Return how many seconds the Hub asks to wait, or None if it does not say."""
     from huggingface_hub import utils  # noqa: PLC0415 - slow to load
 
     response = getattr(error, "response", None)
@@ -121,7 +121,7 @@ def asked_pause(error: BaseException) -> float | None:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Describe a failure of the Hub in one line, with advice."""
+    """Return one line that describes a failed request to the Hub, with advice."""
     status = status_of(error)
     if status is None:
         return f"the connection to the Hub was lost ({type(error).__name__})"
@@ -138,7 +138,7 @@ def describe_failure(error: BaseException) -> str:
 
 
 def is_repo_name(name: str) -> bool:
-    """Return whether the Hub accepts a name as OWNER/NAME of a repository."""
+    """Return whether the Hub accepts a name for a repository, in the form OWNER/NAME."""
     from huggingface_hub import errors, utils  # noqa: PLC0415 - slow to load
 
     try:
@@ -158,7 +158,7 @@ BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json", INDEX, CROI
 
 
 class PublishError(ValueError):
-    """Raised for something that must not be published; the message lists every problem and what to do."""
+    """Raised if files must not be published; the message lists every problem and what to do."""
 
 
 def published_files(folder: Path) -> dict[str, Path]:
@@ -194,16 +194,16 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 
 def is_ours(path: str) -> bool:
-    """Return whether a path in a public repository belongs to a build. Other files there are kept."""
+    """Return whether a path in a dataset's repository belongs to a build. Publishing keeps other files."""
     return path in BESIDE_THE_DATA or path.startswith("data/")
 
 
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
 ) -> Changes:
-    """Return the sorted paths to write and to remove, so that the repository has the files and no others.
+    """Return the sorted paths to write to, and to remove from, a repository so that it has ``files``.
 
-    Files for which ``owned`` is false are kept.
+    ``there`` are its present files. Those for which ``owned`` is false are kept.
     """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]
@@ -215,7 +215,7 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
-    """Return whether two files have the same hash: SHA-256 for files in LFS, else git's."""
+    """Return whether a local file equals one on the Hub, by SHA-256 for files in LFS, else by git's hash."""
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:
@@ -231,7 +231,7 @@ _NOT_MADE: Final = (412, 429)
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The state of a repository after publishing. Without changes, ``commit`` is the earlier head."""
+    """The result of publishing to a repository. If nothing changed, ``commit`` is the head that was there."""
 
     repo: str
     commit: str
@@ -245,10 +245,10 @@ class Publication:
 
 @dataclass(frozen=True)
 class HubRepository:
-    """A repository of the Hub. ``say`` gets a line before every pause.
+    """A repository on the Hub. ``say`` is called with a line of text before every pause.
 
-    ``sha256s`` are the hashes of local files when they were checked. Files that changed since then are not
-    committed.
+    ``sha256s`` has the hashes that local files had when they were checked, by path in the repository. A file
+    that changed since then is not committed.
     """
 
     hub: HfApi
@@ -261,7 +261,7 @@ class HubRepository:
     def put(
         self, files: Mapping[str, Path], owned: Callable[[str], bool], verb: str = "Publish"
     ) -> Publication:
-        """Write files into the repository and remove other owned ones, in one commit.
+        """Write files to the repository and remove other files that are ``owned``, in one commit.
 
         Args:
             files: Local files by their path in the repository.
@@ -270,7 +270,7 @@ class HubRepository:
 
         Raises:
             PublishError: Somebody else changed the same files meanwhile.
-            HubError: The Hub failed or refused.
+            HubError: The Hub refused the request, or it failed after all retries.
         """
         before: dict[str, RepoFile] | None = None
         perhaps_made: Changes = (), ()
@@ -303,7 +303,7 @@ class HubRepository:
         )
 
     def read(self) -> tuple[str, dict[str, RepoFile]]:
-        """Return the name of the latest commit and its files by path."""
+        """Return the hash of the latest commit, and its files by path."""
 
         def read() -> tuple[str, dict[str, RepoFile]]:
             head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
@@ -317,11 +317,11 @@ class HubRepository:
         return self.patiently(read)
 
     def _commit(self, head: str, write: Mapping[str, Path], remove: tuple[str, ...], verb: str) -> str:
-        """Make a commit and return its name.
+        """Make a commit and return its hash.
 
         Raises:
-            HTTPError: The repository has to be read again before a retry.
-            HubError: The Hub refused.
+            HTTPError: A retry may succeed after the repository was read again.
+            HubError: The Hub refused the commit.
             PublishError: A file changed, or the Hub does not accept the card.
         """
         added = [huggingface_hub.CommitOperationAdd(path, local) for path, local in write.items()]
@@ -350,22 +350,22 @@ class HubRepository:
         return made.oid
 
     def patiently(self, call: Callable[[], Result]) -> Result:
-        """Return the result of a call about the repository, see the function `patiently`."""
+        """Return the result of a call about this repository, with the retries of the function `patiently`."""
         return patiently(call, self.repo, self.sleep, self.say)
 
 
 MAX_PER_HOUR: Final = 100
-"""Commits in an hour; the Hub allows about 128 for a repository."""
+"""The most commits per hour. The Hub allows about 128 per repository."""
 BURST: Final = 40
-"""Commits without a pause after a quiet time. Those that follow are so slow that an hour has at most 100."""
+"""How many commits may follow each other without a pause, after which later ones have to wait."""
 HOUR: Final = 3600.0
 
 
 class CommitRateLimiter:
-    """A limit of ``most_an_hour`` commits in any 3600 seconds, the first ``burst`` of them without a pause.
+    """A token bucket that allows at most ``most_an_hour`` commits in any 3600 seconds.
 
-    It is a bucket of ``burst`` that fills by one every 3600 / (most_an_hour - burst) seconds, so any hour has
-    at most burst + (most_an_hour - burst) commits. ``clock`` returns seconds. Not safe for threads.
+    It holds ``burst`` tokens and gains one every 3600 / (most_an_hour - burst) seconds, so any hour has at
+    most burst + (most_an_hour - burst) commits. ``clock`` returns seconds. Not thread-safe.
     """
 
     def __init__(
@@ -383,5 +383,5 @@ class CommitRateLimiter:
         return max(0.0, self._full_again_at - self._slack - self._clock())
 
     def note(self) -> None:
-        """Count a commit that is made now."""
+        """Record that a commit is made now."""
         self._full_again_at = max(self._clock(), self._full_again_at) + self._seconds_each

@@ -1,8 +1,8 @@
 """Trajectories and their ids: ``<benchmark>/<agent>/<task_id>`` as released, read in every spelling.
 
 The released data names VisualWebArena's tasks ``visualwebarena.resized.7`` for two agents and
-``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``. Its own split
-file leaves both words out. All spellings name the same trajectory.
+``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``. The release's
+split file leaves both words out. All spellings name the same trajectory.
 """
 
 import re
@@ -12,18 +12,18 @@ _REPEAT = re.compile(r"~[0-9]+$")
 
 
 def task_key(task_id: str) -> str:
-    """Return a task in one spelling for all agents: ``visualwebarena.7`` for ``visualwebarena.resized.7``."""
+    """Return the spelling of a task that all agents share: ``visualwebarena.7`` for ``….resized.7``."""
     return task_id.replace(".resized.", ".").replace(".improved.", ".")
 
 
 def reading_key(trajectory_id: str) -> str:
-    """Return the key that all spellings of a trajectory's id share. It is never written to a file."""
+    """Return a key that is equal for all spellings of a trajectory's id. Never write it to a file."""
     return task_key(trajectory_id.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryId:
-    """The three parts of an id."""
+    """The three parts of a trajectory's id."""
 
     folder: str
     agent: str
@@ -31,7 +31,7 @@ class TrajectoryId:
 
     @classmethod
     def parse(cls, text: str) -> "TrajectoryId":
-        """Split an id into its parts. Raises ValueError if there are not three."""
+        """Split an id into its parts. Raises ValueError unless it has three, none of them empty."""
         parts = text.strip().split("/")
         if len(parts) != 3 or not all(parts):
             raise ValueError("expected <benchmark>/<agent>/<task_id>")
@@ -45,7 +45,7 @@ class TrajectoryId:
 
     @property
     def task(self) -> str:
-        """The task, the same for all agents and repeats (``7~2``): the cluster that intervals resample."""
+        """The task, which is the same for all agents and repeats (``7~2``). Intervals resample tasks."""
         return _REPEAT.sub("", task_key(self.task_id))
 
     def __str__(self) -> str:
@@ -64,6 +64,6 @@ class Trajectory:
 
     @classmethod
     def of(cls, trajectory_id: str, split: str) -> "Trajectory":
-        """Return the trajectory of an id in any spelling. Raises ValueError if it has not three parts."""
+        """Make a trajectory from its id and split. Raises ValueError if the id does not have three parts."""
         parts = TrajectoryId.parse(trajectory_id)
         return cls(str(parts), parts.benchmark, parts.agent, parts.task, split)

@@ -21,7 +21,7 @@ _WEB_ADDRESS: Final = re.compile(r"(?i:https?)://[^\s<>\"'\\`/?#@]+([/?#][^\s<>\
 
 
 def _plain(text: str) -> str:
-    """Return the text on one line in one Unicode spelling, so that equal-looking names are equal."""
+    """Return the text in NFC with single spaces, so that names that look equal are. Raises ValueError."""
     text = text.strip()
     if not text.isprintable() or _BLANKS.search(text):
         raise ValueError("holds line breaks or invisible characters; write it on one line")
@@ -97,7 +97,7 @@ class JudgeInfo:
 
 
 class DeclarationError(ValueError):
-    """Raised for an invalid declaration; ``problems`` has a (field, message) for every problem."""
+    """Raised for an invalid declaration; ``problems`` has a (field, message) pair for every problem."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = problems
@@ -126,10 +126,10 @@ def declared_fields() -> dict[str, dict[str, Any]]:
 
 
 def declare(**fields: Any) -> JudgeInfo:
-    """Check a declaration; ``test_labels_used`` may be yes, no, true or false as text.
+    """Return a checked declaration. ``test_labels_used`` may be the text yes, no, true or false.
 
     Raises:
-        DeclarationError: Lists every problem of every field.
+        DeclarationError: The declaration is invalid; the exception lists every problem.
     """
     declared = {name: value for name, value in fields.items() if value is not None}
     missing = [name for name in _IF_MISSING if not str(declared.get(name, "")).strip()]
@@ -148,12 +148,12 @@ def declare(**fields: Any) -> JudgeInfo:
 
 
 def judge_name(text: str) -> str:
-    """Return a judge's name as it is stored. Raises DeclarationError if it is not a name."""
+    """Return a judge's name in the form that is stored. Raises DeclarationError if it is not valid."""
     return _name("judge", text)
 
 
 def account_name(text: str) -> str:
-    """Return an account's name as it is stored. Raises DeclarationError if it is not a name."""
+    """Return an account's name in the form that is stored. Raises DeclarationError if it is not valid."""
     return _name("account", text)
 
 

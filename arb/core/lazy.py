@@ -13,14 +13,14 @@ from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """A module that is executed when a name of it is used, by one thread while others wait.
+    """A module that is executed when one of its attributes is first used. Other threads wait meanwhile.
 
-    `importlib.util.LazyLoader` shows other threads a half-executed module before Python 3.11.9, and makes the
-    imports of a package's own code lazy too.
+    `importlib.util.LazyLoader` shows other threads a half-executed module before Python 3.11.9. It also makes
+    the imports inside a lazy module lazy.
     """
 
     def __getattribute__(self, name: str) -> Any:
-        # What the import system set needs no execution: the module's spec and path, and lazy submodules.
+        # Attributes that the import system set (spec, path, lazy submodules) need no execution.
         present = object.__getattribute__(self, "__dict__")
         if name not in present and name != "__class__":
             _execute(self)
@@ -28,7 +28,7 @@ class _LazyModule(ModuleType):
 
 
 def _execute(module: ModuleType) -> None:
-    """Execute a lazy module, after the package that it is in."""
+    """Execute a lazy module, after its parent package if that is lazy too."""
     spec: Any = module.__spec__
     parent = sys.modules.get(spec.parent)
     if isinstance(parent, _LazyModule) and parent is not module:

@@ -1,4 +1,4 @@
-"""The memory of this process: its limit, its use, and returning what is no longer needed."""
+"""The memory of this process: its limit, its use, and how to return freed memory to the system."""
 
 import ctypes
 import gc
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
-"""Files with the limit of control groups of version 2 and 1, as a container sees them."""
+"""Files in which a container finds its memory limit, for control groups version 2 and version 1."""
 _UNLIMITED: Final = 1 << 60
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 _ARENAS: Final = 2
@@ -16,7 +16,7 @@ _LARGE_BYTES: Final = 131_072
 
 
 def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the memory limit of the container in bytes, or None if it is unlimited."""
+    """Return the memory limit of the container in bytes, or None if it has none or it is unknown."""
     for name in _LIMITS:
         with suppress(OSError, ValueError):
             most = int((root / name).read_text())
@@ -28,7 +28,7 @@ def keep_memory_small() -> None:
     """Make glibc keep less memory; with another C library nothing happens.
 
     By default each thread that allocates gets its own arena, and an arena keeps freed memory. After this call
-    there are two arenas, and large pieces go back to the system as soon as they are freed.
+    there are at most two arenas, and large blocks go back to the system as soon as they are freed.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")
@@ -37,7 +37,7 @@ def keep_memory_small() -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process that is in RAM, or 0 if the system does not tell."""
+    """Return how many bytes of this process are in RAM, or 0 if that is not known."""
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

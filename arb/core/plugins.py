@@ -1,4 +1,4 @@
-"""Judges, sources and providers of installed packages, found through their entry points."""
+"""Find the judges, sources and providers of installed packages through their entry points."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def load_plugins(group: Group) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each entry point of a group, our own first.
+    """Yield the name and the loaded object of each entry point of a group, our own first.
 
-    Each is imported when its turn comes. A plug-in that cannot be imported, or whose name is already in use,
-    is left out with one warning that names it, so that a broken package does not stop every command.
+    An entry point is imported just before it is yielded. A plug-in that cannot be imported, or whose name is
+    already in use, is left out with one warning, so that a broken package does not stop every command.
     """
     for point in _entry_points(group):
         loaded = _load(point)

@@ -1,12 +1,12 @@
 """Read the verdict in a judge's reply: from tags, a ``Status:`` line, or a ``Reward:`` line.
 
-A reply is read as a person would read it: in the form that the prompt asked for, or in the nearest form that
-the model made of it (JSON, other names, other marks around the words). The last answer counts, only whole
-words count, and the model's thoughts do not count. No reply raises an exception.
+A reply is read as a person would read it: in the form that the prompt asked for, or in a similar form that
+the model chose (JSON, other names, other markup). The last answer counts, only whole words count, and the
+model's thoughts do not count. No reply raises an exception.
 
 The module finds the places of answers (in tags, in JSON fields, after a name on a line), then the meaning of
-their words, then the verdict. Places count characters of the original reply, so that an answer's tokens can
-be found. Every search takes time in proportion to the reply's length, since strangers' models write replies.
+their words, then the verdict. A place is an index into the original reply, so that an answer's tokens can be
+found. Every search takes linear time, since replies come from untrusted models.
 """
 
 import re
@@ -42,8 +42,8 @@ class Candidate:
 def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
     """Return the reply with its thoughts (``<reasoning>``, ``<think>`` ...) blanked out, of the same length.
 
-    Text before a closing tag without an opening one is thought. So is text after an opening tag without a
-    closing one, if the reply was cut off.
+    Text before a closing tag that has no opening tag counts as thoughts. So does text after an opening tag
+    that has no closing tag, if the reply was cut off.
     """
     pieces, place = [], 0
     for begin, end in _thoughts(reply, is_cut_off):
@@ -53,9 +53,9 @@ def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
 
 
 def end_of_thoughts(reply: str, names: str) -> str:
-    """Return the answer tags at the end of the model's last thoughts, or their last line.
+    """Return the answer tags at the end of the model's last thoughts, else the last line of the thoughts.
 
-    The text before them is blanked out. Without thoughts the result is empty.
+    The text before is blanked out. If the reply has no thoughts, the result is empty.
     """
     *_, (begin, end) = ((0, 0), *_thoughts(reply, is_cut_off=False))
     begin = max(begin, end - _TAIL)
@@ -95,7 +95,7 @@ def in_fields(text: str, name: str) -> Iterator[Candidate]:
 
 
 def on_lines(text: str, name: str) -> Iterator[Candidate]:
-    """Yield the text after ``name:`` at the beginning of a line; the next line if the name is a heading."""
+    """Yield the text after ``name:`` at the beginning of a line, or the line after a heading ``name``."""
     pattern = _line_pattern(name)
     waiting = False
     for place, line in _lines(text):
@@ -115,7 +115,7 @@ def within_lines(text: str, name: str) -> Iterator[Candidate]:
 
 
 def bare_lines(text: str, words: str) -> Iterator[Candidate]:
-    """Yield lines with only one of these words, perhaps after a number, or a name and a colon."""
+    """Yield the word of each line that is one of ``words``, perhaps after a number, or a name and a colon."""
     pattern = re.compile(
         r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
         rf"(?P<word>{words})[\W_]*+$",
@@ -127,7 +127,7 @@ def bare_lines(text: str, words: str) -> Iterator[Candidate]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with their places."""
+    """Yield (place, line) for each line."""
     place = 0
     for line in text.splitlines(keepends=True):
         yield place, line
@@ -135,7 +135,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
-    """Return the beginnings and ends of thoughts, in order."""
+    """Return the (begin, end) of each passage of thoughts, in order."""
     spans: list[tuple[int, int]] = []
     begun: tuple[str, int] | None = None
     for tag in _THOUGHTS.finditer(reply):
@@ -153,7 +153,7 @@ def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
 
 
 def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candidate]:
-    """Yield the text from its first word on, with the sign of a number, if it has a word."""
+    """Yield the text from its first word or signed number on, if it has one."""
     if (first := re.search(r"[^\W_]", text)) is not None:
         start = first.start()
         signed = text[start - (start > 0 and text[start - 1] == "-") :]
@@ -162,7 +162,7 @@ def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candida
 
 @cache
 def _line_pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern for the beginning of a line up to a name and a colon, or a line with only a name."""
+    """Return a pattern that matches the beginning of a line up to ``name:``, or a line with only the name."""
     return re.compile(
         rf"{_BEFORE_A_NAME}(?:{name})(?>(?:[^\w:=|\uff1a\u2013\u2014-]|_)*)"
         r"(?:[:=\uff1a]++|[|\u2013\u2014]|-(?=\s)|$|is\b(?=[\s:]))",
@@ -174,15 +174,15 @@ T = TypeVar("T")
 
 
 class ParsedAnswer(Enum):
-    """The meaning of an answer's words."""
+    """What the words of an answer mean."""
 
     YES = "yes"
     NO = "no"
     UNSURE = "unsure"
     CHOICES = "choices"
-    """The choices of the prompt, repeated, which is not an answer."""
+    """The reply repeats the choices of the prompt, which is not an answer."""
     NOTHING = "nothing"
-    """Words that answer something else, or only partly."""
+    """The words answer another question, or answer only partly."""
 
 
 _YES: Final = re.compile("success|successful|successfully|succeed(?:s|ed)|yes|true|pass(?:ed)?")
@@ -201,7 +201,7 @@ UNDECIDED: Final = re.compile(
     rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})"
 )
 _STANDS_FIRST: Final = re.compile("(?:un)?successful|succeeded|failure|failed")
-"""Words that answer at the beginning of a clause. ("success" may be the success of something else.)"""
+"""Words that are an answer if a clause begins with them. "success" may be the success of something else."""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CLAUSE: Final = re.compile(
@@ -214,7 +214,7 @@ _NUMBER: Final = re.compile(
     r"(?>(?P<range>[\s*_]*+(?:-|\u2013|to\b|or\b)[\s*_]*+\d)?)"
     r"(?>(?:[\s*_]*+(?:/|out of|of)[\s*_]*+(?P<best>\d++(?>(?:\.0++)?)))?)"
 )
-"""Its groups are atomic, ``(?>(…)*)``: Python before 3.11.5 matches possessive ones, ``(…)*+``, wrongly."""
+"""The groups are atomic, ``(?>(…)*)``, since Python before 3.11.5 matches possessive ``(…)*+`` wrongly."""
 
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
@@ -238,13 +238,13 @@ def parse_success(text: str) -> ParsedAnswer:
 
 
 def parse_yes_no(text: str) -> bool | None:
-    """Return the meaning of a plain yes or no at the beginning, or None if it has neither."""
+    """Return True or False if the text begins with a plain yes or no (or true or false), else None."""
     words = _WORD.findall(_first_clause(_plain(text)))
     return {"yes": True, "true": True, "no": False, "false": False}.get(words[0]) if words else None
 
 
 def parse_grade(text: str) -> int | None:
-    """Return the optimality, 1 to 4, by its number or words, or None if they differ or both are missing."""
+    """Return the optimality, 1 to 4, from its number or its words; None if these differ or are missing."""
     plain = _plain(text)
     number = re.match(r"[\W_]*+(?>(?:(?:option|choice|answer)[\W_]*+)?)([1-4])(?![\d])", plain)
     by_words = {_GRADES[found] for found in re.findall(rf"\b(?:{'|'.join(_GRADES)})\b", plain)}
@@ -253,9 +253,10 @@ def parse_grade(text: str) -> int | None:
 
 
 def parse_number(text: str, low: float = 1, high: float = 5) -> float | ParsedAnswer:
-    """Return a rating from ``low`` to ``high``: ``4``, ``4/5``, ``4 out of 5``, ``four``.
+    """Return a rating from ``low`` to ``high``, written as ``4``, ``4/5``, ``4 out of 5`` or ``four``.
 
-    Another scale, a range, or a number out of bounds gives NOTHING; the whole scale gives CHOICES.
+    A rating on another scale, a range, or a number out of bounds is NOTHING. The whole scale is CHOICES, and
+    "cannot tell" is UNSURE.
     """
     plain = _plain(text)
     found = _NUMBER.match(plain)
@@ -275,13 +276,13 @@ def _plain(text: str) -> str:
 
 
 def _first_clause(plain: str) -> str:
-    """Return the first clause that has a letter."""
+    """Return the first clause that has a letter, or an empty string."""
     clauses = _CLAUSE.split(plain)
     return next((clause.strip() for clause in clauses if re.search(r"[^\W\d_]", clause)), "")
 
 
 def _polarities(words: list[str]) -> set[ParsedAnswer]:
-    """Return whether the words say yes, no, or both. A "not" reverses the word after it."""
+    """Return the set of YES and NO that the words express. A "not" reverses the next such word."""
     found, is_negated = set[ParsedAnswer](), False
     for place, word in enumerate(words):
         is_yes = _YES.fullmatch(word) is not None
@@ -303,7 +304,7 @@ Form = Literal["tags", "status", "rating"]
 _FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
 )
-"""Form of a judge's answers by the first word of its folder, such as ``aer-c-my-model``; others use tags."""
+"""The form of a judge's answers, by the first word of its folder's name. Other judges use tags."""
 
 LEAST_REWARD: Final = 4
 """The smallest NNetNav reward, out of 5, that is a success."""
@@ -335,10 +336,10 @@ _FEW_WORDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The meaning of a reply. ``success`` is None unless the state is ``ok``.
+    """The verdict in a reply. ``success`` is None unless the state is ``ok``.
 
-    ``rating`` is the number in a reply of the form "rating". ``place`` is where in the reply the deciding
-    word begins.
+    ``rating`` is the number in a reply of the form "rating". ``place`` is the index in the reply at which the
+    deciding word begins.
     """
 
     state: str
@@ -353,7 +354,7 @@ class Verdict:
 def read_reply(
     judge: str, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
 ) -> Verdict:
-    """Return the verdict in a reply in the form of a judge, which is named by its released folder."""
+    """Return the verdict in a judge's reply. ``judge`` is its released folder, which decides the form."""
     return read_verdict(_FORMS.get(judge.partition("-")[0], "tags"), reply, finish_reason, refusal)
 
 
@@ -378,7 +379,7 @@ def read_verdict(
 
 
 def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
-    """Return the last rating from 1 to 5 after one of these names in a reply, or None."""
+    """Return the last rating from 1 to 5 that follows one of ``names`` in a reply, or None."""
     found = _last_answer(_places_of("rating", without_thoughts(reply), False, (names,)), parse_number)
     return found[0] if found is not None and not isinstance(found[0], ParsedAnswer) else None
 
@@ -411,9 +412,9 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
 def _last_answer(
     found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
 ) -> tuple[float | ParsedAnswer, int] | None:
-    """Return the last answer and its place, from the first group of candidates that has an answer.
+    """Return the last answer and its place, from the first group of candidates that has one, or None.
 
-    Repeated choices are not an answer. Unreadable words are one only in a place that the prompt asked for.
+    Repeated choices are not an answer. Unreadable words count as one only where the prompt asked for it.
     """
     for is_asked_for, candidates in found:
         for candidate in reversed(candidates):
@@ -451,7 +452,7 @@ def _of_a_name(text: str, name: str) -> tuple[Iterator[Candidate], ...]:
 
 
 def _other(text: str, name: str, reads: Callable[[str], T | None]) -> T | None:
-    """Return the answer to one of the other three questions, or None if it is missing."""
+    """Return the answer to the question ``name`` (not success), or None if it is missing."""
     for way in _of_a_name(text, name):
         if found := list(way):
             return reads(found[-1].text)

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from arb.core.memory import container_memory
 
 _OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
-"""Prefixes of fields whose variables are named by the Hub or other programs."""
+"""Prefixes of fields whose environment variables have names from the Hub or other programs."""
 
 
 def variable_of(field: str) -> str:
@@ -18,7 +18,7 @@ def variable_of(field: str) -> str:
 
 
 class Settings(BaseSettings):
-    """Settings from the environment. Their descriptions are the documentation's page of settings."""
+    """Settings from the environment. The documentation's page of settings has their descriptions."""
 
     model_config = SettingsConfigDict(
         alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
@@ -106,32 +106,32 @@ class Settings(BaseSettings):
 
     @property
     def maintainer_names(self) -> frozenset[str]:
-        """The accounts that may moderate."""
+        """The names of the accounts that may moderate."""
         return frozenset(name.strip() for name in self.maintainers.split(",") if name.strip())
 
     @property
     def allowed_host_names(self) -> tuple[str, ...]:
-        """The host names by which other machines reach the Space, in small letters."""
+        """The host names by which other machines reach the Space, in lower case."""
         return tuple(name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip())
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches the Space, so that signing in takes only a name."""
+        """Whether only this machine can reach the Space, so that a name is enough to sign in."""
         return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
 
     @property
     def has_oauth(self) -> bool:
-        """Whether readers sign in with Hugging Face."""
+        """Whether people sign in with their Hugging Face account."""
         return self.space_id is not None or bool(self.oauth_client_id and self.oauth_client_secret)
 
     @property
     def disk_is_lasting(self) -> bool:
-        """Whether the state folder survives a restart; the disk of a Space does not."""
+        """Whether the state folder survives a restart, which on a Space it does not by default."""
         return self.space_id is None if self.state_lasts is None else self.state_lasts
 
     @property
     def has_little_memory(self) -> bool:
-        """Whether the Space has under a gigabyte, so that it reads fewer and smaller files at once."""
+        """Whether the Space has less than 1 GiB of memory and must read fewer and smaller files at a time."""
         most = container_memory() if self.memory_mb is None else self.memory_mb << 20
         return most is not None and most < 1 << 30
 
@@ -141,7 +141,7 @@ class Settings(BaseSettings):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own."""
+    """Return whether a host name or IP address is a loopback address (``localhost``, ``127.0.0.1``)."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

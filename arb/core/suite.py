@@ -4,7 +4,7 @@ A suite is public and has no test labels. A shipped suite is a folder under ``su
 folder of the same form anywhere. Only ``trajectories.csv`` is required:
 
 - ``trajectories.csv``: trajectory_id, split.
-- ``dev_labels.csv``: the published dev labels, which the dataset has too.
+- ``dev_labels.csv``: the published dev labels, which the dataset also contains.
 - ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category. Sites and evaluation
   types are separated by spaces; unknown values are empty. The 351 tasks of the official suite are from
   ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI wheel
@@ -12,10 +12,10 @@ folder of the same form anywhere. Only ``trajectories.csv`` is required:
 - ``about.md``: a text for the card of the dataset.
 - ``guidelines.md``: general guidelines for annotators, in Markdown.
 - ``suite.toml``: the profile (`SuiteProfile`), the questions to annotators (`arb.core.suites.questions`),
-  ``guidelines`` unless a file has them, ``labels`` and the table ``[rules]``. ``labels = "public"``
-  means that anyone can get the test labels anyway; the default is ``"private"``. Limits apply to every suite;
-  noise, rounds and the ranking half only to suites with private labels, whose About page has the
-  measurements behind the defaults.
+  ``guidelines`` unless ``guidelines.md`` has them, ``labels`` and the table ``[rules]``.
+  ``labels = "public"`` means that anyone can get the test labels anyway; the default is ``"private"``. Limits
+  apply to every suite. Noise, rounds and the ranking by a half of the tasks apply only to suites with private
+  labels, whose About page has the measurements behind the defaults.
 """
 
 import csv
@@ -88,7 +88,7 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
-    """Return a problem of a rule's value, which should have the type of the default, or None."""
+    """Return what is wrong with a rule's value, which must have the type of the default, or None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
@@ -137,21 +137,21 @@ class Suite:
 
     @property
     def own_questions(self) -> tuple[Question, ...]:
-        """The questions that the released format does not know."""
+        """The suite's questions that have no column in the released format."""
         return tuple(question for question in self.questions if question.is_own)
 
     def question(self, name: str) -> Question | None:
-        """Return the question of a name, or None if the suite does not ask it."""
+        """Return the question with a name, or None if the suite does not ask it."""
         return next((question for question in self.questions if question.name == name), None)
 
     @property
     def question_titles(self) -> dict[str, str]:
-        """The title of each question, also of the paper's questions that the suite does not ask."""
+        """Titles by question, including the paper's questions that the suite does not ask."""
         return {each.name: each.title for each in (*default_questions(), *self.questions)}
 
     @cached_property
     def guidelines_sha256(self) -> str:
-        """The hash of questions and guidelines, which changes if either does."""
+        """The SHA-256 of questions and guidelines, which changes if either does."""
         return questions_sha256(self.questions, self.guidelines)
 
     @cached_property
@@ -159,11 +159,11 @@ class Suite:
         return MappingProxyType({reading_key(t.trajectory_id): t for t in self.trajectories})
 
     def find(self, trajectory_id: str) -> Trajectory | None:
-        """Return the trajectory of an id in any spelling, or None if the suite does not have it."""
+        """Return the trajectory with an id, in any spelling, or None if the suite does not have it."""
         return self._by_key.get(reading_key(trajectory_id))
 
     def split(self, name: str) -> tuple[Trajectory, ...]:
-        """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for another name."""
+        """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for any other name."""
         if name not in SPLITS:
             raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
         return tuple(t for t in self.trajectories if t.split == name)
@@ -201,7 +201,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 
 
 def _configuration(folder: Path, name: str) -> dict[str, Any]:
-    """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set.
+    """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set, by name.
 
     Raises SuiteError, whose message lists every problem.
     """
@@ -239,7 +239,7 @@ def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:
     """Return the rows of a CSV file.
 
     Raises:
-        SuiteError: The file is not CSV in UTF-8, or lacks needed columns.
+        SuiteError: The file is not CSV in UTF-8, or lacks one of the ``needed`` columns.
         OSError: The file cannot be read.
     """
     try:
@@ -287,16 +287,16 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
 
 
 _WORDS = MappingProxyType({"true": "yes", "false": "no"})
-"""Words of ``dev_labels.csv`` for answers of judged labels. Other answers are written as they are."""
+"""Answers by their words in ``dev_labels.csv``, for `LABELS`. Other answers are written as they are."""
 _NUMBERS = tuple("123456789")
 _ANNOTATOR = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 
 def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
-    """Return the annotations in ``dev_labels.csv``, if there is one, by trajectory and number.
+    """Return the annotations in ``dev_labels.csv``, sorted by trajectory and number; none without the file.
 
-    An empty cell of a paper's question means Unsure. The column ``annotator``, which has opaque ids, may be
-    missing, as well as those of the suite's own questions and of questions that it does not ask.
+    An empty cell of a paper's question means Unsure. Columns may be missing: ``annotator`` (opaque ids), the
+    suite's own questions, and questions that the suite does not ask.
 
     Raises:
         SuiteError: The message names the file and every bad row, never a label. A row of a test trajectory is
@@ -325,7 +325,7 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation | list[str]:
-    """Return the annotation in a row of dev labels, or the problems of the row."""
+    """Return the annotation in a row of ``dev_labels.csv``, or a list of the row's problems."""
     spelled, number = row["trajectory_id"] or "", row["annotation"]
     trajectory = suite.find(spelled)
     problems: list[str] = []

@@ -11,7 +11,7 @@ Box = tuple[float, float, float, float]
 class Step:
     """An observation and the action that followed it. Fields that were not recorded are None.
 
-    ``box`` is the box of the element that the action names, and ``screenshot`` an image's bytes or path.
+    ``box`` is the bounding box of the action's element, and ``screenshot`` an image's bytes or path.
     ``text`` is an observation that is not a web page, such as a tool's result or a terminal's output.
     """
 
@@ -32,7 +32,7 @@ class Step:
 class Recording:
     """A run of an agent on a task. ``cum_reward`` is the rule-based reward, which judges never see.
 
-    ``answer`` is the agent's final message, unless that is an action. ``state`` says in the words of the
+    ``answer`` is the agent's final message if that is not an action. ``state`` says in the words of the
     source's format how the run ended (``completed``, ``limit: messages``), never whether it succeeded.
     """
 

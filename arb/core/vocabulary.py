@@ -15,7 +15,7 @@ BENCHMARK_TITLES: Final = MappingProxyType(
     }
 )
 BENCHMARKS: Final = tuple(BENCHMARK_TITLES)
-"""Names in reports (paper, section 3.2). The ids of WorkArena++ begin with ``workarena``."""
+"""The benchmarks' names in reports (paper, section 3.2). Ids of WorkArena++ begin with ``workarena/``."""
 
 BENCHMARK_SHORT_TITLES: Final = MappingProxyType(
     {
@@ -39,7 +39,7 @@ AGENT_TITLES: Final = MappingProxyType(
 SPLITS: Final = ("dev", "test")
 
 NO_VERDICT: Final = -1
-"""The number in a typed column if there is no verdict."""
+"""The code of a missing verdict in a column of codes."""
 
 _YES_NO: Final = MappingProxyType({"true": 1, "false": 0, "yes": 1, "no": 0})
 _GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "completely optimal")
@@ -47,10 +47,10 @@ _GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "complet
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A question about items, with the words for answers in the prediction file's column of that name.
+    """A question that judges answer in the column of a prediction file that has its name.
 
-    An item is a run, a step, or another part of a run, as ``level`` says. ``words`` maps the words to the
-    whole numbers that are stored: 1 and 0 for a binary target, a grade from 1 for an ordinal one.
+    ``level`` says what a row is about: a run, a step, or another part of a run. ``words`` maps the words for
+    answers to the stored whole numbers: 1 and 0 for a binary target, a grade from 1 for an ordinal one.
     """
 
     title: str
@@ -60,7 +60,7 @@ class Target:
 
     @property
     def no_answer(self) -> int:
-        """The number that is stored without an answer."""
+        """The number that is stored for a missing answer."""
         return NO_VERDICT if self.type == "binary" else 0
 
 

@@ -1,4 +1,4 @@
-"""The board: a pure function of scored records, published rows and label version; same input, same bytes."""
+"""The board, computed from scored records, published rows and a label version. Equal input, equal bytes."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ Ranks = Mapping[str, Rank | None]
 
 @dataclass(frozen=True)
 class Board:
-    """Rows in the order of the success ranking. ``digest`` is the SHA-256 of everything else."""
+    """Rows in the order of the ranking on success. ``digest`` is the SHA-256 of ``content``."""
 
     suite: str
     label_version: str | None
@@ -46,7 +46,7 @@ class Board:
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     key: object = field(default_factory=object, init=False, repr=False, compare=False)
-    """An identity of this board for caches; the digest would have to read every row."""
+    """The identity of this board in caches, which is cheaper than the digest of all rows."""
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -59,7 +59,7 @@ class Board:
 
     @cached_property
     def content(self) -> bytes:
-        """The board as canonical JSON, from which the digest is made."""
+        """The board as canonical JSON, without the digest."""
         facts = {"suite": self.suite, "split": "test", "label_version": self.label_version}
         return canonical({**facts, "policy": "strict", "rows": [vars(row) for row in self.rows]})
 
@@ -68,11 +68,11 @@ class Board:
         return hashlib.sha256(self.content).hexdigest()
 
     def to_bytes(self) -> bytes:
-        return b'{"digest":"%s",' % self.digest.encode() + self.content[1:]  # no name comes before it
+        return b'{"digest":"%s",' % self.digest.encode() + self.content[1:]  # no key sorts before "digest"
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Board":
-        """Read a board that ``to_bytes`` wrote, without the fields that a later version added to its rows.
+        """Read a board that ``to_bytes`` wrote. Fields of rows that only a later version knows are ignored.
 
         Raises ValueError if the content is not a board or does not match its digest.
         """
@@ -90,11 +90,11 @@ class Board:
         return board
 
     def ranking(self, label: str, metric: str = "precision") -> list[BoardRow]:
-        """Return the rows that have the label, best first; undefined ones and references last."""
+        """Return the rows with a score on the label, best first; undefined ones and references come last."""
         return sorted(self._rows_with(label), key=lambda row: order_on_board(row, label, metric))
 
     def ranks(self, label: str, metric: str = "precision") -> Ranks:
-        """Return the ranks by one of `RANKED_METRICS`, with tie ranges for the whole board at once.
+        """Return the ranks by one of `RANKED_METRICS`, with the range of places that each row may have.
 
         A judge is ranked by its best submission under that metric, which may differ from its best one by
         precision. Rows that are ranked by a hidden half have no rank by other metrics, since each such rank
@@ -123,14 +123,14 @@ class Board:
 
 
 def canonical(value: Any) -> bytes:
-    """Return a value as JSON in a form that gives equal values equal bytes."""
+    """Return a value as canonical JSON, in which equal values have equal bytes."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
 
 
 def rank_rows(rows: Iterable[BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
-    """Rank the best row of each judge by a metric; rows that may not be ranked are left out."""
+    """Return the rank by a metric of each judge's best row; rows that may not be ranked are left out."""
     best: dict[tuple[str, str], tuple[Order, Cell | None]] = {}
     for row in rows:
         score = row.labels.get(label)
@@ -163,8 +163,8 @@ def make_board(
     Rows are ordered by precision, then recall, then the earlier submission. A judge is ranked by its best
     submission for each label; its other rows, self-reported rows and references have no rank. A record of
     another label version is left out, since it waits for a new score; if it ``keeps_version``, its ``note``
-    names the version instead. ``references`` are rows made elsewhere (`leaderboard.labels.quality`); one
-    replaces the published row of its id. ``labels_by_task`` (of `leaderboard.report`) allows paired
+    names the version instead. ``references`` are rows made elsewhere (`leaderboard.labels.quality`); each
+    replaces the published row with the same id. ``labels_by_task`` (of `leaderboard.report`) allows paired
     comparisons of rows with verdicts by other metrics than precision.
     """
     current = [record for record in records if record.is_current(label_version)]

@@ -1,8 +1,8 @@
 """The board in the format of Every Eval Ever, a collection of evaluation results.
 
-It has a JSON file for each judge, as its datastore stores them: schema 0.3.0,
-https://github.com/evaleval/every_eval_ever. The format evaluates models; here these are judges, and
-``model_info`` names the judge and the model that it asks. References are not judges, so they are left out.
+There is one JSON file per judge, as in the collection's datastore: schema 0.3.0,
+https://github.com/evaleval/every_eval_ever. The format is for evaluations of models. Here, judges are
+evaluated, and ``model_info`` names the judge and its model. References are not judges, so they are left out.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ LOWEST: Final = MappingProxyType({"kappa": -1.0})
 
 
 def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
-    """Return the files by their paths, ``data/SUITE/DEVELOPER/MODEL/UUID.json``.
+    """Return the content of each file by its path, ``data/SUITE/DEVELOPER/MODEL/UUID.json``.
 
     ``retrieved`` is the time in Unix seconds. The same board and time give the same bytes, since a UUID
     follows from the board's digest and the row's id.
@@ -89,7 +89,7 @@ def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
 
 
 def model_id(row: BoardRow) -> str:
-    """Return ``developer/model`` of the model that the judge asks, or of the judge if that is not known."""
+    """Return ``developer/model`` of the judge's model, or ``unknown/JUDGE`` if the model is not known."""
     developer, _, name = row.model.rpartition("/")
     return f"{_plain(developer) or 'unknown'}/{_plain(name) or _plain(row.judge) or 'judge'}"
 
@@ -145,7 +145,7 @@ def _result(
 
 
 def _source_data(board: Board, row: BoardRow, n: int | None) -> dict[str, Any]:
-    """Return which trajectories were evaluated; names the split only if the source says that it is test."""
+    """Return which data were evaluated. The split is named only if the source says that it is test."""
     if board.suite != OFFICIAL:
         return {"dataset_name": board.suite, "source_type": "other"}
     split = {"hf_split": "test"} if row.split == "test" else {}
@@ -165,5 +165,5 @@ def _texts(**values: object) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Return a name that is safe as a part of a path, since strangers choose names."""
+    """Return an untrusted name in a form that is safe as a part of a path."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", text).strip("-.")

@@ -32,9 +32,9 @@ _IN_NEW_CELL: Final = re.compile(rf"(;[\s\"]*)(?=[{re.escape(''.join(FORMULA_SIG
 def inert(value: Any) -> Any:
     """Return a value that is safe in a spreadsheet: text that looks like a formula gets an apostrophe.
 
-    A sign also counts after blanks, and in the wide form of East Asian keyboards. A control character at the
-    start could hide one. Spreadsheets with a decimal comma split lines at semicolons, even inside quotes, so
-    that a sign after a semicolon starts a cell too.
+    Signs also count after blanks and in their full-width forms. Text that begins with a control character
+    gets an apostrophe too, since that could hide a sign. Spreadsheets with a decimal comma split lines at
+    semicolons, even inside quotes, so a sign after a semicolon also begins a cell.
     """
     if not isinstance(value, str):
         return value
@@ -54,9 +54,10 @@ FIGURES = (
 
 
 def board_to_csv(board: Board) -> str:
-    """Return every row and label: description, rank, overall figures, intervals, precision by benchmark.
+    """Return the board as CSV, with one line per label and row, the best rows first.
 
-    Metrics are fractions; a cell is empty if the value is unknown.
+    A line has the rank, the description, overall figures, intervals, and precision by benchmark. Metrics are
+    fractions; a cell is empty if the value is unknown.
     """
     benchmarks: set[str] = set()
     for row in board.rows:
@@ -90,11 +91,11 @@ PROVENANCE_TITLES: Final = {
     "reference": "a reference, not a judge",
 }
 FEW_POSITIVES: Final = 20
-"""A cell with fewer positive labels is marked, since every trajectory moves its metrics by points."""
+"""A cell with fewer positive labels is marked, since one trajectory moves its metrics by several points."""
 
 
 def site_files(board: Board) -> dict[str, bytes]:
-    """Return every file of the site by its path: ``index.html``, a page for each judge, style, data."""
+    """Return the content of each file of the site by path: ``index.html``, pages of judges, style, data."""
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
     files = {"index.html": _render("index.html", board=board, root="", pages=pages)}
     for row in board.rows:
@@ -108,13 +109,13 @@ def site_files(board: Board) -> dict[str, bytes]:
 
 
 def page_name(row_id: str) -> str:
-    """Return a file name for a row: its id if that is a plain name, else a hash of the id."""
+    """Return the name of a row's page, without ending: its id if that is a plain name, else a hash of it."""
     is_plain = row_id.replace("-", "").isalnum() and row_id.isascii()
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
 
 
 def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
-    """Return the benchmarks of which a row has a cell: those of the paper first, then others by name."""
+    """Return the benchmarks on which any row has a score: the paper's first, then others by name."""
     found = {name for row in rows for name in row.score(label)["by_benchmark"]}
     known = [name for name in BENCHMARK_TITLES if name in found]
     return known + sorted(found.difference(known))
@@ -152,7 +153,7 @@ class FolderTaken(Exception):
 def write_static_site(board: Board, folder: Path) -> int:
     """Write the site of a board to ``folder`` and return how many files it has.
 
-    An older site there is replaced at once. If the folder contains anything else, it stays unchanged and
+    An older site there is replaced as a whole. If the folder contains anything else, it stays unchanged and
     FolderTaken is raised.
     """
     if folder.exists() and not _is_replaceable(folder):

@@ -1,7 +1,7 @@
-"""Rank history: each judge's rank by precision, day by day. A pure function of the board.
+"""Rank history: each judge's place by precision, day by day, computed from the board.
 
-Ranks follow only from the order on the board (precision, then recall, then the earlier row). The ties that
-the intervals leave open are computed for today's board only.
+Places follow from the order on the board (precision, then recall, then the earlier row). The ranges of places
+that judges may share are computed only for today's board.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from leaderboard.board.rows import is_rankable, judge_of, ranking_order
 
 @dataclass(frozen=True, slots=True)
 class RankMove:
-    """A judge that entered or improved on a day: its place before (None if it was not there) and after."""
+    """A judge that was added or improved on a day: its places before (None if it is new) and after."""
 
     day: str
     row: BoardRow
@@ -24,7 +24,7 @@ class RankMove:
 
 @dataclass(frozen=True, slots=True)
 class RankLine:
-    """One judge over time: its row of today, and (day, place) for every change of its place."""
+    """One judge over time: its row on today's board, and (day, place) for every change of its place."""
 
     row: BoardRow
     places: tuple[tuple[str, int], ...]
@@ -34,7 +34,7 @@ class RankLine:
 class History:
     """The days on which a ranked row was added, the judges' lines in today's order, and the changes by day.
 
-    ``leaders`` is how many judges were ever first.
+    ``leaders`` is the number of judges that have ever been first.
     """
 
     days: tuple[str, ...]
@@ -44,12 +44,12 @@ class History:
 
 
 def board_history(board: Board, label: str, most_lines: int | None = None) -> History:
-    """Return the history of one label, in which each judge counts with its best row so far.
+    """Return the history of places on one label. A judge's place on a day is that of its best row so far.
 
     A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) are left out.
     Lines are given for today's first ``most_lines`` judges, or for all if it is None.
     """
-    rows = _ranked_rows(board.rows, label)  # from here on a row is its number in this order, 0 the best
+    rows = _ranked_rows(board.rows, label)  # below, a row is its index in this list, best first
     judges = [judge_of(row) for row in rows]
     by_day: dict[str, list[int]] = {}
     for number, row in enumerate(rows):

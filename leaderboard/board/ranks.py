@@ -62,7 +62,7 @@ TESTED_TOGETHER: Final = 128
 RESAMPLED_IN_FULL: Final = 40
 """Boards with more rows use fewer resamples, since the work of the step-down grows with rows squared."""
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
-"""A standard error from so many resamples is off by 2 % (one standard deviation)."""
+"""With 1,000 resamples, a standard error is off by 2 % (one standard deviation)."""
 
 _ROWS_AT_ONCE = 256
 _ONE = 2.0**20
@@ -83,14 +83,14 @@ class Contender:
 
 @dataclass(frozen=True)
 class Rank:
-    """``place`` in the order; ``low`` to ``high`` are the places that the intervals leave open."""
+    """A ``place`` in the order, and the range of places, ``low`` to ``high``, that the data allow."""
 
     place: int
     low: int
     high: int
 
     def range_text(self, separator: str = " to ") -> str:
-        """Return the places as text: one number, or the lowest and the highest with a separator between."""
+        """Return the range as text: "3" for a single place, else "2 to 5" with the separator."""
         return str(self.low) if self.low == self.high else f"{self.low}{separator}{self.high}"
 
 
@@ -100,7 +100,7 @@ def metric_samples(
     """Return each judge's metric over resamples of tasks; NaN if undefined.
 
     ``judges`` have counts of the same tasks: (tasks, 2) with TP, FP, which is enough for precision, or
-    (tasks, 4) with TP, FP, FN, TN. Drawing takes the time, so 50 judges cost little more than one.
+    (tasks, 4) with TP, FP, FN, TN. Drawing takes most of the time, so 50 judges take little longer than one.
     """
     if not judges:
         return []
@@ -147,7 +147,7 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
 
 
 def _kappa_interval(table: np.ndarray) -> list[float] | None:
-    """Return kappa's interval from a table with a row per label; None if the error is undefined or 0."""
+    """Return kappa's interval from a 2 x 2 table with a row per label, or None if it would have no width."""
     n = table.sum()
     if not n:
         return None
@@ -167,9 +167,9 @@ def _kappa_interval(table: np.ndarray) -> list[float] | None:
 def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
     """Return whether row ``i`` is separated above row ``j``, for all pairs: bool of shape (n, n).
 
-    Two rows whose resamples vary are compared paired. Any other two are compared by their intervals, with the
-    errors that face each other added in squares (Newcombe 1998, method 10). A contender with neither is not
-    separated from any other, and two with the same verdicts are not separated from each other.
+    Two rows whose resamples vary are compared on the same resamples. All other pairs are compared by their
+    intervals, with the errors on the facing sides added in squares (Newcombe 1998, method 10). A row with
+    neither is separated from no row, and two rows with the same verdicts are not separated.
     """
     n = len(contenders)
     values = np.array([contender.value for contender in contenders], dtype=np.float64)
@@ -193,7 +193,7 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Return whether resamples say anything about the error; those of a judge that is never wrong do not."""
+    """Return whether resamples vary and so measure an error; those of a judge that is never wrong do not."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]
@@ -201,7 +201,7 @@ def _varies(samples: np.ndarray | None) -> bool:
 
 
 def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray) -> np.ndarray:
-    """Return how far each resample is from the estimate: (n, n_resamples), NaN if undefined."""
+    """Return rows' resamples minus their estimates, or normal draws: (n, n_resamples), NaN if undefined."""
     paired: list[tuple[int, np.ndarray]] = []
     drawing: list[tuple[float, float, float, int]] = []
     for place, contender in enumerate(contenders):
@@ -235,7 +235,7 @@ def _standard_errors(errors: np.ndarray) -> np.ndarray:
 def _interval_statistics(
     contenders: Sequence[Contender], values: np.ndarray, apart: np.ndarray
 ) -> np.ndarray:
-    """Return each pair's difference by its standard error, from the interval ends that face each other."""
+    """Return each pair's difference divided by its standard error, from the facing ends of intervals."""
     ends = np.array([contender.interval or [np.nan, np.nan] for contender in contenders])
     below, above = values - ends[:, 0], ends[:, 1] - values
     margin = np.hypot(below[:, None], above)  # of row i above row j
@@ -260,7 +260,7 @@ def _step_down(
 
 
 def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return the largest difference of any pair by its standard error on each resample, (n_resamples,).
+    """Return the largest difference of any pair, divided by its standard error, per resample: (n_resamples,).
 
     If a row is undefined on a resample, its error counts as 0 there. That is less than it could be, but such
     a row has a large standard error.
@@ -287,7 +287,7 @@ def critical_value(n: int) -> float:
     z = np.arange(-9, 18 + step, step)
     density = n * np.exp(-z * z / 2) / sqrt(2 * np.pi) * step
     below = np.array([(1 + erf(point / sqrt(2))) / 2 for point in z])
-    low, high = 0, len(z) // 2  # in steps: Phi(z - q) is then Phi moved by so many points
+    low, high = 0, len(z) // 2  # in steps, so that Phi(z - q) is Phi shifted by a number of points
     while high - low > 1:
         shift = (low + high) // 2
         moved = np.concatenate([np.zeros(shift), below[: len(below) - shift]])
@@ -301,8 +301,8 @@ def critical_value(n: int) -> float:
 def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
     """Return how many rows are separated above, and below, each row of a large board.
 
-    Two rows with resamples are compared paired: difference**2 > critical**2 * variance of the difference. Any
-    other two are compared by the interval ends that face each other (Newcombe 1998, method 10). Errors are
+    Two rows with resamples are compared on these: difference**2 > critical**2 * variance of the difference.
+    All other pairs are compared by the facing ends of their intervals (Newcombe 1998, method 10). Errors are
     rounded to whole multiples of 2**-20, so that sums of their products are exact in float64 in any order.
     """
     n = len(contenders)
@@ -338,7 +338,7 @@ def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
     """Return the rank of each contender; ``contenders`` are in the board's order, best first.
 
     The range of a row starts one place below the rows that are separated above it, and ends one place above
-    those separated below it, so that rows that overlap share a range.
+    those separated below it, so rows that cannot be separated share places.
     """
     n = len(contenders)
     if n > TESTED_TOGETHER:
@@ -364,7 +364,7 @@ class RankingData:
 
 
 def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
-    """Return the rank of each row of ``cells``, which has the cell of each row by its id, best first.
+    """Return ranks by row id. ``cells`` has the rows' cells by id, best first.
 
     The metric must be defined in every cell.
     """

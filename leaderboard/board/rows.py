@@ -25,7 +25,7 @@ Order = tuple[float, float, str, str]
 
 @dataclass(frozen=True)
 class ScoredRecord:
-    """A submission with its score, as stored in the records."""
+    """A stored submission with its score report."""
 
     id: str
     info: JudgeInfo
@@ -45,7 +45,7 @@ class ScoredRecord:
         return self.report["label_version"]
 
     def is_current(self, label_version: str | None) -> bool:
-        """Whether it belongs on a board of these labels, and does not wait for a new score."""
+        """Return whether the record belongs on a board of these labels, or has to wait for a new score."""
         return self.keeps_version or self.label_version == label_version
 
 
@@ -54,9 +54,9 @@ class BoardRow(JudgeInfo):
     """A row of the board, with public values only.
 
     ``labels`` maps a label to its score, or to None if the judge gives no verdicts on it. ``protocol``,
-    ``split`` (test, test (inferred), dev and test) and ``n`` say how the figures were made; they are empty or
-    None if the source does not say. ``evidence`` is a key of `arb.core.vocabulary.EVIDENCE`. ``cost`` is the
-    result of `leaderboard.costs.cost_of`.
+    ``split`` ("test", "test (inferred)" or "dev and test") and ``n`` say how the figures were made; they are
+    empty or None if the source does not say. ``evidence`` is a key of `arb.core.vocabulary.EVIDENCE`.
+    ``cost`` is the result of `leaderboard.costs.cost_of`.
     """
 
     id: str
@@ -76,16 +76,16 @@ class BoardRow(JudgeInfo):
     """Set by maintainers: ``verified`` (reproduced by others), ``labels exposed`` (test labels leaked)."""
 
     def score(self, label: str) -> Score:
-        """Return the score of a label; raises KeyError if the judge gives no verdicts on it."""
+        """Return the score on a label. Raises KeyError if the judge gives no verdicts on it."""
         found = self.labels[label]
         if found is None:
             raise KeyError(label)
         return found
 
     def with_ranks(self, ranks: Mapping[str, Mapping[str, Rank | None]]) -> "BoardRow":
-        """Return the row with its ranks, which are given by label and row id.
+        """Return the row with its ranks from ``ranks``, which has them by label and row id.
 
-        A row that has an entry is the best one of its judge; the entry is None if its metric is undefined.
+        A row with an entry is the best one of its judge. The entry is None if its metric is undefined.
         """
         labels: dict[str, Score | None] = {}
         for label, found in self.labels.items():
@@ -98,7 +98,7 @@ class BoardRow(JudgeInfo):
     def why_not_comparable(self) -> str:
         """Why its figures cannot be compared with those of other rows; empty if they can.
 
-        A submission may have used test labels: it declares that, and is compared and ranked nevertheless.
+        A submission that declares the use of test labels is compared and ranked nevertheless.
         """
         if self.provenance in ("scored", "reference"):
             return ""
@@ -111,12 +111,12 @@ class BoardRow(JudgeInfo):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether it was evaluated on test by a named protocol, and not tuned on test."""
+        """Whether the judge was evaluated on test by a named protocol, and not tuned on test."""
         return not self.why_not_comparable
 
     @property
     def basis(self) -> str:
-        """The evidence, split and protocol of its figures in words, and which of these is not known."""
+        """The evidence, split, number of trajectories and protocol of the figures, in words."""
         split = SPLIT_TITLES.get(self.split, self.split) or "split not named"
         n = "" if self.n is None else f"{self.n:,} trajectories"
         protocol = self.protocol or "protocol not named"
@@ -126,7 +126,7 @@ class BoardRow(JudgeInfo):
 def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -> BoardRow:
     version = record.label_version
     labels: dict[str, Score | None] = {}
-    n = None  # trajectories of the first label that was scored
+    n = None  # the number of trajectories on the first scored label
     for label, reported in record.report["labels"].items():
         score: Score | None = reported
         if score is not None:
@@ -178,7 +178,7 @@ def _sorted_by(cell: Cell | None, metric: str, sign: int) -> float:
 
 
 def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
-    """Return the row's cells by name of a group, ``by_benchmark`` or ``by_agent``."""
+    """Return the row's cells in ``group`` (``by_benchmark`` or ``by_agent``) by name."""
     score = row.labels.get(label)
     if score is None:
         return {}
@@ -186,12 +186,12 @@ def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
 
 
 def judge_of(row: BoardRow) -> tuple[str, str]:
-    """Return the key of rows that share one rank: an account and its judge's name, or a published row."""
+    """Return the key that rows of one judge share: account and judge's name, or a published row's id."""
     return (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
 
 
 def is_ranked_by_half(row: BoardRow, label: str) -> bool:
-    """Return whether the row is ranked by figures that are not shown."""
+    """Return whether the row is ranked on a label by figures that are not shown."""
     score = row.labels.get(label)
     return score is not None and "ranked_by" in score
 
@@ -199,9 +199,9 @@ def is_ranked_by_half(row: BoardRow, label: str) -> bool:
 def order_on_board(
     row: BoardRow, label: str = "success", metric: str = "precision"
 ) -> tuple[bool, bool, float, float, float, str, str]:
-    """Return the sort key of a row: the comparable first, best first, references last.
+    """Return the sort key of a row: comparable rows first, best first, references last.
 
-    Rows are ordered by rank if that comes from figures that are not shown, else by the figures.
+    A row that is ranked by figures that are not shown is ordered by its rank, other rows by their figures.
     """
     score = row.labels.get(label)
     first = 0.0

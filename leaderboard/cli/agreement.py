@@ -1,4 +1,4 @@
-"""``python -m leaderboard agreement`` and ``ceiling``: how far annotators agree, and what follows."""
+"""``python -m leaderboard agreement`` and ``ceiling``: agreement of annotators, and the limit for judges."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _rates_json(rates: DisagreementRates) -> dict[str, Any]:
 
 
 def _published_judges(suite: Suite) -> dict[str, Score | None]:
-    """Return the score on success of each published judge; only the official suite has any."""
+    """Return each published judge's score on success, by row id; only the official suite has any."""
     rows = published.load_published_rows() if suite.name == suites.OFFICIAL else ()
     return {
         row.row_id: published.published_label(row.labels["success"])
@@ -152,7 +152,7 @@ def _published_judges(suite: Suite) -> dict[str, Score | None]:
 def _scored(
     files: list[Path], suite: Suite, split: str, label_sets: dict[str, LabelSet], settings: Settings
 ) -> dict[str, Score | None]:
-    """Return each file's score on success; stop with the errors of all files."""
+    """Return each file's score on success; stop with all errors if files cannot be scored."""
     if files and split not in label_sets:
         stop(f"there are no labels to score {split} with", code=1)
     paths = {file.name: file for file in files}
@@ -173,7 +173,7 @@ AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1"
 def print_agreement(
     report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
 ) -> None:
-    """Print every table; ``items`` are those that may be seen, or None if the labels are hidden."""
+    """Print the report's tables and list ``items``, which is None if the labels are hidden."""
     console.print(
         f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
@@ -188,7 +188,7 @@ def print_agreement(
     for result in report.questions.values():
         console.print(_of_question(result))
     for result in report.questions.values():
-        if len(result.question.values) > 2:  # with two answers the coefficients say everything
+        if len(result.question.values) > 2:  # for two answers the coefficients are enough
             console.print(_confusion(result))
     ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
     level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""

@@ -1,4 +1,4 @@
-"""``python -m leaderboard board`` and ``export``: the board in a terminal, and in the formats of others."""
+"""``python -m leaderboard board`` and ``export``: print the board, or write it in another format."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def export(
 
 
 def _read_board(file: Path | None) -> Board:
-    """Read a board from its file, or make that of the published rows; stop if the file is not a board."""
+    """Read a board from its file, or make one of the published rows; stop if the file is not a board."""
     if file is None:
         return boards.make_board(suites.OFFICIAL, [], published.load_published_rows(), None)
     try:
@@ -143,7 +143,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
 
 
 def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
-    """Yield lines on what the metrics rest on; they name the judges if no column shows the evidence."""
+    """Yield a line per kind of evidence, with the judges' names unless the table has a column for it."""
     for name, meaning in EVIDENCE.items():
         judges = dict.fromkeys(row.judge for row in rows if row.evidence == name)
         if judges:
@@ -152,7 +152,7 @@ def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
 
 
 def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | None]) -> Iterator[str]:
-    """Yield lines on why rows have no rank, with the judges."""
+    """Yield a line per reason for having no rank, with the judges concerned."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if ranks.get(row.id) is None and row.provenance != "reference":

@@ -1,4 +1,4 @@
-"""``python -m leaderboard labels``, ``annotations``, ``annotation-template`` and ``dev-labels``."""
+"""Commands that count, convert and write labels and annotations (``python -m leaderboard labels`` …)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
 
 def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the labels of each split that has some, and a reason for each other split."""
+    """Return the labels by split, and a message for each split without labels that says why."""
     found, missing = {}, []
     for split in SPLITS:
         try:

@@ -76,7 +76,7 @@ def tables(
 
 
 def _paths_by_judge(named: list[str]) -> dict[str, Path]:
-    """Return each file by its judge's name: ``NAME=FILE``, or a file that is named as the judge."""
+    """Return paths by judge's name, from ``NAME=FILE`` or from files that are named after the judge."""
     found = {}
     for text in named:
         name, separator, path = text.rpartition("=")
@@ -100,7 +100,7 @@ AUDIT_COLUMNS: Final = ("judge", "label", "benchmark", "P", "R", "F1", "TP/FP/FN
 
 
 def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, str, str, PublishedCell]]:
-    """Yield each cell of which something is known, with its row, label and benchmark (or ``overall``)."""
+    """Yield (row, label, benchmark or ``overall``, cell) for each cell with known figures."""
     for row in rows:
         for label, found in row.labels.items():
             if found is None:
@@ -112,7 +112,7 @@ def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, st
 
 
 def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
-    """Return the cells as text, in the order of `AUDIT_COLUMNS`; figures in percent."""
+    """Return a tuple of texts per cell, in the order of `AUDIT_COLUMNS`, with figures in percent."""
     found = []
     for row, label, benchmark, cell in audit_cells(rows):
         judge = f"{row.judge} ({row.inputs})" if row.inputs else row.judge

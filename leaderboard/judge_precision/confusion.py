@@ -12,9 +12,9 @@ POLICIES = ("strict", "published")
 def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
     """Return ``values`` as a column with one value per row: an array, a list or a tuple.
 
-    They may be any ordered rows: arrays, columns of pandas, Arrow and ``datasets``, tensors, generators.
-    Raises ValueError with the ``name`` of the argument if rows have no order (a dict, a set), if the value
-    has no rows (a number, a text), or if a row has several values.
+    ``values`` may be any ordered rows: arrays, columns of pandas, Arrow and ``datasets``, tensors,
+    generators. Raises ValueError with the ``name`` of the argument if rows have no order (a dict, a set), if
+    the value has no rows (a number, a text), or if a row has several values.
     """
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:
@@ -29,7 +29,7 @@ def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
         column = np.asarray(values)
     else:
         try:
-            column = values[:]  # a column of datasets is read at once
+            column = values[:]  # reads a column of datasets as a whole
         except TypeError:
             column = list(values)
     if getattr(column, "ndim", 1) != 1 or isinstance(column, Mapping):  # the rows of a table
@@ -68,7 +68,7 @@ def as_verdicts(values: Any, name: str) -> np.ndarray:
 
 
 def _numbers(objects: np.ndarray, name: str) -> np.ndarray:
-    """Return Python objects as floats, missing ones as NaN; refuse text, even if it reads as a number."""
+    """Return Python objects as floats, missing ones as NaN. Raises ValueError for text, even "1"."""
     # The numpy format of datasets gives a nullable bool column as arrays without a shape.
     bare = [v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects]
     missing = np.array([is_missing(value) for value in bare], dtype=bool)
@@ -92,7 +92,7 @@ def confusion_counts(
     ``verdicts`` and ``labels`` are int8 of shape (n,): 1, 0, -1; ``groups`` has the number of each row's
     group. Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no": a
     miss on a positive, right on a negative. Under ``published`` it is left out, as in the released scorer.
-    The last column counts it either way.
+    The last column counts missing verdicts under both.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy: {policy!r} is unknown; use one of {', '.join(POLICIES)}")
@@ -114,7 +114,7 @@ def ratio(numerator: float, denominator: float) -> float | None:
 
 
 def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa, (p_o - p_e) / (1 - p_e), with both multiplied by n**2."""
+    """Return Cohen's kappa, (p_o - p_e) / (1 - p_e), with numerator and denominator multiplied by n**2."""
     n = tp + fp + fn + tn
     by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
     return (n * (tp + tn) - by_chance) / (n * n - by_chance)

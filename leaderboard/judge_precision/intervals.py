@@ -1,4 +1,4 @@
-"""95 % intervals: bootstrap over clusters, paired differences, and an approximation from counts.
+"""95 % intervals, from a bootstrap over clusters or approximately from counts.
 
 The runs of several agents on one task tend to succeed or fail together, so tasks are resampled, not rows. The
 weights of a resample do not depend on the judge: with one seed, two judges over the same tasks are compared
@@ -33,7 +33,7 @@ def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator
 
 @lru_cache(maxsize=2)
 def _only_block(n_clusters: int, n_resamples: int, seed: int) -> np.ndarray:
-    """Return all weights at once; they are cached, since all labels and judges of a split share them."""
+    """Return all weights as one block, which is cached, since all labels and judges of a split share it."""
     (weights,) = _draw_blocks(n_clusters, n_resamples, seed)
     weights.flags.writeable = False
     return weights
@@ -51,7 +51,7 @@ def _draw_blocks(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.nd
 
 
 def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the totals over each resample, (n_resamples, columns), from counts (clusters, columns)."""
+    """Return the sums of counts (clusters, columns) over each resample: (n_resamples, columns)."""
     # float32 holds whole numbers up to 2**24 exactly; a weight rarely passes 12, so 2**20 is a safe bound.
     exact = np.float32 if cluster_counts.sum() < 2**20 else np.float64
     columns = cluster_counts.astype(exact)
@@ -62,7 +62,7 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     """Return the central 95 % of each column of ``samples`` (n_resamples, columns) as [low, high].
 
-    Resamples in which the figure is undefined are left out. A column without a defined one has None.
+    Resamples in which the figure is undefined are left out. A column in which it is never defined gives None.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
@@ -74,7 +74,7 @@ def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
 
 
 def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> list[dict]:
-    """Return the intervals of several cells at once from one set of resamples.
+    """Return the intervals of several cells from one set of resamples.
 
     ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN. The result has for each cell
     ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. A figure has None if it is undefined on the
@@ -97,7 +97,7 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
 
 
 def _without_false_certainty(interval: list[float] | None, support: int) -> list[float] | None:
-    """Return the interval, or Wilson's for so many equal clusters if it is the single point 0 or 1."""
+    """Return the interval. If it is only the point 0 or 1, return Wilson's of ``support`` equal clusters."""
     if interval == [1.0, 1.0]:
         return approximate_interval(support, support, 1.0)
     if interval == [0.0, 0.0]:
@@ -108,7 +108,7 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
     """Return Wilson's 95 % interval of hits / total, or None if total is 0.
 
-    It is for published rows, of which only counts are known. The sample is shrunk by the design effect of
+    Use it for published rows, of which only counts are known. The sample is shrunk by the design effect of
     clustering: the ratio of the variance over tasks to the variance of as many independent rows (Kish 1965).
     """
     if not total:

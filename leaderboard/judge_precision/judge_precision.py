@@ -74,7 +74,7 @@ class JudgePrecision(evaluate.Metric):
     def compute(
         self, *unnamed: Any, predictions: Any = None, references: Any = None, **options: Any
     ) -> dict[str, Any] | None:
-        """Score whole columns at once, or the rows that ``add`` and ``add_batch`` added.
+        """Score the given columns, or the rows that ``add`` and ``add_batch`` added.
 
         The method of ``evaluate`` encodes one value at a time before it computes: 1.4 s for a million pairs
         instead of 0.1 s. It is used only if rows were added in parts or come from several processes.
@@ -96,7 +96,7 @@ class JudgePrecision(evaluate.Metric):
         """Add rows to score later, from any columns that ``compute`` takes."""
         if predictions is None or references is None:
             raise ValueError("predictions and references: give both")
-        # 1, 0 and -1 in a list are the only rows that evaluate's own store encodes.
+        # The store of evaluate encodes only lists of 1, 0 and -1.
         columns = {
             "predictions": as_verdicts(predictions, "predictions").tolist(),
             "references": as_verdicts(references, "references").tolist(),

@@ -24,7 +24,7 @@ def judge_scores(
     n_resamples: int | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the figures of ``predictions`` against ``references``, pooled over rows, and by group.
+    """Return the figures of ``predictions`` against ``references``, over all rows and by group.
 
     Both are of shape (n,): 1 true, 0 false, -1 missing or unsure. ``benchmarks`` and ``agents`` (a name per
     row) add ``by_benchmark`` and ``by_agent`` with the same keys for each name. ``clusters`` (the task of
@@ -47,7 +47,7 @@ def judge_scores(
     if n_resamples is None:
         n_resamples = N_RESAMPLES if clusters is not None else 0
 
-    # A grouping: its key in the result, its names, and the number of each row's name. The first is overall.
+    # A grouping has a key in the result, names, and the number of each row's name. The first is overall.
     groupings = [("", [""], np.zeros(n_rows, dtype=np.int64))]
     for key, name in (("by_benchmark", "benchmarks"), ("by_agent", "agents")):
         if name in columns:

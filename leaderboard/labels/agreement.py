@@ -37,9 +37,9 @@ class Agreement:
 
     ``percent`` is the share of equal answers as a fraction, ``kappa`` is Cohen's, and ``alpha`` is
     Krippendorff's: nominal, or ordinal for ordered answers such as optimality's. ``ac1`` is Gwet's, for
-    questions with nearly one answer. ``pairs`` is the number of doubles in which both people answered,
-    ``left_out`` the number of the other doubles. The intervals, [low, high], are 95 % over tasks, or None if
-    they were not requested or cannot be computed.
+    questions that nearly always get the same answer. ``pairs`` is the number of doubles in which both people
+    answered, ``left_out`` the number of the other doubles. The intervals, [low, high], are 95 % over tasks,
+    or None if they were not requested or cannot be computed.
     """
 
     pairs: int
@@ -81,9 +81,9 @@ def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> Doubles:
-    """Find every two annotations of one trajectory by two people, in the order of the later annotation.
+    """Return every two annotations of one trajectory by two people, in the order of the later annotation.
 
-    ``questions`` are those of the suite; the default are those of the paper.
+    ``questions`` are those of the suite, by default those of the paper.
     """
     counted = first_of_each_person(annotations)
     numbers: dict[str, int] = {}
@@ -123,7 +123,7 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
 
 
 def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
-    """Return the annotations without a person's later ones of the same trajectory, as for the labels.
+    """Return the first annotation of each trajectory by each person, without rows of decisions.
 
     Unknown annotators count as different people.
     """
@@ -138,7 +138,7 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
 
 
 def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return numbers from 0 in place of names, equal numbers for equal names."""
+    """Return a number from 0 for each name, int64 of shape (n,); equal names have equal numbers."""
     return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
 
@@ -196,16 +196,16 @@ def agreement_of(
 
 
 BATCH: Final = 20
-"""The number of doubles in a batch, used if annotations have no time; smaller batches say nothing."""
+"""The number of doubles in a batch, used if annotations have no time. Smaller batches are too uncertain."""
 GROUP_RESAMPLES: Final = 2_000
-"""Resamples for a group of doubles: there are many groups, and a page waits for all of them."""
+"""The number of resamples for a group of doubles. There are many groups, and a page waits for all."""
 FEWEST_DOUBLES: Final = 10
-"""Nobody is compared with the others on fewer doubles on either side."""
+"""The fewest doubles, with an annotator and without, for comparing the annotator with the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """How often one annotator's answers equal those of others, and how often those of the others are equal.
+    """How often one annotator agrees with others, and how often the others agree with each other.
 
     Shares are fractions; a share of 0 doubles is None. ``difference_ci`` is the interval, [low, high], of the
     first share minus the second; all such intervals of a report hold together in 95 of 100 reports. It is
@@ -221,7 +221,7 @@ class AnnotatorAgreement:
 
     @property
     def needs_training(self) -> bool:
-        """Whether the annotator agrees with the others credibly less than these do with each other."""
+        """Whether the annotator agrees with the others less than they do with each other, beyond chance."""
         return self.difference_ci is not None and self.difference_ci[1] < 0
 
 
@@ -232,7 +232,7 @@ class QuestionAgreement:
     ``by_pair`` is by two annotators in order of name, the first of whom is kappa's first rater. ``over_time``
     is by week of the later annotation (``2026-W07``, ISO, UTC), or by batch of doubles (``1-20``).
     ``confusion`` counts doubles by both answers in the order of the question's ``values``, with a row per
-    answer of the earlier annotation. ``wanted`` has for each coefficient the result of `doubles_wanted`.
+    answer of the earlier annotation. ``wanted`` has the result of `doubles_wanted` for each coefficient.
     """
 
     question: Question
@@ -284,7 +284,7 @@ def agreement_report(
 ) -> AgreementReport:
     """Report the agreement of the annotations of one split or suite, which are in the order of their file.
 
-    ``questions`` are those of the suite; the default are those of the paper. Agreement over time is by week
+    ``questions`` are those of the suite, by default those of the paper. Agreement over time is by week
     if every annotation of a double has a time, else by batches of ``BATCH`` doubles.
     """
     annotations = answered(annotations)
@@ -362,7 +362,7 @@ def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:
 
 
 def _order_of_period(name: str) -> tuple[int, str]:
-    """Return a sort key: weeks sort as text, batches by their first number, of which a shorter is smaller."""
+    """Return the sort key of a period: weeks sort as text, batches by their first number."""
     start = name.partition("-")[0]
     return len(start), name
 
@@ -399,7 +399,7 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
 
 
 def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ...]:
-    """Compare each known annotator with the others; doubles with unknown annotators do not count."""
+    """Compare each known annotator with the others. Doubles with an unknown annotator are left out."""
     one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
     counted = (one >= 0) & (other >= 0) & ~_where(doubles.pairs, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]

@@ -6,8 +6,8 @@
 - A template to fill in without the page.
 - A suite's published dev labels, which never contain a label of test.
 
-A suite's own questions have a column with their name in each of them. ``questions`` are always those of the
-suite; the default are the four of the paper. A file may contain answers to released questions that the suite
+In each of these, a suite's own questions have a column with their name. ``questions`` are always those of the
+suite, by default the paper's four. A file may contain answers to released questions that the suite
 does not ask.
 """
 
@@ -53,7 +53,7 @@ def _known(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> list[str]:
-    """Return the problems of a record, field by field. No message repeats an answer."""
+    """Return the problems of an annotation, field by field. No message repeats an answer."""
     problems = []
     try:
         TrajectoryId.parse(annotation.trajectory_id)
@@ -137,7 +137,7 @@ def is_released_header(line: str) -> bool:
 
 
 def _answers_by_word(question: Question) -> dict[str, str]:
-    """Return the answer for each word in lower case; own questions accept titles and values as words."""
+    """Return answers by word in lower case. The words of own questions are their titles and values."""
     if not question.is_own:
         return {word.lower(): answer for answer, word in _WORDS[question.name].items()}
     titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
@@ -147,13 +147,13 @@ def _answers_by_word(question: Question) -> dict[str, str]:
 def parse_released(
     text: str, questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return every row of a released file as a record, in the order of the file.
+    """Return every row of a released file as an annotation, in the order of the file.
 
     Words may be in any case and have blanks around them. Names of annotators and experiments stay as written.
     ``annotator_name``, ``exp_name`` and the columns of own questions may be absent. If a suite has questions
     other than the paper's, only the column of success is required, since a file may be older than a
     question. Unknown columns are ignored, and so are answers that an own question does not have (any more).
-    ``is_strict``, for files that people write, refuses both, and missing columns and answers too. Raises
+    With ``is_strict``, for files that people write, these and missing columns and answers are errors. Raises
     AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
     known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
@@ -192,7 +192,7 @@ def parse_released(
 
 
 def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
-    """Return the names of the questions that a file must have; unless ``is_strict`` it may be older."""
+    """Return the names of the questions that a file must have. Unless strict, it may lack newer ones."""
     questions = tuple(questions) or default_questions()
     if is_strict or questions == default_questions():
         return [question.name for question in questions]
@@ -209,7 +209,7 @@ def _unknown_columns(names: Iterable[str], questions: Sequence[Question]) -> lis
 def write_released(
     annotations: Sequence[Annotation], may_be_open: bool = False, questions: Sequence[Question] = ()
 ) -> str:
-    """Return the records as a released file, with its column order, words and line ends (CR LF).
+    """Return the annotations as a released file, with its column order, words and line ends (CR LF).
 
     Own questions follow as columns with their values; a cell is empty if the question was not asked.
     Comments, times and durations are not written. Raises AnnotationsInvalid for an id without three parts,
@@ -245,9 +245,9 @@ def write_released(
 
 
 def with_unsure(annotation: Annotation, questions: Sequence[Question]) -> Annotation:
-    """Add Unsure for released questions that were added to the suite after the annotation.
+    """Return the annotation with Unsure for the suite's released questions that it does not answer.
 
-    The released format has no other word for an unanswered question.
+    They were added to the suite later. The released format has no other word for an unanswered question.
     """
     asked = {question.name: UNSURE for question in questions if not question.is_own}
     return annotation.with_answers({**asked, **annotation.answers})
@@ -271,9 +271,9 @@ _ABOUT_FIELDS: Final = ("trajectory_id", "annotator", "comment", "at", "seconds"
 
 
 def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> bytes:
-    """Return the records as Parquet, in their order, with times in UTC to the microsecond.
+    """Return the annotations as Parquet, in their order, with times in UTC to the microsecond.
 
-    Raises AnnotationsInvalid with every problem of every record.
+    Raises AnnotationsInvalid with every problem of every annotation.
     """
     _refuse_bad(annotations, questions)
     rows = [{**{name: getattr(each, name) for name in _ABOUT_FIELDS}, **each.answers} for each in annotations]
@@ -285,7 +285,7 @@ def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Questio
 def parse_parquet(
     content: bytes, questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return every row of a trusted Parquet file as a record, in the order of the file.
+    """Return every row of a trusted Parquet file as an annotation, in the order of the file.
 
     Only the columns of the id and the answers are required. Own questions and ``is_strict`` work as in
     `parse_released`. Raises AnnotationsInvalid with every bad row; rows count from 1.
@@ -349,7 +349,7 @@ def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]
 
 
 def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> tuple[Trajectory, ...]:
-    """Draw a share of the trajectories, rounded and at least one, by a hash of the seed and the id.
+    """Draw a share of the trajectories (at least one) by a hash of the seed and the id.
 
     The result keeps their order. Raises ValueError if the share is not above 0 and at most 1.
     """
@@ -391,7 +391,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
 
 
 def repeated_rows(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
-    """Return a message for each trajectory with rows of one person in two files, without answers."""
+    """Return a message, without answers, for each trajectory that one person annotated in two files."""
     seen: dict[tuple[str | None, str], str] = {}
     problems = []
     for name, annotations in files:

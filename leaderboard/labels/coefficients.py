@@ -1,4 +1,4 @@
-"""Coefficients of agreement, their 95 % intervals over resamples of tasks, and how many doubles are wanted.
+"""Coefficients of agreement, their 95 % intervals over resamples of tasks, and how many doubles are needed.
 
 Categories are whole numbers from 0, in their order if they have one. A value below 0 is missing and is left
 out. A coefficient is None if it is undefined.
@@ -16,7 +16,7 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_interv
 
 Level = Literal["nominal", "ordinal"]
 HALF_WIDTH: Final = 0.1
-"""How far the ends of a coefficient's interval should be from its middle."""
+"""The half-width that a coefficient's interval should have."""
 
 
 def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
@@ -37,7 +37,7 @@ def percent_agreement(table: np.ndarray) -> float | None:
 def cohen_kappa(table: np.ndarray) -> float | None:
     """Return Cohen's unweighted kappa of a confusion table, (p_o - p_e) / (1 - p_e), in [-1, 1].
 
-    It is None if the table is empty, or if both always give the same single answer, since then p_e is 1.
+    It is None if the table is empty, or if all answers of both annotators are the same, since then p_e is 1.
     Source: Cohen 1960.
     """
     return _defined(_kappas(table[None]))
@@ -58,8 +58,8 @@ def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | 
     """Return Krippendorff's alpha of ``rating_counts``: 1 is full agreement, 0 is chance; may be below 0.
 
     A unit may have any number of annotators; units with fewer than two values are left out. Under
-    ``ordinal``, categories that are farther apart differ more. Alpha is None if no unit has two values, or
-    if all values are equal, since then chance cannot disagree. Source: Krippendorff 2011, sections C and E.
+    ``ordinal``, categories that are farther apart differ more. Alpha is None if no unit has two values, or if
+    all values are equal, since no chance disagreement is then possible. Source: Krippendorff 2011, C and E.
     """
     coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
     return _defined(_alphas(coincidences, level))
@@ -70,14 +70,14 @@ def gwet_ac1(table: np.ndarray) -> float | None:
 
     AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
     mean share of both annotators' answers. If nearly all answers are equal, kappa falls towards 0 no matter
-    how often people agree; AC1 does not. Read them together. Source: Gwet 2008, British Journal of
+    how often people agree; AC1 does not. Report both. Source: Gwet 2008, British Journal of
     Mathematical and Statistical Psychology 61.
     """
     return _defined(_ac1s(table[None]))
 
 
 def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, float | None]:
-    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks from the counts of each, (tasks, c, c)."""
+    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks, from each task's counts, (tasks, c, c)."""
     values = _coefficients(tables.sum(axis=0)[None], coincidences.sum(axis=0)[None], level)
     return {name: _defined(value) for name, value in values.items()}
 
@@ -113,7 +113,7 @@ def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
     """Return how many more doubles narrow an interval of ``pairs`` doubles to ``HALF_WIDTH`` on both sides.
 
     The width shrinks with the square root of the number, if further doubles resemble those so far, also in
-    how many share a task. The result is 0 if the interval is narrow enough, and None if it is None.
+    how many share a task. The result is 0 if the interval is narrow enough, and None if there is no interval.
     """
     if interval is None:
         return None
@@ -124,7 +124,7 @@ def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
 def difference_of_shares(
     is_equal: np.ndarray, is_theirs: np.ndarray, is_rest: np.ndarray, tasks: np.ndarray, error: float
 ) -> tuple[float, float]:
-    """Return the interval of the share of equal answers in some rows minus that in the rest, as (low, high).
+    """Return the interval (low, high) of the share of equal answers in one group minus that in the rest.
 
     An equal and an unequal row, each with its own task, are added to both sides, so that a few equal rows
     do not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over ``tasks``

@@ -46,8 +46,8 @@ class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
     ``primary``, ``first`` and ``second`` map questions to int8 arrays of shape (n,). Success, side_effect and
-    repetition are 1 true, 0 false, -1 unsure or not annotated. Optimality is 1 to 4, or 0 if not answered. An
-    own question of the suite has the place of the answer in ``Question.values``, or -1. ``primary`` has the
+    repetition are 1 true, 0 false, -1 unsure or not annotated. Optimality is 1 to 4, or 0 if not answered. A
+    suite's own question has the index of the answer in ``Question.values``, or -1. ``primary`` has the
     labels: the decision if there is one, else the first annotator's answer (``first``). ``annotated_twice``
     is bool of shape (n,).
     """
@@ -89,7 +89,7 @@ def load_annotations(
     file: Path | None = None,
     is_strict: bool = False,
 ) -> tuple[Annotation, ...]:
-    """Return every annotation of a split, or of the whole suite, by released ids in the order of the file.
+    """Return every annotation of a split, or of the whole suite, with released ids, in the order of the file.
 
     They come from ``file`` (released CSV or our Parquet) if it is given, else from the places that
     `load_labels` reads. Annotations of the whole suite come only from the source, where a person has one
@@ -138,7 +138,7 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 def read_annotation_file(
     path: Path, name: str = "labels", questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return the annotations of a file: by its ending the wheel, our Parquet, or the released CSV.
+    """Return the annotations in a file. Its ending tells if it is the wheel, our Parquet or released CSV.
 
     Ids stay as written, and any trajectory is accepted. ``questions`` are those of the suite. Raises
     LabelsUnavailable and LabelsInvalid.
@@ -164,14 +164,14 @@ def _text_of(path: Path) -> str:
 
 
 def _first_row(path: Path) -> int:
-    """Return the number of a file's first row in messages: the header of a CSV is row 1."""
+    """Return the number of a file's first row in messages: 2 for CSV, whose header is row 1, else 1."""
     return 1 if path.suffix == PARQUET else 2
 
 
 def _in_suite(
     suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
 ) -> tuple[Annotation, ...]:
-    """Return the annotations with the suite's spelling of ids; raises LabelsInvalid with unknown ids."""
+    """Return the annotations with ids as the suite spells them. Raises LabelsInvalid for unknown ids."""
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
         trajectory = suite.find(annotation.trajectory_id)
@@ -188,7 +188,7 @@ def _in_suite(
 
 
 def _values(annotation: Annotation) -> list[int]:
-    """Return the codes of a label set, in the order of RELEASED_ANSWERS."""
+    """Return an annotation's answers as the codes of a label set, in the order of RELEASED_ANSWERS."""
     return [_code(name, values, annotation) for name, values in RELEASED_ANSWERS.items()]
 
 
@@ -204,7 +204,7 @@ def _code(question: str, values: Sequence[str], annotation: Annotation | None) -
 
 
 def nothing_of(question: str) -> int:
-    """Return the code of a label set for a question without an answer."""
+    """Return the code that stands for a missing answer to a question in a label set."""
     return NO_OPTIMALITY if question == "optimality" else NO_ANSWER
 
 

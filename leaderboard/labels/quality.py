@@ -1,7 +1,7 @@
 """The quality of the labels: the ceiling that they set for judges, and how noise in them affects precision.
 
 The ceiling scores second annotators as a judge of the first, with the same metric. A judge that is as good as
-that cannot be distinguished from a perfect one.
+they are cannot be distinguished from a perfect one.
 
 The noise is simulated: a judge's verdicts stay, every label is flipped with the probability with which two
 annotators differ, as if another person had given the labels, and precision is computed again. A yes and a no
@@ -34,11 +34,11 @@ from leaderboard.score import Score
 def second_annotator_scores(
     label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
 ) -> dict[str, Score | None]:
-    """Return the score of the second annotations for each label, without cells by agent.
+    """Return, by label, the score of second annotations against first ones, without cells by agent.
 
     It covers the trajectories of all the sets (such as dev and test of a suite) that two people annotated,
     with 95 % intervals over tasks. A trajectory is left out if one of the two was unsure (policy
-    ``published``). A label has None if no trajectory has two answers.
+    ``published``). The score is None if no trajectory has two answers.
     """
     twice = [(labels, place) for labels in label_sets for place in np.flatnonzero(labels.annotated_twice)]
     benchmarks = [labels.trajectories[place].benchmark for labels, place in twice]
@@ -96,7 +96,7 @@ def ceiling_row(
 
 
 def summarise(labels: LabelSet) -> dict[str, Any]:
-    """Return counts of trajectories, tasks and positives, and the agreement of second annotators."""
+    """Return a dict with the counts of trajectories, tasks and positives, and the annotators' agreement."""
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
     agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
@@ -141,22 +141,22 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
 
 
 FEWEST_DOUBLES: Final = 30
-"""A benchmark with fewer doubles of a class takes the rate of all benchmarks: one answer would move its own
-rate by 3 %."""
+"""A benchmark with fewer doubles for an answer takes the rate of all benchmarks, since a single double would
+move its own rate by 3 %."""
 
 N_DRAWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class DisagreementCount:
-    """The number of doubles, in which two annotators answered, and how many of them differ."""
+    """The number of doubles in which both annotators answered, and in how many of them they differ."""
 
     differing: int
     doubles: int
 
     @property
     def rate(self) -> float | None:
-        """The share that differs as a fraction, or None of 0 doubles."""
+        """The share of doubles that differ, as a fraction, or None if there are no doubles."""
         return self.differing / self.doubles if self.doubles else None
 
 
@@ -172,7 +172,7 @@ class DisagreementRates:
     by_answer: Mapping[tuple[str | None, int], DisagreementCount]
 
     def of(self, benchmark: str | None, answer: int) -> DisagreementCount:
-        """Return the doubles for the simulation: the benchmark's own if there are enough, else all."""
+        """Return the counts to simulate with: the benchmark's own if there are enough, else those of all."""
         own = self.by_answer.get((benchmark, answer))
         if own is not None and own.doubles >= FEWEST_DOUBLES:
             return own
@@ -181,7 +181,7 @@ class DisagreementRates:
 
 @dataclass(frozen=True, slots=True)
 class NoiseBand:
-    """The precision on the present labels, and the mean and the middle 95 % of the draws, as fractions."""
+    """A judge's precision on the present labels, and the mean and middle 95 % of the draws, as fractions."""
 
     precision: float
     mean: float
@@ -190,7 +190,7 @@ class NoiseBand:
 
 
 def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
-    """Return the rates of one label over all trajectories of the sets that two people answered."""
+    """Return how often annotators differ on a label, over all trajectories that two people answered."""
     found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
         first, second = labels.first[label], labels.second[label]

@@ -1,4 +1,4 @@
-"""The place of the labels' file: on this machine, or fetched into a private folder. No label file is opened.
+"""Find the labels' file on this machine, or fetch it into a private folder. This module does not open it.
 
 A source is ``wheel`` (the PyPI wheel of the released benchmark), ``csv:PATH`` (a file in the released
 format), ``hub:OWNER/REPO[/FILE]`` (a private dataset repository) or ``none``.
@@ -58,7 +58,7 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Return the folder, which is created if necessary and readable only by its owner."""
+    """Return the folder after creating it, if necessary, and making it accessible only to its owner."""
     folder = folder.expanduser()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_mode & 0o777 != 0o700:
@@ -67,7 +67,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def _installed_annotations() -> Path | None:
-    """Return the annotations of an installed agent-reward-bench if it has the known version."""
+    """Return the path of the annotations in an installed agent-reward-bench of the known version, or None."""
     try:
         if importlib.metadata.version("agent-reward-bench") != "0.1.2":
             return None

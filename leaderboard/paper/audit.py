@@ -10,7 +10,7 @@ unnoticed if its label is negative; if the label is positive, it shows in the re
 
 A cell is first audited on its own, then with its row, since the benchmarks must add up to the overall
 figures. The total narrows down cells that several counts fit, and reveals rows that contradict themselves. A
-missing judgment is left out of every label, so one that shows in a label counts for the others too.
+missing judgment is missing for every label, so one that shows in a label is assumed in the others too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 
 
 class Counts(NamedTuple):
-    """Verdicts against labels."""
+    """The confusion counts of verdicts against labels."""
 
     tp: int
     fp: int
@@ -43,7 +43,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Printed figures in tenths of a percent (68.8 % is 688); a figure that is not given is None."""
+    """Printed figures in tenths of a percent (68.8 % is 688), None for a figure that is not printed."""
 
     precision: int | None
     recall: int | None
@@ -54,7 +54,7 @@ class Figures:
 
 
 def read_tenths(value: str | float | None) -> int | None:
-    """Return a percentage as printed (``68.8``) in tenths of a percent, or None if it is empty."""
+    """Return a percentage as printed (``68.8``) in tenths, or None if it is empty. Raises ValueError."""
     if value is None or value == "":
         return None
     try:
@@ -71,16 +71,16 @@ Status = Literal["unique", "narrowed", "several", "none", "not printed"]
 narrows down to one; several; none; or no figure was printed."""
 
 MOST_MISSING: Final = 3
-"""With more missing judgments, a misfit is called an error of the figures."""
+"""If counts would fit only with more missing judgments, the figures are taken to be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
     """The counts behind one cell.
 
-    ``candidates`` fit all ``n`` trajectories. ``missing`` judgments are assumed to be missing: 0 unless no
-    whole numbers fit otherwise, or the row says so. ``possible`` fit without these and do not contradict the
-    row's total. ``alone`` is how many counts fitted before other cells were taken into account.
+    ``candidates`` are the counts that fit all ``n`` trajectories. ``missing`` is how many judgments are
+    assumed to be missing: 0 unless nothing fits otherwise, or other cells of the row show it. ``possible``
+    are the counts that fit without these and agree with the row's total, ``alone`` their number before that.
     """
 
     figures: Figures
@@ -93,7 +93,7 @@ class AuditResult:
 
     @property
     def status(self) -> Status:
-        """See `Status`. It is about all ``n`` trajectories, so a fit with missing judgments is "none"."""
+        """The `Status` on all ``n`` trajectories: if counts fit only with missing judgments, it is "none"."""
         if not self.figures:
             return "not printed"
         if not self.candidates:
@@ -109,7 +109,7 @@ class AuditResult:
 
     @property
     def bounds(self) -> tuple[Counts, Counts] | None:
-        """The least and the greatest value of each count over all possible sets, if there are any."""
+        """The least and the greatest value of each count over all possible sets, or None without any."""
         if not self.possible:
             return None
         columns = list(zip(*self.possible, strict=True))
@@ -180,7 +180,7 @@ def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None 
 
 
 def _fitting_without(figures: Figures, positives: int, n: int, missing: int) -> tuple[Counts, ...]:
-    """Return the counts that fit with exactly ``missing`` judgments left out, positive or negative ones."""
+    """Return the counts that fit if exactly ``missing`` judgments, of either label, are left out."""
     negatives = n - positives
     return tuple(
         counts
@@ -209,7 +209,7 @@ def _numerators(tenths: int | None, whole: int) -> range:
 
 
 def _denominators(tenths: int | None, part: int, most_beside: int) -> range:
-    """Return every whole from part to part + most_beside of which ``part`` is printed as ``tenths``."""
+    """Return the wholes, from part to part + most_beside, of which ``part`` is printed as ``tenths``."""
     everything = range(part, part + most_beside + 1)
     if tenths is None or (part == 0 and tenths == 0):
         return everything
@@ -263,7 +263,7 @@ class Marginal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelAudit:
-    """One label of one judge: a result for `OVERALL` and every benchmark, and contradictions found."""
+    """The audit of one judge on one label: a result for each cell, and the contradictions found."""
 
     cells: Mapping[str, AuditResult]
     findings: tuple[str, ...]
@@ -328,7 +328,7 @@ def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditRe
 
 
 def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[AuditResult] | None:
-    """Return each cell and the overall without counts that cannot add up, or None if nothing adds up.
+    """Return the results of all cells, overall last, without counts that cannot add up; None if none can.
 
     A set of sums is stored as one whole number: bit i is set if sum i occurs, so that a shift adds a
     candidate to every sum of the set.

@@ -23,7 +23,7 @@ NO_FILE: Final = "there is no file of this judge's verdicts"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Counts of one label in one cell, with their basis and a note."""
+    """A judge's counts on one label in one cell of a table, with their basis and a note."""
 
     counts: Counts | None = None
     basis: str = ""
@@ -35,7 +35,7 @@ class Evidence:
 class Records:
     """The data that the tables are made from.
 
-    ``labels`` are those of test, or None. ``verdicts`` are by the id of a published row.
+    ``labels`` are those of test, or None. ``verdicts`` has the judges' verdicts on test by published row id.
     """
 
     published: Mapping[str, PublishedRow]
@@ -88,7 +88,7 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
 
 
 def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    """Return the paper's row with an id, an alias or a judge's name; None if no row or several have it.
+    """Return the paper's row whose id, alias or judge's name is ``name``; None for no row or several rows.
 
     Case, spaces and dashes make no difference.
     """

@@ -51,7 +51,7 @@ def table_1(records: Records) -> PaperTable:
 
 
 def table_2(records: Records) -> PaperTable:
-    """Make Table 2: GPT-4o Mini with the tree, the screenshot, both or neither, from fitted counts."""
+    """Make Table 2: GPT-4o Mini as a judge that sees the tree, the screenshot, both or neither."""
     marginals = {label: _marginal(records, label) for label in LABELS}
     printed: dict[tuple[str, str], list[PaperCell]] = {}
     with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
@@ -87,7 +87,7 @@ def table_8(records: Records) -> PaperTable:
 
 
 def table_of_agent(records: Records, number: int) -> PaperTable:
-    """Make one of Tables 9 to 12, with one agent each, from verdict files; printed, they repeat Table 8."""
+    """Make one agent's table (9 to 12) from verdict files. In their place the paper prints Table 8 again."""
     agent = dict(TABLE_OF_AGENT)[number]
     judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
     ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
@@ -112,7 +112,7 @@ def _table_of_labels(
 
 
 def paper_name(row: PublishedRow) -> str:
-    """Return the judge's name as in the paper's tables; (A) or (S) is the input of a simplified judge."""
+    """Return the judge's name in the paper's tables, where (A) or (S) is a simplified judge's input."""
     marked = [alias for alias in row.aliases if alias.endswith(("(A)", "(S)"))]
     return marked[0] if marked else row.judge
 
@@ -155,7 +155,7 @@ def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None)
 
 
 def _marginal(records: Records, label: str) -> tuple[int, int]:
-    """Return the number of trajectories and of positives on a label, from a judge that always says yes."""
+    """Return the numbers of trajectories and of positives on a label, from the judge that always says yes."""
     always = records.published[ALWAYS].labels[label]
     if always is None or always.overall.counts is None:
         raise ValueError(f"{ALWAYS}: has no counts on {label}")
@@ -163,7 +163,7 @@ def _marginal(records: Records, label: str) -> tuple[int, int]:
 
 
 def _missing_judgment(records: Records) -> tuple[str, ...]:
-    """Return a sentence for every judge whose figures fit no whole numbers, since a judgment is missing."""
+    """Return a remark for every judge whose figures fit no whole numbers because a judgment is missing."""
     sentences = []
     for row in _of_paper(records):
         found = row.labels["success"]

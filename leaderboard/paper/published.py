@@ -1,7 +1,7 @@
 """Rows that nobody uploads: the paper's 13 judges, self-reported ones, and references.
 
-The files have no counts. The integer audit derives them when the rows are loaded, in about 20 ms, so that
-they cannot drift from the figures. It does so only for rows evaluated on test by a known protocol; for the
+The CSV files have no counts. The integer audit derives them when the rows are loaded, in about 20 ms, so that
+they always match the figures. It does so only for rows evaluated on test by a known protocol; for the
 others only the printed figures are known.
 """
 
@@ -69,7 +69,7 @@ def _labels(row: PublishedRow, files: PublishedFiles) -> dict[str, PublishedLabe
 
 
 def _constant(marginals: Mapping[str, Marginal], answer: bool) -> dict[str, Counts]:
-    """Return counts on each benchmark of a judge that gives one answer to everything."""
+    """Return the counts, by benchmark, of a judge that always gives the same answer."""
     counts = {}
     for benchmark in BENCHMARKS:
         n, positives = marginals[benchmark]
@@ -88,7 +88,7 @@ def _label(
 
 
 def _reported_label(row: PublishedRow, figures: Mapping[str, Figures]) -> PublishedLabel:
-    """Return the figures as reported, without counts, since these would need the split."""
+    """Return a label with the figures as reported and without counts, which cannot be derived."""
     cells = {cell: PublishedCell(None, None, *_fractions(found)) for cell, found in figures.items()}
     overall = PublishedCell(row.n, None, *_fractions(figures.get(OVERALL, NOTHING_PRINTED)))
     return _label(overall, cells)
@@ -158,7 +158,7 @@ _UNKNOWN = ("tp", "fp", "fn", "tn", "accuracy", "npv", "tnr", "fpr", "balanced_a
 
 
 def published_label(label: PublishedLabel | None) -> Score | None:
-    """Return the score of one label of a published row, or None if the judge has no such verdicts."""
+    """Return a published row's label as a score, or None if the judge gives no verdicts on the label."""
     if label is None:
         return None
     by_benchmark = {
@@ -178,7 +178,7 @@ def published_label(label: PublishedLabel | None) -> Score | None:
 
 
 def published_cell(cell: PublishedCell) -> Cell:
-    """Return a cell of a score with ``audit`` and ``note``; its figures are as printed without known counts.
+    """Return a published cell as a score's cell, with figures from its counts, or else as printed.
 
     If several sets of counts fit, an interval runs from the lowest to the highest end of their intervals.
     """
@@ -189,7 +189,7 @@ def published_cell(cell: PublishedCell) -> Cell:
                  "precision": cell.precision, "recall": cell.recall, "f1": cell.f1,
                  **dict.fromkeys(_UNKNOWN)}  # fmt: skip
     found = {**known, **_intervals(cell.bounds), "audit": cell.status, "note": cell.note}
-    return cast(Cell, found)  # the metric is published alone, so `figures` cannot name the type
+    return cast(Cell, found)  # the metric is also published on its own, so `figures` cannot name the type
 
 
 def _intervals(bounds: tuple[Counts, Counts] | None) -> dict[str, list[float] | None]:
@@ -209,7 +209,7 @@ def _intervals(bounds: tuple[Counts, Counts] | None) -> dict[str, list[float] | 
 
 
 def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
-    """Return the lowest and highest end of the intervals of (hits, misses), or None if one is undefined."""
+    """Return the lowest and highest end of the intervals of (hits, misses); None if one is undefined."""
     found = [approximate_interval(hits, hits + misses, DESIGN_EFFECTS[figure]) for hits, misses in ends]
     defined = [interval for interval in found if interval]
     if len(defined) < len(found):

@@ -52,7 +52,7 @@ class PublishedDataError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PublishedCell:
-    """One label of one row, overall or on one benchmark.
+    """The figures of one row on one label, overall or on one benchmark.
 
     Figures are fractions as printed (0.688), exact for references, and None if not given or undefined. ``n``
     and ``positives`` count labels. ``counts``, if known, cover ``n - no_verdict`` trajectories. ``fits`` sets
@@ -75,7 +75,7 @@ class PublishedCell:
 
 @dataclass(frozen=True, slots=True)
 class PublishedLabel:
-    """One label of one row; ``by_benchmark`` has every benchmark, with None if nothing is known about it."""
+    """The figures of one row on one label. ``by_benchmark`` has None for benchmarks without figures."""
 
     overall: PublishedCell
     by_benchmark: Mapping[str, PublishedCell | None]
@@ -87,9 +87,9 @@ class PublishedLabel:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One row: a line of ``judges.csv``, and ``labels``, with None if the judge gives no verdicts on a label.
+    """A line of ``judges.csv`` with its ``labels``, each None if the judge gives no verdicts on it.
 
-    ``group`` is the paper's own (Existing or Simplified). ``protocol`` says how the figures were made,
+    ``group`` is the paper's group (Existing or Simplified). ``protocol`` says how the figures were made,
     ``split`` is one of `ROW_SPLITS`, and ``n`` is how many trajectories the judge was evaluated on; they are
     empty or None if the source does not say. ``aliases`` are the names of the judge in the paper's tables,
     in the released judgment folders and in the released runner.
@@ -121,7 +121,7 @@ class PublishedRow:
 
     @property
     def evidence(self) -> str:
-        """A key of `EVIDENCE`, by the first label that has figures."""
+        """The key of `EVIDENCE` for the first label that has figures."""
         found = next((label.overall for label in self.labels.values() if label), None)
         if found is None or found.status == "reported":
             return "reported"
@@ -131,7 +131,7 @@ class PublishedRow:
 
 
 class Reading(NamedTuple):
-    """Counts of verdicts on test that somebody read in the released judgments, over all benchmarks."""
+    """Counts of a judge's verdicts on all of test that somebody read in the released judgments."""
 
     counts: Counts
     source: str
@@ -140,7 +140,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """The content of all files: judges without their labels, and figures by row id, label and cell."""
+    """The content of all files: judges with empty ``labels``, and figures by row id, label and cell."""
 
     judges: tuple[PublishedRow, ...]
     figures: Mapping[str, Mapping[str, Mapping[str, Figures]]]
@@ -150,7 +150,7 @@ class PublishedFiles:
 
 
 def read_published_files(folder: Path = PUBLISHED) -> PublishedFiles:
-    """Read the five files of ``folder``; raises PublishedDataError with every problem."""
+    """Read the five CSV files in ``folder``. Raises PublishedDataError with every problem."""
     problems: list[str] = []
     rows = _rows(folder / "judges.csv", problems)
     marginals = _marginals(folder / "marginals.csv", problems)
@@ -171,7 +171,7 @@ Line = TypeVar("Line", bound="DataclassInstance")
 
 
 def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[str, Line]]:
-    """Return the valid lines of a CSV file with their places; add a problem for each field that is wrong."""
+    """Return (place, line) for each valid line of a CSV file, and add each wrong field to ``problems``."""
     columns = [each.name for each in fields(line_type) if each.init and each.name != "labels"]
     if not path.is_file():
         problems.append(f"{path.name}: not found; it comes with the code, in {path.parent.name}/")
@@ -280,7 +280,7 @@ def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Co
 def _readings(
     path: Path, figures: Mapping[str, Mapping[str, Mapping[str, Figures]]], problems: list[str]
 ) -> dict[str, dict[str, Reading]]:
-    """Read counts by row id and label, which must give the printed overall figures of the row."""
+    """Return readings by row id and label. Their counts must give the printed overall figures of the row."""
     readings: dict[str, dict[str, Reading]] = {}
     for where, line in _read(path, _ReadingLine, problems):
         counts = Counts(line.tp, line.fp, line.fn, line.tn)

@@ -1,4 +1,4 @@
-"""Tables 3 and 6: success rates of agents by who evaluates them."""
+"""Tables 3 and 6 of the paper: success rates of agents by who evaluates them."""
 
 import csv
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ NO_LABELS: Final = "there are no labels"
 
 @dataclass(frozen=True, slots=True)
 class PrintedRates:
-    """A line of Table 6: fractions by experts, by GPT-4o with the tree, and by the benchmark's own rules."""
+    """A line of Table 6: success rates by experts, by GPT-4o with the tree, and by the benchmark's rules."""
 
     benchmark: str
     agent: str
@@ -48,7 +48,7 @@ def printed_rates() -> tuple[PrintedRates, ...]:
 
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:
-    """Return the evaluators of Table 6 by the name of their column, None if their verdicts are not here."""
+    """Return the evaluators of Table 6 by their column, or None if their verdicts are not available."""
     found: dict[str, Evaluator | None] = dict.fromkeys(TITLES)
     if records.labels is None:
         return found
@@ -64,7 +64,7 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
 
 
 def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
-    """Return an evaluator of Table 6 as printed, with counts and intervals if a whole number fits."""
+    """Return an evaluator with the rates printed in Table 6, with counts and intervals if a count fits."""
     rates = {}
     for line in printed_rates():
         n, printed = experts.rates[line.benchmark, line.agent].n, getattr(line, column)
@@ -112,7 +112,7 @@ def table_3(records: Records) -> PaperTable:
 
 
 def count_behind(rate: float, n: int) -> int | None:
-    """Return the number of ``n`` trajectories that is printed as this rate, or None if no number is.
+    """Return the count k for which k of ``n`` is printed as this rate, or None if there is no such count.
 
     The rate may have been rounded once or twice.
     """
@@ -143,7 +143,7 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
 
 
 def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | None) -> PaperCell:
-    """Return the cell of an evaluator without verdicts; a number of trajectories may fit the printed rate."""
+    """Return a cell without verdicts, computed from a count that fits the printed rate, if there is one."""
     if experts is None:
         return PaperCell(printed, None, "", NO_LABELS)
     n = experts.rates[line.benchmark, line.agent].n
@@ -180,7 +180,7 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
 
 
 def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
-    """Return how many GPT-4o (A) called successful by Table 8 and by Table 6, or None if one is unknown."""
+    """Return how many runs GPT-4o (A) calls successful by Table 8 and by Table 6; None if one is unknown."""
     success = records.published[LLM_JUDGE].labels["success"]
     cell = None if success is None else success.cell(benchmark)
     if cell is None or cell.counts is None:

@@ -13,12 +13,12 @@ DERIVED: Final = (
     "that the metrics are consistent; only verdicts can show that they are right."
 )
 TOLERANCE: Final = 1e-9
-"""For fractions of whole numbers: a value half way between two tenths may be rounded either way."""
+"""Added to half a unit, since a value half way between two tenths may be rounded either way."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaperCell:
-    """One figure. ``printed`` and ``computed`` are fractions, or None.
+    """One figure of a table, as ``printed`` in the paper and as ``computed`` here: fractions or None.
 
     ``basis`` names the source of the computed figure. ``note`` says why it differs from the printed one, or
     why it cannot be computed. ``n`` is how many trajectories it rests on, None if that is not known.
@@ -39,14 +39,14 @@ class PaperCell:
 
     @property
     def kind(self) -> str:
-        """``same`` or ``other`` than printed, only ``computed``, only ``printed``, or ``nothing``."""
+        """``same`` or ``other`` if both figures exist, else ``printed``, ``computed`` or ``nothing``."""
         if self.computed is None:
             return "nothing" if self.printed is None else "printed"
         return {True: "same", False: "other", None: "computed"}[self.agrees]
 
     @property
     def text(self) -> str:
-        """The figure as a percentage, with two decimals if one would hide a difference to the printed one."""
+        """The figure as a percentage, with two decimals if one would hide that the printed one differs."""
         if self.agrees or self.computed is None:
             return percent(self.printed)
         if percent(self.computed) == percent(self.printed):
@@ -60,21 +60,21 @@ class PaperCell:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row: its headings and its cells."""
+    """A row of a table: its headings and its cells."""
 
     headings: tuple[str, ...]
     cells: tuple[PaperCell, ...]
 
     @property
     def basis(self) -> str:
-        """The sources of its computed figures; empty if it has no computed figure."""
+        """The sources of the row's computed figures; empty if it has none."""
         found = (cell.basis for cell in self.cells if cell.computed is not None)
         return "; ".join(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
-    """A table. ``groups`` are headings over several columns: (text, how many columns)."""
+    """A table of the paper. ``groups`` are headings over several columns: (text, number of columns)."""
 
     number: int
     title: str
@@ -86,7 +86,7 @@ class PaperTable:
 
     @property
     def notes(self) -> dict[str, int]:
-        """The notes of the cells that need one, numbered in the order of the table."""
+        """The notes of cells, each with its number in the order of the table."""
         notes: dict[str, int] = {}
         for _, cell in self.cells():
             if cell.needs_note:
@@ -99,7 +99,7 @@ class PaperTable:
         return [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
 
     def cells(self) -> Iterator[tuple[str, PaperCell]]:
-        """Yield every cell with its name in words."""
+        """Yield (name, cell) for every cell; the name consists of its headings."""
         for row in self.rows:
             for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell

@@ -21,4 +21,4 @@ TABLES: Final[Mapping[int, Callable[[Records], PaperTable]]] = MappingProxyType(
         **{number: partial(table_of_agent, number=number) for number, _ in TABLE_OF_AGENT},
     }
 )
-"""Tables 4 and 5 of the paper have no results: they list visited sites and settings of the agents."""
+"""The paper's tables of results. Tables 4 and 5 list visited sites and the agents' settings instead."""

@@ -28,7 +28,7 @@ NORMAL_FROM: Final = 50
 """From so many degrees of freedom on, Wilson's interval uses the normal quantile. With fewer, a t quantile
 accounts for coefficients from few labels; with more, it would cover too much (``bench.estimate``)."""
 UNLIKE: Final = 0.01
-"""A warning says that labelled runs differ from the others if chance would give such verdicts less often."""
+"""A p-value below this gives a warning that the verdicts on labelled runs differ from the others."""
 _EXACT: Final = 1e-9
 
 
@@ -56,9 +56,9 @@ def estimate_rate(
 
     ``verdicts`` are 0 or 1 of shape (n, judges), with 0 judges or more; ``labels`` (n,) are 1, 0, or -1 if a
     run is not labelled. The runs of one task (``tasks``, numbers of shape (n,)) count as one draw. ``strata``
-    (n,) number the groups if these were drawn from at different rates. The variance is that of drawing so
-    many of these n runs. The interval is Wilson's for the number of labels that would give this variance,
-    with a t quantile if there are few labels.
+    (n,) number the groups if these were drawn from at different rates. The variance is that of a draw without
+    replacement from the n runs. The interval is Wilson's for the number of labels that would give this
+    variance, with a t quantile if there are few labels.
     """
     n, known = len(labels), labels >= 0
     n_labels = int(known.sum())
@@ -78,7 +78,7 @@ def estimate_rate(
     coefficients = inverse @ (x.T @ (weights * y))
     residuals = y - x @ coefficients
     successes = int(y.sum())
-    known_ends = successes / n, 1 - (n_labels - successes) / n  # the rate that the labels leave possible
+    known_ends = successes / n, 1 - (n_labels - successes) / n  # the rates that the known labels allow
     value = float(np.clip(design.mean(axis=0) @ coefficients, *known_ends))
     if n_labels == n:
         return RateEstimate(n, n, value, (value, value))
@@ -99,7 +99,7 @@ def estimate_rate(
 
 
 def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[float, float]:
-    """Return Wilson's interval for as many independent labels as give ``variance``, at least ``least``."""
+    """Return Wilson's interval for the number of labels (at least ``least``) that gives ``variance``."""
     n = max(value * (1 - value) / variance, least) if variance else least
     square = (t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE) ** 2
     middle = (value + square / (2 * n)) / (1 + square / n)
@@ -171,8 +171,8 @@ def estimate_agents(
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
     """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
-    With the record of a draw only drawn runs count, each with the weight of its stratum. Raises ValueError if
-    the strata of the draw are by verdicts of judges that are not given.
+    If the strata of a draw are given, only drawn runs count, each with the weight of its stratum. Raises
+    ValueError if the strata of the draw are by verdicts of judges that are not given.
     """
     absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
     if absent:
@@ -203,9 +203,9 @@ def estimate_agents(
 
 
 def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None) -> RateEstimate:
-    """Estimate from labels only.
+    """Return the estimate from labels only.
 
-    The strata of a stratified draw come from verdicts, so the interval is that of a uniform draw.
+    After a draw stratified by verdicts, the interval is that of a uniform draw, which needs no verdicts.
     """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata)
     if found.value is None or strata is None or len(set(strata.tolist())) == 1 or found.labelled == found.n:
@@ -217,7 +217,7 @@ def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | 
 
 
 def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:
-    """Return the number of each run's stratum; runs in no stratum of the draw get one of their own."""
+    """Return the number of each run's stratum. Runs in no stratum of the draw get an extra number."""
     own = [stratum for stratum in draw if stratum.agent == agent]
     numbers = []
     for row in rows:
@@ -278,8 +278,8 @@ def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = Non
     """Return how many of ``n`` runs to label for an interval of ``half_width`` (a fraction) on both sides.
 
     With an estimate from a pilot, the number follows from its interval, which shrinks with the square root of
-    the labels. Without one it is for labels only at a success rate of 50 %. The result is at most ``n`` and
-    takes into account that the number of runs is finite.
+    the labels. Without a pilot, it is for labels only at a success rate of 50 %. The result is at most ``n``
+    and takes into account that the number of runs is finite.
     """
     if estimate is not None and estimate.width is not None and estimate.labelled < n:
         share = estimate.labelled / n

@@ -35,8 +35,8 @@ def estimate_files(
 ) -> FilesEstimate:
     """Estimate the success rate of each agent, or only of ``agent``.
 
-    ``verdicts`` and ``labels`` are names of files with their results of `read_predictions`, ``draw`` is the
-    name and content of the record of a draw.
+    ``verdicts`` and ``labels`` are pairs of a file's name and its result of `read_predictions`; ``draw`` is
+    the name and the content of a draw's record.
     """
     runs, findings = read_runs(verdicts)
     known, errors = read_labels(*labels, runs) if labels else ({}, [])

@@ -19,7 +19,7 @@ from leaderboard.success_rates.runs import AgentRuns, draw_runs
 
 OVERALL: Final = "overall"
 INDEPENDENT: Final = 1.0
-"""The design effect: none, since an agent tries a task once and its trajectories are of different tasks."""
+"""The design effect 1: an agent tries each task once, so its trajectories are independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Evaluator:
 def evaluate_agents(
     name: str, basis: str, values: np.ndarray, trajectories: Sequence[Trajectory], policy: str = "strict"
 ) -> Evaluator:
-    """Return the rates by ``values``, int8 of shape (n,) in the order of ``trajectories``: 1, 0, -1.
+    """Return an evaluator from ``values``, int8 of shape (n,) in the order of ``trajectories``: 1, 0, -1.
 
     Under ``strict`` -1 (unsure, or no verdict) counts as unsuccessful; under ``published`` it is left out.
     """
@@ -86,8 +86,8 @@ def estimate_by_draw(
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
     """Return estimates from ``n_labels`` drawn labels per agent, rates by all labels, and warnings.
 
-    ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). It is only for
-    labels that are public.
+    ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). Use it only
+    with public labels.
     """
     success = labels.primary["success"]
     rows = np.flatnonzero(success >= 0)
@@ -123,7 +123,7 @@ def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> tup
 
 
 def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
-    """Return the defined rates on a benchmark by agent."""
+    """Return the rates on a benchmark by agent, without undefined ones."""
     return {
         agent: rate.value
         for (cell, agent), rate in evaluator.rates.items()
@@ -133,9 +133,9 @@ def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class FinetuningEffect:
-    """The effect of training on trajectories that a judge accepts, per 1,000 (paper, section 4.2).
+    """The effect of training on 1,000 trajectories that a judge accepts (paper, section 4.2).
 
-    ``wrong`` of the 1,000 are failures, within ``wrong_interval``. ``lost`` successes are rejected for every
+    ``wrong`` of them are failures, within ``wrong_interval``. ``lost`` successes are rejected for every
     1,000 accepted. ``judged`` trajectories have to be judged to accept 1,000.
     """
 
@@ -148,7 +148,7 @@ class FinetuningEffect:
 def rejection_finetuning(
     tp: int, fp: int, fn: int, tn: int, precision_ci: Sequence[float] | None = None
 ) -> FinetuningEffect | None:
-    """Return the effect from a judge's counts, or None if the judge accepts nothing.
+    """Return the effect of rejection fine-tuning from a judge's counts, or None if it accepts nothing.
 
     wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP).
     """

@@ -51,7 +51,7 @@ class AgentRuns:
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "AgentRuns":
-        """Make the runs from each judge's verdicts by trajectory id; a run counts if any judge has it."""
+        """Make the runs from each judge's verdicts by trajectory id, with every run that any judge has."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
             judge: np.array([found.get(run, False) for run in ids], dtype=np.int8)
@@ -66,7 +66,7 @@ class AgentRuns:
 
     @cached_property
     def rows_of(self) -> Mapping[str, np.ndarray]:
-        """The rows of each agent, by name."""
+        """The indexes of each agent's runs, by the agent's name."""
         found: dict[str, list[int]] = {}
         for row, run in enumerate(self.parts):
             found.setdefault(run.agent, []).append(row)
@@ -123,7 +123,7 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None
 def read_labels(
     name: str, answer: ReadResult, runs: AgentRuns | None
 ) -> tuple[dict[str, bool], list[Finding]]:
-    """Return whether each labelled run succeeded, by the spelling of ids in ``runs``, and errors.
+    """Return whether each labelled run succeeded, by its id as spelled in ``runs``, and errors.
 
     ``answer`` is the result of `read_success_labels`.
     """
@@ -141,7 +141,7 @@ def read_labels(
 def _success_of(
     table: Predictions | None, findings: Sequence[Finding]
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
-    """Return (id as written; 1, 0 or -1) by the key of the id, and every error; no ids if there is one."""
+    """Return (id as written, code 1, 0 or -1) by the id's reading key, and the errors in the file."""
     errors = [finding for finding in findings if finding.level == "error"]
     if table is None or table.success is None or errors:
         return {}, errors
@@ -152,10 +152,9 @@ def _success_of(
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The ``n`` runs of an agent that have the same judges' verdicts and were drawn from at one rate.
+    """The ``n`` runs of an agent with the same ``verdicts`` by the judges, and those ``drawn`` to label.
 
-    The last stratum of an agent may have all its other runs; then ``verdicts`` is None. ``drawn`` are the
-    runs to label.
+    The last stratum of an agent may have all its other runs; then ``verdicts`` is None.
     """
 
     agent: str
@@ -170,13 +169,13 @@ class Stratum:
 
 
 def draw_record(strata: Sequence[Stratum], seed: int) -> str:
-    """Return the record of a draw as JSON, for `read_draw`."""
+    """Return the record of a draw as JSON, which `read_draw` reads."""
     record = {"format": DRAW_FORMAT, "seed": seed, "strata": [asdict(stratum) for stratum in strata]}
     return json.dumps(record, indent=1) + "\n"
 
 
 def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """Return the strata of a draw's record, or an error if the content is not such a record."""
+    """Return the strata in the record of a draw, and an error if the content is not such a record."""
     try:
         record: Any = json.loads(content)
         if isinstance(record, dict) and record.get("format") == DRAW_FORMAT:
@@ -194,7 +193,7 @@ def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = 
     """Draw ``n_labels`` runs of each agent to label, or all if there are fewer.
 
     Runs are drawn by a hash of the seed and the id. If ``stratified``, each pattern of verdicts gets labels
-    in proportion to its runs (see `strata_of_patterns`); else all runs of the agent are drawn from alike.
+    in proportion to its runs (see `strata_of_patterns`); else all runs of the agent are equally likely.
     """
     found = []
     for agent, rows in runs.rows_of.items():
@@ -242,11 +241,11 @@ def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
 
 _PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
 SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
-"""The name of `read_success_labels` for `arb.core.predictions.read_predictions`."""
+"""The ``reader`` with which `arb.core.predictions.read_predictions` calls `read_success_labels`."""
 
 
 def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Read whether runs succeeded from annotations (released CSV, our Parquet) or a prediction file.
+    """Read which runs succeeded, from annotations (released CSV or our Parquet) or a prediction file.
 
     The first annotation of a run counts, and Unsure is not a label. Problems are in the findings.
     """
@@ -283,7 +282,7 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
 
 
 def _success_question() -> list[Question]:
-    """Return the only question whose column is required, since a suite may leave out the others."""
+    """Return a list of only the question of success, since a suite may leave out the other questions."""
     return [question for question in default_questions() if question.name == SUCCESS]
 
 

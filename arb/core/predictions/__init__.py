@@ -1,6 +1,6 @@
 """The prediction file, which has one row per trajectory with a judge's verdicts.
 
-Reading a file returns a typed table and findings; no content raises an exception. No label is read here.
+Reading a file returns a typed table and findings, whatever its content. No label is read here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from arb.core.predictions.raw import (
     too_large,
 )
 
-with lazy_imports():  # these need numpy, and a run of a judge only writes files
+with lazy_imports():  # they need numpy, which a judge's run does not load, since it only writes files
     from arb.core.predictions import parser_pool, table
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ __all__ = ["Finding", "ParserPool", "Predictions", "ReadResult", "ReadingLimits"
 SMALL_BYTES: Final = 250_000
 """Text of at most this size is read in this process, in some hundredths of a second.
 
-Verdicts on a split take 150 kB without reasoning.
+A file with verdicts on a split has 150 kB without reasoning.
 """
 
 
 def __getattr__(name: str) -> Any:
-    """Load the names that need numpy when they are first used."""
+    """Return a name whose module needs numpy. The module is imported only on first use."""
     if name in ("ParserPool", "ReadResult"):
         return getattr(parser_pool, name)
     if name == "Predictions":
@@ -50,19 +50,19 @@ def read_predictions(
     isolated: bool = False,
     reader: str | None = None,
 ) -> ReadResult:
-    """Read a prediction file; its content decides which format it has.
+    """Read a prediction file, whose format is recognised from its content.
 
-    Parquet is always read in another process. `check.check` compares the ids with a suite.
+    Parquet is always read in another process. Use `check.check` to compare the ids with a suite.
 
     Args:
         content: The file's bytes.
         limits: Bounds on the file.
-        parsers: Processes that read large text too, so that a server can answer meanwhile.
-        isolated: Whether ``parsers`` read all text.
-        reader: Another function of bytes and limits, as ``module:function``, for files of another form.
+        parsers: A pool that also reads large text files, so that a server can answer requests meanwhile.
+        isolated: Whether ``parsers`` also read small text files.
+        reader: A function (``module:function``) that reads files other than prediction files.
 
     Returns:
-        The rows that could be read, or None, and everything that is wrong with the file itself.
+        The table of the rows that could be read, or None, and the findings about the file.
     """
     limits, reader = limits or ReadingLimits(), reader or parser_pool.PREDICTIONS
     if len(content) > limits.max_bytes:

@@ -38,7 +38,7 @@ NO_NUMBER: Final = math.nan
 
 _EMPTY_WORDS: Final = frozenset({"", "null", "none", "n/a", "na"})
 _NO_ANSWER_WORDS: Final = _EMPTY_WORDS | {"unsure"}
-# A digit can be matched in one way only: else a cell of 400 digits and a letter takes milliseconds.
+# Each digit can match in only one way; otherwise a cell of 400 digits and a letter would take milliseconds.
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
     {"nan": NAN} | dict.fromkeys(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"), INFINITE)
@@ -49,7 +49,7 @@ _LARGEST_WHOLE: Final = 2.0**53
 
 
 def target_code(value: object, target: Target) -> int | Problem:
-    """Return the number that is stored for an answer. Null, an empty cell and unsure do not answer."""
+    """Return the number that is stored for an answer. Null, an empty cell and "unsure" are no answer."""
     if isinstance(value, bool) and target.type != "binary":
         return WRONG_TYPE
     word = _word(value)
@@ -65,17 +65,17 @@ def target_code(value: object, target: Target) -> int | Problem:
 
 
 def probability(value: object) -> float | Problem:
-    """Return a number from 0 to 1, or nan if the cell is empty."""
+    """Return the cell's number from 0 to 1, or nan if the cell is empty."""
     return _bounded(value, 1.0)
 
 
 def amount(value: object) -> float | Problem:
-    """Return a finite number of at least 0 (US dollars, seconds), or nan if the cell is empty."""
+    """Return the cell's finite number of at least 0 (US dollars, seconds), or nan if the cell is empty."""
     return _bounded(value, math.inf)
 
 
 def tokens(value: object) -> float | Problem:
-    """Return a whole number of at least 0, or nan if the cell is empty."""
+    """Return the cell's whole number of at least 0, or nan if the cell is empty."""
     number = _bounded(value, _LARGEST_WHOLE)
     if isinstance(number, Problem) or math.isnan(number) or number.is_integer():
         return number
@@ -95,7 +95,7 @@ def state(value: object) -> str | Problem | None:
 
 
 def trajectory_id(value: object) -> str | Problem:
-    """Return the text of an id as written; `check.check` finds out if it names a trajectory."""
+    """Return an id as written. Whether it names a trajectory of a suite is for `check.check` to find."""
     if isinstance(value, Missing):
         return ABSENT
     text = free_text(value)
@@ -103,7 +103,7 @@ def trajectory_id(value: object) -> str | Problem:
 
 
 def free_text(value: object) -> str | Problem | None:
-    """Return text as it is, or None if the cell is empty or only space."""
+    """Return text as it is, or None if the cell is empty or contains only spaces."""
     match value:
         case str():
             return value if value.strip() else None
@@ -116,7 +116,7 @@ def free_text(value: object) -> str | Problem | None:
 
 
 def _word(value: object) -> str | float | Problem | None:
-    """Return a cell as a lower-case word, as a float (bools too), or None if it is empty."""
+    """Return text in lower case, numbers and bools as a float, or None if the cell is empty."""
     match value:
         case str():
             return " ".join(value.split()).casefold() if len(value) <= _LONGEST_WORD else UNKNOWN_WORD
@@ -168,11 +168,11 @@ _MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = Map
         "tokens": (tokens, NO_NUMBER),
     }
 )
-"""The function and the value of an empty cell, by kind of column; columns of targets have their own."""
+"""By kind of column: the function that reads a cell, and the value of an empty cell."""
 
 
 def meaning_of(name: str) -> tuple[Callable[[object], Any], Any]:
-    """Return the function that reads the cells of a column, and the value of an empty one."""
+    """Return the function that reads the cells of a column, and the value of an empty cell."""
     kind = PREDICTION_COLUMNS[name].kind
     if kind == "target":
         return partial(_answer, name=name), TARGETS[name].no_answer

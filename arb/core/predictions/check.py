@@ -32,7 +32,7 @@ NOWHERE: Final = -1
 def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
     """Return the index of each row's trajectory among ``trajectories``, or -1 if it is not among them.
 
-    Every spelling of an id counts.
+    Every spelling of an id is recognised.
     """
     position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
     # In Parquet every row may have the same text of a megabyte, so each text is looked up once.
@@ -43,9 +43,9 @@ def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDAr
 def id_findings(
     table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
 ) -> list[Finding]:
-    """Find malformed, unknown, other-split, duplicate and missing ids.
+    """Return findings about malformed, unknown, duplicate and missing ids, and about ids of the other split.
 
-    ``positions`` are those of `positions_in`, and ``earlier`` are the reader's findings.
+    ``positions`` is the result of `positions_in`, and ``earlier`` are the reader's findings.
     """
     expected = suite.split(split)
     malformed: list[int] = []
@@ -86,11 +86,11 @@ def _is_malformed(spelled: str) -> bool:
 
 
 LONGEST_ID: Final = 500
-"""Characters; a longer text is not an id."""
+"""The most characters that an id may have."""
 
 
 def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
-    """Return the index of each row by its id's `reading_key`, and findings about ids of any suite."""
+    """Return row indexes by the `reading_key` of the id, and findings about malformed and repeated ids."""
     found: dict[str, int] = {}
     malformed: list[int] = []
     repeated: list[int] = []
@@ -113,7 +113,7 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """Return one error for all rows whose ids have the same problem. The hint follows an id."""
+    """Return one error about the ids in ``rows``, if any; ``hint(i, id)`` is shown after each id."""
     if not rows:
         return []
 
@@ -177,16 +177,16 @@ def _missing(
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
-"""With fewer verdicts it means nothing that all of them are the same."""
+"""If there are fewer verdicts, it is not suspicious that all of them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSummary:
-    """One benchmark's part of a file.
+    """Counts and shares of one benchmark's rows in a prediction file.
 
     ``expected`` counts the trajectories of the split and ``rows`` the rows that name one of them.
-    ``coverage`` is the share of the expected ones that have a verdict on success, and ``success_share`` the
-    share of these verdicts that is true.
+    ``coverage`` is the share of expected trajectories with a verdict on success, and ``success_share`` the
+    share of these verdicts that are true, None without verdicts.
     """
 
     expected: int
@@ -197,7 +197,7 @@ class BenchmarkSummary:
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """The result of a check. ``aligned`` has the rows in the split's order, unless a finding is an error."""
+    """The result of a check. ``aligned`` has the rows in the split's order, or is None if it has errors."""
 
     suite: str
     split: str
@@ -214,7 +214,7 @@ class CheckResult:
         return self.aligned is not None
 
     def to_json(self) -> dict[str, object]:
-        """Return the check report, ready for JSON."""
+        """Return the check report as a dict of plain values."""
         return {
             "file": self.file_name,
             "suite": self.suite,
@@ -278,7 +278,7 @@ def _by_benchmark(
 
 
 def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
-    """Summarize the rows at the expected positions; a trajectory that is named twice is covered once."""
+    """Summarize the rows of the ``expected`` positions. A trajectory in two rows counts once as covered."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & (success != NO_VERDICT)
     covered = np.unique(positions[decided]).size

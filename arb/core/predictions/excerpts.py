@@ -13,13 +13,13 @@ LONGEST: Final = 160
 """Number of characters of a row that are shown."""
 
 _BEFORE: Final = 24
-"""Number of characters before the column's name."""
+"""Number of characters that are shown before the column's name."""
 
 
 def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
-    """Return the text of rows by their number; for Parquet only the ids.
+    """Return the text of rows by row number. For Parquet, the text is only the id.
 
-    A row that cannot be read is left out. The texts are not safe to print: see `excerpt`.
+    Rows that cannot be read are left out. The texts are not safe to print; use `excerpt` for that.
     """
     if not rows:
         return {}
@@ -47,7 +47,7 @@ def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) ->
 
 
 def excerpt(text: str, around: str = "") -> str:
-    """Return a row's text, shortened and safe to print. The part around a column's name is kept."""
+    """Return a row's text, safe to print and shortened to the part with the column's name ``around``."""
     text = text.strip()
     if len(text) > LONGEST:
         at = text.find(around) if around else -1

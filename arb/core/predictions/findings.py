@@ -12,16 +12,16 @@ MAX_EXAMPLES: Final = 5
 MAX_QUOTED_CHARS: Final = 80
 
 UNREAD_ROW_CODES: Final = frozenset({"invalid_json", "not_an_object", "field_count"})
-"""Codes of findings about rows that are left out of the table, so that their ids are unknown."""
+"""Codes of findings about rows that cannot be read, and whose ids are therefore unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem (error) or something worth a look (warning), and its place.
+    """An error, or a warning about something that may be wrong, with its place.
 
-    ``file`` is a file or a trajectory of a source or dataset, and ``names`` are a few places in it. ``rows``
-    are the first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, rows of Parquet
-    from 1. ``count`` counts all rows, or whatever the message counts.
+    ``file`` names a file, or a trajectory of a source or dataset; ``names`` are a few places in it. ``rows``
+    are the first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, rows of Parquet from
+    1. ``count`` is the number of all rows concerned, or the number that the message gives.
     """
 
     level: Level
@@ -34,7 +34,7 @@ class Finding:
     names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return the finding as in the check report, without ``column`` if it is None."""
+        """Return the finding as an entry of the check report, without ``column`` if it is None."""
         body: dict[str, object] = {
             "level": self.level,
             "code": self.code,
@@ -68,7 +68,8 @@ def row_finding(
 ) -> Finding:
     """Return one finding for all rows with the same problem; up to five of them are shown.
 
-    ``show(i)`` returns the text of ``rows[i]``, safe to print. It is called only for the rows shown.
+    ``show(i)`` returns the text of ``rows[i]``, safe to print. It is called only for the rows shown. ``of``
+    is the noun for what the numbers count, such as "line".
     """
     named = [f"{of} {row}" for row in islice(rows, MAX_EXAMPLES)]
     if show is not None:
@@ -111,11 +112,11 @@ def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
 
 
 def quoted_id(trajectory_id: str) -> str:
-    """Return an id, long enough to show its task, because released ids have up to 130 characters."""
+    """Return an id, safe to print. It is shortened only over 160 characters; released ids have up to 130."""
     return quoted(trajectory_id, 2 * MAX_QUOTED_CHARS)
 
 
 def quoted_names(names: Sequence[str], quote: Callable[[str], str] = quoted) -> str:
-    """Return at most eight names, safe to print."""
+    """Return up to eight names with commas, safe to print, and the number of the remaining ones."""
     few = ", ".join(map(quote, names[:8]))
     return few if len(names) <= 8 else f"{few} and {len(names) - 8:,} more"

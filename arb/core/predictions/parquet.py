@@ -1,8 +1,8 @@
-"""Read Parquet into a raw table: only the known columns, and only after a look at the sizes in the footer.
+"""Read Parquet into a raw table: only the known columns, and only if their sizes in the footer are allowed.
 
-Text columns are read as dictionaries, so that a long value of 50,000 rows is one value in memory.
+Text columns are read as dictionaries, so that a long text in 50,000 rows is in memory only once.
 
-Files of strangers are read in a process of their own (`parser_pool`), because a hostile file can end it.
+Uploaded files are read in a separate process (`parser_pool`), because a hostile file can end it.
 Damaged Parquet makes the C++ library abort the whole process (with pyarrow 26 one changed byte in the footer
 is enough), and a few kB can unpack to gigabytes.
 """
@@ -27,7 +27,7 @@ _NOT_KEPT: Final = "reasoning"
 _MAX_LIST_IN_FOOTER: Final = 5_000
 _MAX_DEPTH: Final = 16
 _MAX_FIXED_WIDTH: Final = 32
-"""Bytes of the widest decimal. Wider values of fixed length would take their width in every row."""
+"""The bytes of the widest decimal. A wider fixed-length column would take that much memory per row."""
 
 _TEXT_TYPES: Final = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
@@ -40,7 +40,7 @@ _READ_TYPES: Final = (
 
 
 def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read Parquet bytes. The table is None if they are damaged or too large, or have no rows."""
+    """Return the table in Parquet bytes, None if damaged, too large or without rows, and findings."""
     try:
         return _read(content, limits)
     except Exception as problem:
@@ -93,7 +93,7 @@ def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile
 
 
 def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: ReadingLimits) -> Finding | None:
-    """Return an error if the columns would not fit in memory according to the footer."""
+    """Return an error if, by the sizes in the footer, the wanted columns are too large; else None."""
     read = set(wanted.values())
     schema = metadata.schema
     leaves = [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]
@@ -129,7 +129,7 @@ def _columns(
 
 
 def _values(array: pa.Array) -> list[object]:
-    """Return a column's Python values. Text that is not UTF-8 is bytes, and decimals are floats."""
+    """Return a column as Python values: bytes for text that is not UTF-8, floats for decimals."""
     if pa.types.is_dictionary(array.type) and _is_any_of(array.type, _TEXT_TYPES):
         words = [_decoded(word) for word in array.dictionary.cast(pa.binary()).to_pylist()]
         return [None if index is None else words[index] for index in array.indices.to_pylist()]

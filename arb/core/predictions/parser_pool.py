@@ -1,9 +1,9 @@
 """Warm processes that read uploaded files, so that a hostile file cannot harm the server.
 
 A worker is a Python process with the readers imported. It forks for each file: the child reads this one file
-within bounds on memory and time, and ends. So a file cannot see another one, and a file that makes a library
-abort only ends its child. A fork takes milliseconds, a new Python process a quarter of a second. Answers are
-JSON, because the server must not unpickle the answer of such a process.
+within bounds on memory and time, and ends. So no file can see another file, and one that makes a library
+abort ends only its child. A fork takes milliseconds, a new Python process a quarter of a second. Answers are
+JSON, because the server must not unpickle what such a process sends.
 """
 
 import json
@@ -33,13 +33,13 @@ ReadResult = tuple[Predictions | None, list[Finding]]
 
 WORKERS: Final = 2
 NICENESS: Final = 5
-"""Reading files must not slow down the pages."""
+"""The niceness of the workers, so that they do not slow down the server's pages."""
 IDLE_SECONDS: Final = 300.0
 """An idle worker ends after this time and frees its memory."""
 MAX_MEMORY_BYTES: Final = 1 << 30
 """Bound on a worker's address space. The largest file takes 330 MB, with its reasoning under 600 MB."""
 SMALL_MEMORY_BYTES: Final = 400 << 20
-"""The same on a machine with little memory. The libraries take 216 MB of it, most of it shared."""
+"""The bound on a machine with little memory. Libraries take 216 MB of it, most of that shared."""
 _KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (
@@ -55,14 +55,14 @@ _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""A process that forks while it has threads may leave a lock closed forever in its child."""
+"""Variables that stop libraries from starting threads, whose locks could block a forked child forever."""
 PREDICTIONS: Final = "arb.core.predictions.parser_pool:read_in_process"
 
 logger = logging.getLogger(__name__)
 
 
 def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
-    """Read a file of a known format in this process."""
+    """Read a prediction file (JSONL, CSV or Parquet) in this process."""
     findings: list[Finding] = []
     file_format = recognise(content)
     if isinstance(file_format, Finding):
@@ -84,7 +84,7 @@ def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
 
 
 def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> ReadResult:
-    """Call the function named ``module:function``."""
+    """Return the result of the reader ``module:function`` on the content and the limits."""
     module, _, function = reader.partition(":")
     return getattr(import_module(module), function)(content, limits)
 
@@ -97,10 +97,10 @@ def _unreadable(content: bytes, why: str) -> ReadResult:
 
 
 class ParserPool:
-    """At most ``size`` workers, started when they are needed and reused. Safe for threads.
+    """A thread-safe pool of at most ``size`` workers, which are started when needed and reused.
 
-    A thread waits if all workers are busy; the caller bounds how many threads wait. ``most_bytes`` bounds the
-    address space of a worker.
+    A thread waits if all workers are busy; the caller must limit how many threads wait. ``most_bytes`` bounds
+    the address space of a worker.
     """
 
     @classmethod
@@ -126,7 +126,7 @@ class ParserPool:
                 self._idle.pop().end()
 
     def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
-        """Call ``reader``, the name of a function such as `read_in_process`, in a worker."""
+        """Return what ``reader`` (``module:function``) returns in a worker; failures become findings."""
         with self._room:
             try:
                 return _unpack(json.loads(self._ask(content, limits, reader)))
@@ -141,7 +141,7 @@ class ParserPool:
                 return _unreadable(content, "the reader crashed on it")
 
     def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
-        """Return a worker's answer, empty if it broke down. Raises TimeoutError, OSError."""
+        """Return a worker's answer, or empty bytes if it failed. Raises TimeoutError and OSError."""
         try:
             worker = self._idle.pop()
         except IndexError:
@@ -179,7 +179,7 @@ class _Worker:
             self._connection = Connection(ours.detach())
 
     def ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
-        """Return the answer about a file, which is empty if the child failed.
+        """Return the answer about a file, or empty bytes if the child process failed.
 
         Raises:
             EOFError: The worker ended.
@@ -197,7 +197,7 @@ class _Worker:
             raise EOFError from problem
 
     def end(self) -> None:
-        """Kill the worker and the child that reads."""
+        """Kill the worker and its child process."""
         with suppress(OSError):  # it has ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._connection.close()
@@ -205,9 +205,9 @@ class _Worker:
 
 
 def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
-    """Read the files that come over a socket, each in a child, until the other side closes it.
+    """Read the files that arrive on a socket, each in a child process, until it is closed or long idle.
 
-    If memory runs out, the kernel ends this process and not the server.
+    If memory runs out, the kernel kills this process rather than the server.
     """
     # Imported before the first fork, so that every child has it.
     import arb.core.predictions.parquet  # noqa: F401, PLC0415 - pyarrow is slow to load
@@ -228,7 +228,7 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
 
 
 def _read_in_child(connection: Connection, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
-    """Return the answer of a child that reads the file, which is empty if the child failed."""
+    """Return the answer of a child process that reads the file, or empty bytes if it failed."""
     answers, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -266,7 +266,7 @@ def _bound(what: str, bound: int) -> None:
 
 
 def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return a JSON value with each distinct text once, since every row may have the same long text."""
+    """Return table and findings for JSON. Each distinct text is in it once, since many rows may share one."""
     answer: dict[str, object] = {"findings": [asdict(finding) for finding in findings]}
     if table is not None:
         answer["texts"] = {name: _distinct(texts) for name, texts in table.texts.items()}
@@ -282,7 +282,7 @@ def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
 
 
 def _unpack(answer: dict[str, Any]) -> ReadResult:
-    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is something else."""
+    """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is malformed."""
     findings = [
         Finding(**(found | {name: tuple(found.get(name, ())) for name in ("rows", "names")}))
         for found in answer["findings"]

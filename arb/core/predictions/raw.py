@@ -1,6 +1,6 @@
 """The first steps of reading a prediction file: limits, format, text and header.
 
-The content decides the format, never the file's ending. The readers of all formats return a RawTable.
+The format is recognised from the content, not from the file's name. All readers return a RawTable.
 """
 
 import difflib
@@ -15,7 +15,7 @@ from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS, REQUIRED_PRED
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Bounds on one file; each is checked before the work it bounds is done."""
+    """Limits on one file. Each is checked before the work that it limits is done."""
 
     max_bytes: int = 5_000_000
     max_rows: int = 50_000
@@ -29,7 +29,7 @@ class ReadingLimits:
 
 
 class Missing:
-    """The value of a key that a JSONL row does not have, which is not the same as null."""
+    """The type of MISSING, the value of a key that a JSONL row does not have (null is another value)."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -40,7 +40,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class RawTable:
-    """Untyped columns by name: str, bool, int, float, None, MISSING, or bytes if text is not UTF-8."""
+    """Columns by name, with raw values: str, bool, int, float, None, MISSING, or bytes if not UTF-8."""
 
     row_numbers: Sequence[int]
     columns: Mapping[str, Sequence[object]]
@@ -49,8 +49,8 @@ class RawTable:
 def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str, int], list[Finding]]:
     """Return the position of each known column among a file's names, and the findings about the names.
 
-    Aliases count, and surrounding space does not. If a column is named twice, once perhaps by its alias, that
-    is an error and the first one is read.
+    Aliases are recognised, and spaces around names are ignored. If two names mean the same column, that is an
+    error and the first of them is read.
     """
     stripped = [name.strip() for name in names]
     known: dict[str, int] = {}
@@ -88,7 +88,7 @@ def too_many_rows(limits: ReadingLimits) -> Finding:
 
 
 def without_rows(findings: list[Finding]) -> list[Finding]:
-    """Return the findings of a file without rows; an error is added unless they have one."""
+    """Return the findings about a file without rows, with an error about that unless there is an error."""
     if any(finding.level == "error" for finding in findings):
         return findings
     message = (
@@ -99,7 +99,7 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
 
 
 def blank_rows(rows: Sequence[int]) -> list[Finding]:
-    """Return a warning about blank rows between others, if there are any."""
+    """Return a warning about blank rows between other rows, or an empty list if there are none."""
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
@@ -166,7 +166,7 @@ _FORMATS_READ: Final = "a prediction file is JSONL, CSV (UTF-8, with a header li
 
 
 def recognise(content: bytes) -> FileFormat | Finding:
-    """Return the format of non-empty bytes, or an error that says what else they are."""
+    """Return the format of non-empty bytes, or an error that says what they are instead."""
     if content.startswith(b"PAR1"):
         return "parquet"
     for magic, code, says, advice in _FOREIGN:
@@ -183,9 +183,10 @@ def recognise(content: bytes) -> FileFormat | Finding:
 
 
 def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
-    """Decode UTF-8 without its byte order mark; lines end in a line feed, with or without a carriage return.
+    """Return the text of UTF-8 bytes, without the byte order mark, and findings.
 
-    Returns None with an error, which names the lines, if the bytes are not UTF-8 or contain a NUL.
+    If lines end in a lone carriage return, it becomes a line feed, with a warning. If the bytes are not UTF-8
+    or contain a NUL, the text is None and an error names the lines.
     """
     try:
         text = content.removeprefix(UTF8_MARK).decode("utf-8")
@@ -246,7 +247,7 @@ def too_large(size: int, max_bytes: int) -> Finding:
 
 
 def has_parquet_footer(content: bytes) -> bool:
-    """Return whether Parquet bytes end with the length of a footer inside them and the format's mark."""
+    """Return whether Parquet bytes end with the length of a footer that fits, and the format's mark."""
     length = int.from_bytes(content[-8:-4], "little")
     return content.endswith(b"PAR1") and 0 < length <= len(content) - 12
 

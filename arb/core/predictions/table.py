@@ -30,7 +30,7 @@ class Predictions:
     """The rows that could be read, in the order of the file or of a split. A missing column is None.
 
     ``targets`` has a column for each target that the file answers, with the numbers that `Target` describes.
-    ``score`` is a probability and ``latency_s`` in seconds; numbers are nan where the cell is empty. A cell
+    ``score`` is a probability and ``latency_s`` is in seconds; the number of an empty cell is nan. A cell
     with an error counts as empty. ``trajectory_ids`` are as written, "" if the id was not text, and after
     `align` the released spellings. ``reasoning`` is kept only if the limits say so.
     """
@@ -52,13 +52,13 @@ class Predictions:
 
     @property
     def texts(self) -> dict[str, tuple[str | None, ...]]:
-        """The columns of text that the file has."""
+        """The file's columns of text, by name."""
         columns = {name: getattr(self, name) for name in TEXT_COLUMNS}
         return {name: texts for name, texts in columns.items() if texts is not None}
 
     @property
     def numbers(self) -> dict[str, np.ndarray]:
-        """The columns of numbers that the file has, with the row numbers."""
+        """The file's columns of numbers, by name, and the row numbers."""
         columns = {name: getattr(self, name) for name in NUMBER_COLUMNS}
         return {name: numbers for name, numbers in columns.items() if numbers is not None}
 
@@ -75,11 +75,11 @@ class Predictions:
         return self.targets.get("repetition")
 
     def numbers_of(self, rows: Sequence[int]) -> list[int]:
-        """Return the numbers that rows, by their indexes, have in the file; they count from 1 if unknown."""
+        """Return the row numbers in the file of the rows at these indexes; index + 1 if they are unknown."""
         return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
 
     def codes(self, target: str) -> Codes:
-        """Return the answers for a target; if its column is missing, no row has an answer."""
+        """Return the codes of the answers on a target; without its column they all mean "no answer"."""
         absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
         return self.targets.get(target, absent)
 
@@ -93,7 +93,7 @@ class Predictions:
         return replace(self, **changes)
 
     def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
-        """Return the rows in the order of the trajectories, each of which has one row at its position."""
+        """Return the rows in the order of ``trajectories``; ``positions`` has each of their indexes once."""
         row_of = np.empty(len(trajectories), dtype=np.int64)
         row_of[positions] = np.arange(self.rows)
         return replace(self.take(row_of), trajectory_ids=tuple(t.trajectory_id for t in trajectories))
@@ -115,7 +115,7 @@ _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
 
 
 def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Return the typed table, or None if the file has no ids, and a finding for each kind of bad cell."""
+    """Return the typed table (None if the file has no ids), and a finding for each kind of bad cell."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
     for name in PREDICTION_COLUMNS:
@@ -134,7 +134,7 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 
 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
-    """Return a column and its findings. Answers and numbers are an array, texts a tuple."""
+    """Return a typed column (texts: a tuple, answers and numbers: an array) and its findings."""
     values = raw.columns[name]
     meaning, empty = meaning_of(name)
     meanings = _meanings(values, meaning)
@@ -188,7 +188,7 @@ def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> lis
 
 
 def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
-    """Return findings about rows whose state does not go with their verdict on success."""
+    """Return findings about rows whose state contradicts their verdict on success, or lacks a verdict."""
     states, verdicts = typed.get("state"), typed.get("success")
     if states is None or verdicts is None:
         return []

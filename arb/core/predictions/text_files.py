@@ -36,7 +36,7 @@ class BrokenQuotesError(ValueError):
 
 
 def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read CSV without a byte order mark.
+    """Read CSV text, which has no byte order mark, and return the table and findings.
 
     The table is None if the file has no rows or too many, or if the quotes do not match.
     """
@@ -83,7 +83,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
 
 
 def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield every record, the header too, with its number. Raises BrokenQuotesError."""
+    """Yield the number and the fields of every record; the header is record 1. Raises BrokenQuotesError."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
     number, line = 1, 1
     while True:
@@ -98,7 +98,7 @@ def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that splits the header into most known columns; by default the comma."""
+    """Return the delimiter that gives the most known columns in the header; a comma if none does."""
     first_line = text.lstrip().split("\n", 1)[0][:10_000]
 
     def known(delimiter: str) -> int:
@@ -145,7 +145,7 @@ _JSON_ARRAY: Final = (
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read JSON Lines without a byte order mark.
+    """Read JSON Lines, which have no byte order mark, and return the table and findings.
 
     The table is None if the text is a JSON array, or if it has no rows or too many.
     """

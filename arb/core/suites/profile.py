@@ -2,7 +2,7 @@
 
 It is in ``suite.toml``, and every part may be left out::
 
-    title = "Our Bench"                      # else made of the folder's name
+    title = "Our Bench"                      # by default from the folder's name
     description = "Runs of four agents."     # a paragraph
     citation = '@misc{ours, title = {…}}'    # BibTeX
 
@@ -47,7 +47,7 @@ _MOST_LINKS: Final = 12
 _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
 _NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
-"""Pages that another page links to and therefore needs."""
+"""For a page, the other pages that it links to and therefore needs."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class SuiteProfile:
     """The pages of `OPTIONAL_PAGES` that are on."""
 
     def serves(self, path: str) -> bool:
-        """Return whether the Space has the page of an address such as ``/paper``."""
+        """Return whether the Space serves the page at an address such as ``/paper``."""
         name = path.strip("/").partition("/")[0]
         return name not in OPTIONAL_PAGES or name in self.pages
 
 
 def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
-    """Return the profile in the content of a ``suite.toml``.
+    """Return the profile of a suite from the content of its ``suite.toml`` and the name of its folder.
 
     Raises ValueError, whose message lists every problem.
     """

@@ -41,7 +41,7 @@ RELEASED_ANSWERS: Final = MappingProxyType(
 """The questions of the paper (section 3.1) and their answers, which the released format has."""
 
 MOST_ANSWERS: Final = 8
-"""Unsure has the digit after the last answer."""
+"""The most answers of a question. The key of Unsure is the digit after them."""
 PAGE_KEYS: Final = "cdfgjkqstu"
 """Keys that the pages of annotators use for something other than an answer."""
 RESERVED_NAMES: Final = frozenset(
@@ -51,7 +51,7 @@ RESERVED_NAMES: Final = frozenset(
         "trajectory_id",
     }
 )  # fmt: skip
-"""Other columns and fields. Names that begin with ``trajectory_`` are columns of the release too."""
+"""Names that a question must not have, like any that begins with ``trajectory_``: other columns have them."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -62,7 +62,7 @@ _ANSWER_FIELDS: Final = ("value", "title", "key")
 
 
 class QuestionsInvalid(ValueError):
-    """Raised for questions that cannot be used; ``problems`` name the question and the field."""
+    """Raised for invalid questions; each of ``problems`` names the question and the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -71,7 +71,7 @@ class QuestionsInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AnswerChoice:
-    """An answer: its value in files and records, its title on pages, and the key that chooses it."""
+    """An answer to a question: its value in files, its title on pages, and the keyboard key for it."""
 
     value: str
     title: str
@@ -80,7 +80,7 @@ class AnswerChoice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its ``text``, and a ``guide`` on how to decide, in Markdown.
+    """A question to annotators, with a ``guide`` in Markdown on how to answer it.
 
     ``answers`` are in the order of the page, without Unsure. If ``ordered``, they are grades.
     """
@@ -99,13 +99,13 @@ class Question:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The answers in the order of their codes: no before yes, so that yes is 1; otherwise as written."""
+        """The values in the order of their codes: no before yes, so that yes is 1; others as declared."""
         values = tuple(answer.value for answer in self.answers)
         return ("no", "yes") if set(values) == {"yes", "no"} else values
 
     @property
     def choices(self) -> tuple[AnswerChoice, ...]:
-        """All possible answers in the order of the page, with Unsure at the end."""
+        """All answers that a person may choose, in the order of the page, with Unsure at the end."""
         return (*self.answers, AnswerChoice(UNSURE, "Unsure", str(len(self.answers) + 1)))
 
     def answer_title(self, value: str | None) -> str:
@@ -113,19 +113,19 @@ class Question:
         return next((answer.title for answer in self.choices if answer.value == value), value or "–")
 
     def answer_words(self, value: str | None) -> str:
-        """Return an answer's title, after its number if the answers are ordered: "2. Suboptimal"."""
+        """Return an answer's title, preceded by its number if the answers are ordered: "2. Suboptimal"."""
         title = self.answer_title(value)
         if self.ordered and value in self.values:
             return f"{self.values.index(value) + 1}. {title}"
         return title
 
     def accepts(self, value: str | None) -> bool:
-        """Return whether a record may have this value: an answer, Unsure, or None before an answer."""
+        """Return whether an annotation may have this value: an answer, Unsure, or None (not answered)."""
         return value in (None, UNSURE) or value in self.values
 
 
 def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
-    """Return ``questions`` and ``guidelines`` of a suite, if ``suite.toml`` or ``guidelines.md`` has them.
+    """Return a suite's ``questions`` and ``guidelines``, if ``suite.toml`` and ``guidelines.md`` have them.
 
     Raises QuestionsInvalid, whose message lists every problem.
     """
@@ -152,7 +152,7 @@ def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, An
 
 
 def parse_questions(tables: Any) -> tuple[Question, ...]:
-    """Return the questions of ``[[questions]]``. Raises QuestionsInvalid with every problem."""
+    """Return the questions in the tables ``[[questions]]``. Raises QuestionsInvalid with every problem."""
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise QuestionsInvalid(["questions: write each question as a table, [[questions]]"])
     problems: list[str] = []
@@ -179,7 +179,7 @@ def _place(number: int, table: Mapping[str, Any]) -> str:
 
 
 def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -> Question:
-    """Return a question, which is not valid if something was added to ``problems``."""
+    """Return a question and add its problems to ``problems``. With problems it must not be used."""
     problems += _unknown_fields(table, _QUESTION_FIELDS, place)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -272,14 +272,14 @@ _SHIPPED: Final = Path(__file__).parent
 
 @cache
 def default_questions() -> tuple[Question, ...]:
-    """Return the paper's four questions in our words, which are the default of every suite."""
+    """Return the default questions of a suite: the paper's four, in our words."""
     content = (_SHIPPED / "questions.toml").read_text(encoding="utf-8")
     return parse_questions(tomllib.loads(content)["questions"])
 
 
 @cache
 def default_guidelines() -> str:
-    """Return the default guidelines of every suite, in Markdown."""
+    """Return the default guidelines of a suite, in Markdown."""
     return (_SHIPPED / "guidelines.md").read_text(encoding="utf-8").strip()
 
 
