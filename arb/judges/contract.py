@@ -19,7 +19,7 @@ from arb.judges.types import Answer, Call, Image, Judge, JudgeSession, Message, 
 from arb.judges.wrappers import JudgeWrapper
 
 MAX_STAGES: Final = 100
-"""The most times a judge may yield calls for a trajectory, so that an endless loop does not spend money."""
+"""How often a judge may yield calls for one trajectory, so that an endless loop does not spend money."""
 
 GRADES: Final = range(1, 5)
 """The allowed values of `Answer.optimality`."""
@@ -54,7 +54,7 @@ def _checked_session(judge: Judge, view: View) -> JudgeSession:
         session = judge.ask(view)
         if (problem := _problem_of_session(session)) is not None:
             raise JudgeError(f"{_definition_of(judge.ask)}: {problem}")
-        # The frame still knows its line after the judge has returned.
+        # The frame keeps its line number after the judge has returned.
         frame = getattr(session, "gi_frame", None)
         stages = 0
         try:

@@ -68,7 +68,7 @@ def _answer_begun_by(text: str, form: Form) -> bool | None:
 
 
 MAX_REASONING_CHARS = 1_200
-"""The most characters of a reply that a prediction file keeps, so that a thousand rows fit into an upload."""
+"""The maximum length of the reasoning in a prediction file, so that a thousand rows fit into an upload."""
 
 
 def parse_answer(reply: Reply, form: Form) -> Answer:
@@ -94,7 +94,7 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
 
 
 def parse_rating(text: str) -> int | None:
-    """Return the last rating from 1 to 5 in a line such as ``Score: 4``, or None. Return 3 for 3.5."""
+    """Return the last rating from 1 to 5 in a line such as ``Score: 4``, or None; ``3.5`` counts as 3."""
     rating = read_rating(text)
     return None if rating is None else int(rating)
 

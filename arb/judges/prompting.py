@@ -78,10 +78,10 @@ def steps_text(steps: Sequence[ViewStep], answer: str | None = None) -> str:
 
 
 ONE_TEXT: Final = 10_000
-"""The most characters of an observation, an action or the answer in the view of a run without web pages."""
+"""The maximum length of an observation, an action or the answer in the view of a run without web pages."""
 
 ALL_TEXTS: Final = 200_000
-"""The most characters of all observations of such a run together: about 50,000 tokens, like a large tree."""
+"""The maximum length of all observations of such a run together: about 50,000 tokens, like a large tree."""
 
 SHORTER: Final = 0.2
 """The share of `ONE_TEXT` and `ALL_TEXTS` that is kept after a prompt was too long."""

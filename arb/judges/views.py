@@ -38,7 +38,7 @@ from dataset_script.sources.base import Observed, SourceFile, UnusableFileError
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()
 _MOST_NAMES: Final = 5
-"""The most incomplete runs that a message names per missing part."""
+"""How many incomplete runs a message names per missing part."""
 
 VIEW_VERSION: Final = 1
 """Incremented whenever the same recording gives a different `View`, so that old runs are not continued."""
@@ -63,7 +63,7 @@ _TEXT_EXAMPLE: Final = View(
     ),
     answer="An answer.",
 )
-"""A run without web pages."""
+"""The view of a run without web pages."""
 
 _FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
 """The first hash of `_TEXT_EXAMPLE`. While the hash is unchanged, `view_hash` leaves it out, so that runs

@@ -66,7 +66,7 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         "nnetnav_actions": "webarena_action_str",
     },
 }
-"""Our names of templates with the package's names of the constants that have their texts, by file."""
+"""For each file of the package, our names of templates and the constants of the file that contain them."""
 
 ONLINE_MIND2WEB = "OSU-NLP-Group/Online-Mind2Web"
 WEBJUDGE = "src/methods/webjudge_online_mind2web.py"

@@ -1,4 +1,4 @@
-"""Endpoints with other wire protocols, through the library any-llm (the extra `providers`).
+"""Call endpoints with other wire protocols through the library any-llm (the extra `providers`).
 
 The protocols are Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses. The
 library translates chat completions into them, and answers back into chat completions, which are parsed as for
@@ -71,7 +71,7 @@ class AnyLLMEndpoint:
             raise OptionsError(f"{access.base_url} cannot be used: {problem}") from problem
 
     async def attempt(self, request: Request) -> Reply:
-        """Make one request and return the reply. Raises no other exception than CallFailed."""
+        """Make one request and return the reply. Raises only CallFailed."""
         body = with_whole_characters(request_body(request))
         _RESPONSE_HEADERS.set(None)
         begun = time.perf_counter()
@@ -122,7 +122,7 @@ def _open(access: EndpointAccess, timeout_s: float) -> Any:
             read_timeout=timeout_s,
         )
         named = re.search(r"bedrock-runtime[^/]*?\.([a-z]+(?:-[a-z]+)+-\d)\.", access.base_url)
-        region = named[1] if named else os.environ.get("AWS_REGION")  # boto3 does not read it
+        region = named[1] if named else os.environ.get("AWS_REGION")  # boto3 ignores AWS_REGION
         options |= {"region_name": region} if region else {}
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS))
         logging.getLogger("any_llm").setLevel(logging.ERROR)  # it would log a warning per call
@@ -207,8 +207,8 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 def classify_library_error(problem: BaseException) -> CallFailed:
     """Return the failure that an exception of the library stands for.
 
-    If the provider answered, the answer is classified as for any other endpoint. If not, the type of the
-    exception is.
+    If the provider answered, its answer is classified as for any other endpoint. Otherwise the type of the
+    exception decides.
     """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):

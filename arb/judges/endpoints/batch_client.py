@@ -27,7 +27,7 @@ from arb.judges.endpoints.providers import EndpointAccess, endpoint_url
 from arb.judges.engine.errors import CallFailed, classify_status, read_json
 
 MARK: Final = "judges_mark"
-"""The key in a batch's metadata of the mark that identifies the batch."""
+"""The key of the mark, which identifies a batch, in the batch's metadata."""
 
 TIMEOUT_S: Final = 600.0
 READ_BYTES: Final = 1 << 16

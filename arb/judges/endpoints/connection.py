@@ -21,10 +21,10 @@ TIMEOUT_S: Final = 300.0
 CONNECT_TIMEOUT_S: Final = 10.0
 
 KEEP_ALIVE_S: Final = 4.0
-"""How long idle connections are kept: less than by servers (uvicorn: 5 s), so that none is closed in use."""
+"""How long idle connections are kept. Servers keep them longer (uvicorn: 5 s), so none is closed in use."""
 
 MAX_REPLY_BYTES: Final = 32 << 20
-"""The most bytes of an answer, decompressed. With log-probabilities, a token takes about 600 bytes."""
+"""The maximum size of a decompressed answer. With log-probabilities, a token takes about 600 bytes."""
 
 _SECRET_CHARS: Final = 8
 """Values of the user's headers count as secrets from this length on."""
@@ -88,7 +88,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Return the failure without the key and the user's headers, which an endpoint may quote in an error."""
+    """Mask the key and the user's headers, which an endpoint may quote, in a failure, and return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")
@@ -98,7 +98,7 @@ def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """Return the failure that an exception stands for, above all an exception of the connection."""
+    """Convert an exception of the connection, or any other exception, to a CallFailed."""
     if isinstance(problem, CallFailed):
         return problem
     never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)

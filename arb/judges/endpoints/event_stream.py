@@ -11,7 +11,7 @@ from typing import Any, Final
 from arb.judges.engine.errors import CallFailed, read_json
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
-"""Matches only line breaks, since the JSON of an event may contain other characters of `str.splitlines`."""
+"""Matches only line breaks; `str.splitlines` also splits at other characters, which JSON may contain."""
 
 _TEXTS: Final = ("content", "reasoning_content", "refusal")
 

@@ -1,7 +1,7 @@
 """Make requests to OpenAI-compatible endpoints, and parse their replies.
 
-We do not use the openai package: it takes a second to import and several times as much CPU time, although our
-requests differ only in their bodies. Besides, our parser accepts more forms of answers than a typed client.
+We do not use the openai package, which takes a second to import and several times the CPU time per call. Our
+requests differ only in their bodies, and our parser accepts more forms of answers than a typed client.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """Return a message as in a request: with a single text as a string, or with a list of parts."""
+    """Return a message in JSON form. Its content is a string, or a list of parts for texts and pictures."""
     if isinstance(message.content, str):
         return {"role": message.role, "content": message.content}
     return {"role": message.role, "content": [_part(part) for part in message.content]}
@@ -108,7 +108,7 @@ def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
 
 
 def _prompt_cache_key(messages: tuple[Message, ...], what: str) -> str:
-    """Return a key for requests with the same prefix, so that OpenAI routes them to a machine that has it."""
+    """Return a key that requests with the same prefix share, so that OpenAI sends them to the same cache."""
     parts = messages[0].parts if what == "system" else (part for each in messages for part in each.parts)
     texts = (part if isinstance(part, str) else part.sha256 for part in parts)
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -263,7 +263,8 @@ _STREAM_ONLY: Final = re.compile(
 class OpenAIEndpoint:
     """An endpoint that makes single attempts, in the event loop that creates it; the executor retries.
 
-    If a gateway answers only in streams, it refuses the first request; further ones then ask for streams.
+    A gateway that answers only in streams refuses the first request. It is repeated, and all others sent, as
+    requests for a stream.
     """
 
     takes_choices = True
@@ -277,7 +278,7 @@ class OpenAIEndpoint:
         self._stream_fields: dict[str, dict[str, Any]] = {}
 
     async def attempt(self, request: Request) -> Reply:
-        """Make one request and return the reply. Raises no other exception than CallFailed.
+        """Make one request and return the reply. Raises only CallFailed.
 
         The reply's latency is the time from sending the request to receiving the last byte.
         """
@@ -304,7 +305,7 @@ class OpenAIEndpoint:
         """Return the answer to a request and its text. Repeat it as a stream if the endpoint demands that."""
         while True:
             fields = self._stream_fields.get(model, {})
-            sent = io.BytesIO(encoded(body | fields))  # aiohttp sends a file in pieces
+            sent = io.BytesIO(encoded(body | fields))  # sent in pieces, so other calls do not wait
             follows = may_redirect(self._access)
             async with self._session.post(self._address, data=sent, allow_redirects=follows) as answer:
                 text = await read_text(answer)

@@ -31,8 +31,8 @@ class Provider:
         key_variable: The environment variable that holds the key.
         needs_key: Whether the provider refuses calls without a key.
         output_limit: The name of the output limit to try first.
-        header_variables: The environment variables with values of headers, by header. They may be unset.
-        address_variables: Environment variables with a value for ``address_form``. The first set one counts.
+        header_variables: Environment variables that hold values of headers, by header. They may be unset.
+        address_variables: Environment variables with a value for ``address_form``; the first set one is used.
         address_form: The form of the address, with ``{}`` in place of that value.
         library: The provider's name in any-llm; None if it accepts OpenAI's chat completions.
         needs: A module that any-llm needs for this provider.

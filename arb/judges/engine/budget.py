@@ -21,7 +21,7 @@ from arb.judges.engine.tokens import token_ceiling, word_ceiling
 from arb.judges.types import Message, ModelSettings, OptionsError, Request, Usage
 
 NEARLY_USED_UP: Final = 0.9
-"""Once this share of the limit is spent, a call that does not fit ends the run. Until then others may fit."""
+"""Above this share of the limit, a call that does not fit ends the run. Below it, a cheaper call may fit."""
 
 MAX_REFUSED: Final = 64
 """After this many consecutive calls that do not fit, the run ends even if most of the limit is left."""
@@ -82,12 +82,12 @@ class Budget:
         self.max_usd = max_usd
         self._limit_usd = math.inf if max_usd is None else max_usd
         self.spent_usd = spent_usd
-        self.presumed_usd = 0.0  # the part of spent_usd that (perhaps) paid for no reply
+        self.presumed_usd = 0.0  # the part of spent_usd (possibly) paid without a reply
         self._prices = prices or PriceTable({})
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
         self._change = asyncio.Event()
-        # By the place of a model (`ModelSettings.place`):
+        # The keys are `ModelSettings.place`:
         self._overrun: dict[tuple, float] = {}
         self._replies: dict[tuple, int] = {}
         self._longest: dict[tuple, int] = {}
@@ -226,7 +226,7 @@ def _own_limits(model: ModelSettings) -> list[int]:
 
 
 def max_output(model: ModelSettings, max_output_tokens: int) -> int:
-    """Return the most output tokens of a request: the limit, or a higher one in ``extra``, per sample."""
+    """Return the most output tokens of a request: for each sample, the limit or a higher one in ``extra``."""
     choices = model.extra.get("n")
     number = choices if isinstance(choices, int) and choices > 1 else 1
     return max([max_output_tokens, *_own_limits(model)]) * number

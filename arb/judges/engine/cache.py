@@ -224,7 +224,7 @@ class CallCache:
                 os.close(self.__dict__.pop("_claims"))
 
     def _has_newer(self, key: bytes, name: str, line: bytes) -> bool:
-        """Return whether a newer reply is known from another segment; in one segment the last line counts."""
+        """Return whether another segment than ``name`` is known to have a newer reply to the same call."""
         if key not in self._places or self._places[key][0] == name:
             return False
         return _stored_at(self._line(key)) > _stored_at(line)

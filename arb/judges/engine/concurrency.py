@@ -7,8 +7,8 @@ Replies gradually undo both. A ``Retry-After`` holds every call. The user's limi
 minute, and the quotas in the endpoint's headers, are enforced with token buckets.
 
 An overload (503, 529) is not a rate limit: the server refuses calls at random, so slowing down does not help
-a single call. A ``Retry-After`` holds every call too. Without it, the gap between calls is a small share of
-the time that the server has been refusing calls.
+a single call. Again, a ``Retry-After`` holds every call. Without it, the gap between calls is a small share
+of the time that the server has been refusing calls.
 
 No refusal is final while other calls are answered. After ``rate_limit_timeout_s`` seconds with nothing but
 refusals, no further call is made.
@@ -84,7 +84,7 @@ class TokenBucket:
         self._at = clock()
 
     def wait_s(self, amount: float) -> float:
-        """Return the seconds until this amount, but at most a full bucket, may be taken."""
+        """Return the seconds until this amount may be taken, or until the bucket is full if it is larger."""
         self._fill()
         missing = min(amount, self._most) - self._level
         return missing / self._per_second if missing > _NOTHING_S else 0.0
@@ -182,7 +182,7 @@ def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], flo
 
 
 class AdaptiveLimit:
-    """The limit on the concurrent calls of a run, for one event loop. Calls begin in the order of `slot`.
+    """The limit on the concurrent calls of a run, for one event loop. Waiting calls begin in order.
 
     ``clock`` and ``sleep`` work in seconds; tests may replace them.
     """
@@ -226,9 +226,10 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
-        """Wait until a call may begin, and count it as in flight for the block. Raises the reason of `close`.
+        """Wait until a call may begin, and count it as in flight for the block.
 
-        ``tokens`` is an estimate for the call. ``pool`` identifies the model and endpoint, which have quotas.
+        ``tokens`` is an estimate for the call. ``pool`` identifies the model and endpoint whose quotas apply.
+        Raises the exception given to `close`.
         """
         called = self._pools.get(pool) or self._pools.setdefault(pool, _Pool())
         async with self._turn:

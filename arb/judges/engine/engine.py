@@ -33,17 +33,17 @@ CLAIM_POLL_S: Final = 0.25
 """The time between checks whether another process has finished a call."""
 
 BYTES_PER_TOKEN: Final = 4
-"""An estimate for counting calls towards the limit of tokens per minute until their replies correct it."""
+"""An estimate for the limit of tokens per minute, which the actual count in each reply corrects."""
 
 
 class Endpoint(Protocol):
     """The interface of `OpenAIEndpoint` and `AnyLLMEndpoint`, which make single attempts at calls.
 
-    If an endpoint has a true ``takes_choices``, a request may ask for several answers (``n`` in ``extra``).
+    If an endpoint has ``takes_choices = True``, a request may ask for several answers (``n`` in ``extra``).
     """
 
     async def attempt(self, request: Request) -> Reply:
-        """Make one request and return the reply. Raises no other exception than CallFailed."""
+        """Make one request and return the reply. Raises only CallFailed."""
 
     async def close(self) -> None: ...
 

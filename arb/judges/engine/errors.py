@@ -69,7 +69,7 @@ _OVERLOAD_STATUSES: Final = (503, 529)
 _MAYBE_PAID_STATUSES: Final = (502, 504, 524)
 
 _ACCOUNT_CHARS: Final = 300
-"""The length of the part of a message that is searched for account problems. Some quote the prompt later."""
+"""How many characters of a message are searched for account problems. The rest may quote the prompt."""
 
 _SIGNS: Final = tomllib.loads(Path(__file__).with_name("error_signs.toml").read_text(encoding="utf-8"))
 _WORDS: Final = {
@@ -161,7 +161,7 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
     error = _read_error(body)
     message, full = error.message, f"{status}: {error.message}"
     if status == 429 and re.search(r"request too large", message, re.IGNORECASE):
-        return CallFailed("too_long", full)  # exceeds the account's tokens per minute
+        return CallFailed("too_long", full)  # one call exceeds the account's limit per minute
     asked_s = retry_after(headers, error.delay, body)
     is_overload = status in _OVERLOAD_STATUSES
     if _concerns_account(status, error, asked_s):

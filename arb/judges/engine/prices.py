@@ -319,7 +319,7 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
     share, beyond = number("batch_share", most=1.0), None
     if long_from is not None:
         long_input, long_output = long_input or per_input, long_output or per_output
-        times = long_input / per_input if per_input else 1.0  # cached tokens rise with the price of input
+        times = long_input / per_input if per_input else 1.0  # the price of cached tokens rises alike
         beyond = Price(long_input, long_output, cached and cached * times, written and written * times)
     price = Price(
         per_input,

@@ -1,4 +1,4 @@
-"""Read from an answer how long to wait, and how many requests and tokens are left."""
+"""Read from an endpoint's answer how long to wait, and how many requests and tokens it still allows."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _reset(text: str, sent_at: str | None) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    """Return the number in a text, or None if it is not a finite number from 0."""
+    """Return the number in a text, or None if there is none or if it is negative or infinite."""
     try:
         number = float(text)
     except ValueError:

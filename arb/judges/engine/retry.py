@@ -13,10 +13,10 @@ from typing import Final
 from arb.judges.engine.errors import CallFailed
 
 TRANSIENT_ATTEMPTS: Final = 8
-"""The most attempts after failures of the server or the connection."""
+"""The maximum number of attempts if the server or the connection fails."""
 
 UNUSABLE_ATTEMPTS: Final = 3
-"""The most attempts after paid but unusable answers and after timeouts."""
+"""The maximum number of attempts if answers are paid but unusable, or if no answer comes in time."""
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 60.0

@@ -4,7 +4,7 @@ The tokens of a picture depend on the family of models; sizes are in pixels. The
 sources, read in November 2026:
 
 - OpenAI, "Images and vision": tiles for GPT-4o and others, patches of 32 pixels for small and newer models.
-  If users of OpenAI's forum measured a different factor, we expect theirs, and the larger one at most.
+  If users of OpenAI's forum measured another factor, theirs is expected, and the larger one is the bound.
 - Anthropic, "Vision": patches of 28 pixels, and the scaling of large pictures.
 - The image processors of Qwen2-VL and Qwen2.5-VL (28 pixels), Qwen3-VL (32) and Llama 4 (tiles of 336) in
   transformers.
@@ -62,7 +62,7 @@ def patch_tokens(factor: float, most: int, width: int, height: int, detail: str)
 
 
 def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
-    """Return 1 token per 28-pixel square, after scaling to ``long_side`` pixels and ``most`` squares."""
+    """Return 1 token per 28-pixel square, at most ``most``, of a picture scaled to ``long_side`` pixels."""
     scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
     while (tokens := _squares(width * scale, height * scale, 28)) > most:
         scale *= 0.999
@@ -112,7 +112,7 @@ _COUNTS: Final[Mapping[str, Callable[..., int]]] = {
     "llama 4": llama4_tokens,
     "guess at most": _guess_at_most,
 }
-"""The functions by their names in ``image_rules.toml``."""
+"""The counting functions by their names in ``image_rules.toml``."""
 
 _UNKNOWN: Final = ImageRule("a guess for an unknown model (1 per 28 px square)", _guess, _guess_at_most)
 
@@ -143,7 +143,7 @@ Chat templates of other models add about as many."""
 
 PER_MESSAGE_AT_MOST: Final = 16
 PER_CALL_AT_MOST: Final = 96
-"""Upper bounds of the same, with room for a system message that a chat template adds."""
+"""Upper bounds of these two numbers, with room for a system message that a chat template adds."""
 
 _PIECE: Final = re.compile(
     r"[A-Za-z]{1,8}|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[\x80-\U0010ffff]|\n"
@@ -294,7 +294,7 @@ def _from_tiktoken(name: str) -> TextCounter | None:
         encoding = tiktoken.encoding_for_model(name)
     except (ImportError, KeyError):  # not installed, or it does not know the model
         return None
-    except Exception:  # its vocabulary could not be downloaded: errors of requests
+    except Exception:  # the download of its vocabulary failed with an error of requests
         return None
     return TextCounter(
         f"tiktoken {encoding.name}", lambda text: len(encoding.encode(text, disallowed_special=()))

@@ -34,14 +34,14 @@ from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_rew
 REPOSITORY: Final = Path(__file__).parents[3]
 
 MAX_WORKERS: Final = PREFETCH
-"""The most workers by default: one for each trajectory that is begun ahead of its calls (`PREFETCH`)."""
+"""The maximum number of workers by default: one for each trajectory that is begun ahead (`PREFETCH`)."""
 
 CORES_OF_A_WORKER: Final = 0.01
 """The share of a core that a worker reserves, so that ``--ray-workers`` may exceed the free cores."""
 
 MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
-"""The most attempts at a step whose worker dies, and the pause between them. After that the step fails."""
+"""How often a step is attempted if its worker dies, and the pause in between, before the trajectory fails."""
 
 JOURNAL: Final = "journal"
 """The folder in which versions up to commit 7d56a80 kept answers until they were put into partitions."""
@@ -270,7 +270,7 @@ def share_answers(cache: Path, store: AnswerStore) -> None:
 
 
 def import_journals(store: AnswerStore) -> None:
-    """Move answers into the store from the journals that killed runs of old versions left (see `JOURNAL`)."""
+    """Move the answers in journals, left by killed runs of old versions, into the store (see `JOURNAL`)."""
     paths = store.files(JOURNAL)
     for path in paths:
         whole, _, _ = store.read(path).rpartition(b"\n")
