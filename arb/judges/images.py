@@ -26,7 +26,7 @@ def prepare_image(content: bytes, options: ImageOptions) -> Image:
     """Return a picture in the format and size that the options ask for.
 
     PNG, JPEG and WebP pictures that need no change keep their bytes, so calls with them stay in the cache. A
-    converted animation keeps only its first frame. Raises UnreadableImageError for bytes that are no picture.
+    converted animation keeps only its first frame. Raises UnreadableImageError for unreadable bytes.
     """
     try:
         with pictures.open(io.BytesIO(content)) as picture:

@@ -1,8 +1,8 @@
 """Build a judge's messages from prompt files and from a trajectory's goal and steps.
 
 A prompt file is ``catalog/prompts/<judge>.txt``; a line ``=== name ===`` begins each of its sections. For
-replies that a judge builds on, such as captions, `text_of` returns the text, and `failed_answer` the answer
-if there is no text.
+replies that a judge builds on, such as captions, `text_of` returns the text, and `failed_answer` the judge's
+answer if the text is missing.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def _checked_judge(judge: Any, address: str) -> AnyJudge:
-    """Return the judge, or an instance if it is a class. Raises CustomJudgeError if it is no judge."""
+    """Return the judge, or an instance if it is a class. Raises CustomJudgeError if it is not a judge."""
     if isinstance(judge, type):
         try:
             judge = judge()
@@ -127,7 +127,7 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """Return the SHA-256 of each file that defines one of these judges, or None if there is no such file.
+    """Return the space-separated SHA-256 hashes of the files that define the judges; None if there are none.
 
     Only judges with an address and judges from installed packages count, not those of the catalogue. Modules
     that a file imports are not covered.
@@ -169,7 +169,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 class UnknownJudgeError(ValueError):
-    """Raised for a name that no judge has; the message lists similar names."""
+    """Raised for an unknown name of a judge; the message lists similar names."""
 
 
 TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"

@@ -274,7 +274,7 @@ class _Listed(Protocol):
 
 
 class Judge(_Listed, Protocol):
-    """A judge. It is small, picklable and stateless, since one instance judges all trajectories of a run."""
+    """The interface of a judge, which is small, picklable and stateless: one instance judges a whole run."""
 
     @property
     def wants(self) -> Wants:

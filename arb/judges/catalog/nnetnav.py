@@ -74,7 +74,7 @@ class NNetNavJudge(DescribedJudge):
         return JudgeTraits(method="nnetnav", form=self.form, output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask for a description of each pair of observations, and then for the rating."""
+        """Ask for a description of each change between two observations, and then for the rating."""
         view = _with_texts_as_trees(view)
         pairs = list(pairwise(view.steps))
         seen = [pair for pair in pairs if all(_tree(step) is not None for step in pair)]
@@ -151,7 +151,7 @@ def _with_texts_as_trees(view: View) -> View:
 
 
 def _change_in(description: str) -> str:
-    """Return the text after the last "State change:", or the whole text if there is none, on one line."""
+    """Return the text after the last "State change:", or the whole text if it lacks that, on one line."""
     after = _CHANGE.split(description)[-1].strip()
     return " ".join((after or description).split())
 

@@ -205,7 +205,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def classify_library_error(problem: BaseException) -> CallFailed:
-    """Return the failure that an exception of the library stands for.
+    """Convert an exception of the library to a CallFailed.
 
     If the provider answered, its answer is classified as for any other endpoint. Otherwise the type of the
     exception decides.

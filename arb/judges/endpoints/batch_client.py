@@ -83,7 +83,7 @@ class BatchClient:
         return await self._with_retry(once)
 
     async def create_batch(self, file_id: str, mark: str) -> BatchState:
-        """Create the batch of an uploaded file and return its state.
+        """Create a batch from an uploaded file, and return the batch's state.
 
         A repeated attempt first looks for a batch with this mark, so that no batch is created twice.
         """

@@ -58,7 +58,7 @@ def _events(text: str) -> Iterator[str]:
 
 @dataclass
 class _StreamedChoice:
-    """The parts of one choice that the stream has contained so far."""
+    """The parts of one choice that have arrived so far."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)
     tool_calls: list[Any] = field(default_factory=list)

@@ -93,7 +93,7 @@ class AnswerStore:
         return sum(map(len, new.values()))
 
     def line(self, key: bytes) -> bytes | None:
-        """Return the line of an answer, or None. Answers added after their keys were listed are not found."""
+        """Return the line of an answer, or None. Answers added after the keys were listed are not found."""
         partition = key[0]
         if partition not in self._paths:
             self._paths[partition] = {

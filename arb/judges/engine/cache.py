@@ -77,8 +77,8 @@ def _place(key: str) -> int:
 def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
     """Return the key of a call: the SHA-256 of provider, address, model, parameters, messages and sample.
 
-    Pictures are represented by hash, detail and media type. The address is included, since at another one the
-    model of this name may have other weights or another quantization. The API key and its variable are not.
+    Pictures are represented by hash, detail and media type. The address is included, since the model of the
+    same name may have other weights or quantization elsewhere. The API key and its variable are not.
     """
     parameters = {
         "key_version": KEY_VERSION,

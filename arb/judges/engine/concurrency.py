@@ -122,7 +122,7 @@ class _Pool:
 
 
 class Slot:
-    """A call in flight. When it ends, call at most one of its methods."""
+    """A call in flight. Use at most one of the methods, when the call has ended."""
 
     def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
         self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
@@ -298,7 +298,7 @@ class AdaptiveLimit:
             )
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
-        """Return a bucket that holds one second's amount of a rate per minute, or None without a rate."""
+        """Return a bucket that holds one second's amount of a rate per minute, or None if no rate is set."""
         return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
 
     def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
@@ -330,7 +330,7 @@ class AdaptiveLimit:
             self._own.tokens.take(more)
 
     def _grow(self) -> None:
-        """After a reply, shorten the gap between calls, or raise the limit if there is no gap."""
+        """After a reply, shorten the gap between calls, or else raise the limit."""
         self._refused_since = None
         self.has_answered = True
         if self._gap_s:

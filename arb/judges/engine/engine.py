@@ -162,7 +162,7 @@ class CallExecutor:
         return replace(reply, is_from_cache=True)
 
     def _samples_to_ask(self, call: Call, model: ModelSettings) -> list[str]:
-        """Return the keys of further samples to request together with a call, which have no reply yet."""
+        """Return the keys of the further samples to request together with a call: those without a reply."""
         if not call.together or not self._takes_choices(call.role):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)

@@ -152,7 +152,7 @@ class CallFailed(Exception):
 
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
-    """Return the failure that an error answer stands for. The names of ``headers`` have to be in lower case.
+    """Convert an error answer to a CallFailed. The names of ``headers`` have to be in lower case.
 
     A 503 or 529 counts as a rate limit if it asks to wait, in a header or in words. Otherwise the server may
     be broken, perhaps by this very prompt, so the failure is transient and the number of attempts is limited.

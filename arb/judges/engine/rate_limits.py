@@ -82,7 +82,7 @@ def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
-    """Return the quota from the first of these headers that is present; None if there is no number."""
+    """Return the quota from the first of these headers that is present, or None if it is not a number."""
     for form in forms:
         if (text := headers.get(form.format("remaining"))) is not None:
             limit = _number(headers.get(form.format("limit"), "")) or None
@@ -104,7 +104,7 @@ def _reset(text: str, sent_at: str | None) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    """Return the number in a text, or None if there is none or if it is negative or infinite."""
+    """Return a text as a number, or None if it is not a number or is negative or infinite."""
     try:
         number = float(text)
     except ValueError:

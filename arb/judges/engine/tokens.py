@@ -47,7 +47,7 @@ def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> i
 
 
 def patch_tokens(factor: float, most: int, width: int, height: int, detail: str) -> int:
-    """Return ``factor`` tokens per 32-pixel square, whatever the detail.
+    """Return ``factor`` tokens per 32-pixel square, for any detail.
 
     A picture of more than ``most`` squares is scaled down to that number, and then further until one of its
     sides is a whole number of squares.
@@ -159,7 +159,7 @@ class TextCounter:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of a text, at most eight letters, three digits or two symbols for each token."""
+    """Estimate the tokens of a text, with up to eight letters, three digits or two symbols per token."""
     return sum(1 for _ in _PIECE.finditer(text))
 
 
@@ -206,7 +206,7 @@ def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
     """Return a closer upper bound of a call's input tokens than `token_ceiling`, which is faster.
 
     Every tokenizer in use has tokens of several letters for words. A word therefore counts as one token per
-    two letters, and the space before it as none. Everything else (digits, symbols, indentation, other
+    two letters, and the space before it as 0. Everything else (digits, symbols, indentation, other
     scripts, base64, words of two letters or without a vowel) counts as one token per byte.
     """
     texts, _ = _parts(messages)

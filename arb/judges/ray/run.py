@@ -2,7 +2,7 @@
 
 A worker holds the sessions of judges: it reads runs, renders prompts and parses replies. The driver makes the
 calls with the reply cache, the limit and the budget of a local run, so ``--max-in-flight`` and ``--max-usd``
-apply to the whole cluster. If a worker dies, another one rebuilds its sessions by replaying their replies. If
+apply to the whole cluster. If a worker dies, another worker restores its sessions by replaying replies. If
 the driver dies, run the command again to continue from the reply cache.
 """
 
