@@ -59,7 +59,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Answer success if the reward is above 0.5, or the state ``error`` if no reward was recorded."""
+        """Return a success if the reward is above 0.5, or the state ``error`` if no reward was recorded."""
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
         return Answer("ok", success=cum_reward > released_files.SUCCESS_ABOVE)

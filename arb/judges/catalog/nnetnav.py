@@ -151,7 +151,7 @@ def _with_texts_as_trees(view: View) -> View:
 
 
 def _change_in(description: str) -> str:
-    """Return the text after the last "State change:", or the whole text if it lacks that, on one line."""
+    """Return the text after the last "State change:" (or all text, if that is missing) on one line."""
     after = _CHANGE.split(description)[-1].strip()
     return " ".join((after or description).split())
 

@@ -151,7 +151,7 @@ class WebJudge(DescribedJudge):
 
 
 def spread(items: Sequence[T], most: int | None) -> list[T]:
-    """Return at most ``most`` items, spread evenly from the first to the last, or only the last for 1."""
+    """Return at most ``most`` items, spread evenly from the first to the last; only the last if it is 1."""
     if most is None or len(items) <= most:
         return list(items)
     if most <= 1:

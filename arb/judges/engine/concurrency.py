@@ -253,7 +253,7 @@ class AdaptiveLimit:
         self._changed.set()
 
     def stop(self, reason: Exception) -> NoReturn:
-        """Close the limit with a reason, and raise the reason."""
+        """Close the limit, and raise the given exception."""
         self.close(reason)
         raise reason
 

@@ -1,6 +1,6 @@
 """Find the prices of tokens.
 
-The sources are searched in this order: overrides, a table of the user, a dated table shipped with this code
+The sources are searched in this order: overrides, the user's table, a dated table shipped with this code
 (`prices.csv`; see `prices.md`), and the package genai-prices, which knows none of the shipped models. If no
 source has a model, its price is unknown, which is not the same as free.
 """
@@ -157,7 +157,7 @@ SELF_HOSTED: Final = "vllm"
 
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """Return the maker if it is the only seller of a model, or else None, and the name without a prefix."""
+    """Return the only seller of a model (None if there are several) and the name without a vendor prefix."""
     own = name.rpartition("/")[2]
     makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
     return next(makers, None), own

@@ -95,7 +95,7 @@ def _squares(width: float, height: float, side: int) -> int:
 
 
 def _guess(width: int, height: int, detail: str) -> int:
-    """Return 1 token per 28-pixel square, like Claude and Qwen. Most models are similar for screenshots."""
+    """Guess 1 token per 28-pixel square, as Claude and Qwen count. Most models are close for screenshots."""
     return _squares(width, height, 28)
 
 
