@@ -1,7 +1,7 @@
-"""Check the calls and answers of judges.
+"""Check everything that judges yield and return, so that the engine can rely on it.
 
-Everything that a judge's `ask` yields and returns passes through `open_session`, so the engine can rely on
-it. A mistake ends the trajectory with one sentence that names the file and the line of the judge's code.
+The engine opens every session with `open_session`. A mistake raises JudgeError, which ends the trajectory
+with one sentence that names the file and the line of the judge's code.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from arb.judges.types import Answer, Call, Image, Judge, JudgeSession, Message, 
 from arb.judges.wrappers import JudgeWrapper
 
 MAX_STAGES: Final = 100
-"""The most stages of a judge; one that asks for more might spend money without end."""
+"""How often a judge may yield calls for one trajectory, so that an endless loop does not spend money."""
 
 GRADES: Final = range(1, 5)
-"""The values of ``optimality``."""
+"""The allowed values of `Answer.optimality`."""
 
 _MESSAGE_ROLES: Final = ("system", "user", "assistant")
 _MAX_QUOTED_CHARS: Final = 60
 
 
 class JudgeError(ValueError):
-    """Raised for a mistake in a judge's code; the message is one sentence with the file and the line."""
+    """Raised for a mistake in a judge's code. The message is one sentence naming the file and the line."""
 
 
 def open_session(judge: Judge, view: View) -> JudgeSession:
-    """Start a judge's session and check everything that it yields and returns.
+    """Return a judge's session, which raises JudgeError for any mistake in what the judge yields or returns.
 
-    A wrapper opens the sessions of its parts with this function too, so each judge is checked once.
+    A wrapper's session needs no check, since the wrapper opens the sessions of its parts with this function.
     """
     return judge.ask(view) if isinstance(judge, JudgeWrapper) else _checked_session(judge, view)
 
@@ -54,7 +54,7 @@ def _checked_session(judge: Judge, view: View) -> JudgeSession:
         session = judge.ask(view)
         if (problem := _problem_of_session(session)) is not None:
             raise JudgeError(f"{_definition_of(judge.ask)}: {problem}")
-        # The frame still knows its line after the judge has returned.
+        # The frame keeps its line number after the judge has returned.
         frame = getattr(session, "gi_frame", None)
         stages = 0
         try:
@@ -156,7 +156,7 @@ def _problem_of_answer(answer: Any) -> str | None:
 
 
 def _described(value: Any) -> str:
-    """Return a value for a message: a plain value as in Python, any other by its type."""
+    """Return a plain value as its (shortened) repr, and any other value as its type, such as ``a dict``."""
     if isinstance(value, bool | int | float | str | None):
         text = repr(value)
         return text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
@@ -178,7 +178,7 @@ def _definition_of(function: Any) -> str:
 
 
 def _describe_fault(judge: Judge, fault: Exception) -> str:
-    """Return one line about an exception, with the innermost place in the judge's own file."""
+    """Return a message with an exception's type, its text and its innermost line in the judge's own file."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)
     place = next((each for each in reversed(frames) if each.filename == own), frames[-1])

@@ -12,7 +12,7 @@ from arb.judges.types import Image, ImageOptions
 from dataset_script.build.pictures import BrokenImageError, check_picture
 
 LOSSY_QUALITY: Final = 90
-"""The default quality of JPEG and WebP, on Pillow's scale to 100."""
+"""The default quality of JPEG and WebP, on Pillow's scale from 0 to 100."""
 
 _FORMATS: Final = ("PNG", "JPEG", "WEBP")
 """The formats that endpoints accept; any other picture is sent as PNG."""
@@ -25,8 +25,8 @@ class UnreadableImageError(ValueError):
 def prepare_image(content: bytes, options: ImageOptions) -> Image:
     """Return a picture in the format and size that the options ask for.
 
-    PNG, JPEG and WebP pictures that need no change keep their bytes, so the cache finds them again. Only the
-    first frame of an animation is sent. Raises UnreadableImageError.
+    PNG, JPEG and WebP pictures that need no change keep their bytes, so calls with them stay in the cache. A
+    converted animation keeps only its first frame. Raises UnreadableImageError for unreadable bytes.
     """
     try:
         with pictures.open(io.BytesIO(content)) as picture:

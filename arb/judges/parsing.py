@@ -17,9 +17,9 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
     """Return the probability of success (0 to 1) at the token of the verdict, or None if it is unknown.
 
-    It is p(yes) / (p(yes) + p(no)) over the chosen token and its alternatives, classified by their beginning.
-    Alternatives that begin neither answer are left out. Ratings of 4 and 5 count as yes. The result is also
-    None if the tokens do not contain the verdict of the reply.
+    The score is p(yes) / (p(yes) + p(no)), summed over the chosen token and its alternatives. A token counts
+    for the answer that it begins, and is left out if it begins neither. Ratings of 4 and 5 count as yes. The
+    score is also unknown if the tokens do not contain the verdict of the reply.
     """
     if not reply.logprobs or verdict.success is None:
         return None
@@ -33,7 +33,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """Return the token at a position of the text, and the part of the token before the position."""
+    """Return the token at an offset of the joined text and its part before the offset, or None at the end."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -55,7 +55,7 @@ def _success_probability(token: TokenProbability, before: str, form: Form) -> fl
 
 
 def _answer_begun_by(text: str, form: Form) -> bool | None:
-    """Return the answer that a token begins, or None if it begins neither or could begin both."""
+    """Return whether a text begins a yes (True) or a no (False), or None if it could be neither or both."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:
         return None
@@ -68,11 +68,11 @@ def _answer_begun_by(text: str, form: Form) -> bool | None:
 
 
 MAX_REASONING_CHARS = 1_200
-"""The most characters of a reply in a prediction file, so that a thousand rows fit into an upload."""
+"""The maximum length of the reasoning in a prediction file, so that a thousand rows fit into an upload."""
 
 
 def parse_answer(reply: Reply, form: Form) -> Answer:
-    """Return the answer in a reply, or the reply's own state if the call failed.
+    """Return the answer in a reply, or an answer with the reply's state if the call failed.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
     with a ``rating`` (4 and 5 are a success). The reasoning is the shortened text of the reply; the whole
@@ -81,7 +81,7 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
     if reply.state != "ok":
         return Answer(reply.state)
     verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)
-    has_ended = verdict.state == "error" and reply.finish_reason is not None  # a reply, though without text
+    has_ended = verdict.state == "error" and reply.finish_reason is not None  # the model replied without text
     return Answer(
         "unparsed" if has_ended else verdict.state,
         verdict.success,
@@ -94,7 +94,7 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
 
 
 def parse_rating(text: str) -> int | None:
-    """Return the last rating from 1 to 5 in a line such as ``Score: 4``, or None; 3.5 counts as 3."""
+    """Return the last rating from 1 to 5 in a line such as ``Score: 4``, or None; ``3.5`` counts as 3."""
     rating = read_rating(text)
     return None if rating is None else int(rating)
 

@@ -1,8 +1,8 @@
-"""The parts of a judge's messages: prompt files, and a trajectory's goal and steps as text.
+"""Build a judge's messages from prompt files and from a trajectory's goal and steps.
 
-A prompt file is ``catalog/prompts/<judge>.txt``; a line ``=== name ===`` begins each of its sections. This
-module also reads the replies that a judge builds on, such as captions: their text, or the state that ends
-the judging.
+A prompt file is ``catalog/prompts/<judge>.txt``; a line ``=== name ===`` begins each of its sections. For
+replies that a judge builds on, such as captions, `text_of` returns the text, and `failed_answer` the judge's
+answer if the text is missing.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NOT_RECORDED: Final = "(not recorded)"
 
 @cache
 def read_prompts(name: str) -> Mapping[str, str]:
-    """Return the sections of ``prompts/<name>.txt`` by heading, without the final line break of each."""
+    """Return the sections of ``prompts/<name>.txt`` by heading, each without its final line break."""
     parts = _HEADING.split((PROMPTS / f"{name}.txt").read_text(encoding="utf-8"))
     sections = zip(parts[1::2], parts[2::2], strict=True)
     return MappingProxyType({heading: text.removesuffix("\n") for heading, text in sections})
 
 
 def prompts_hash(*texts: str) -> str:
-    """Return the SHA-256 over prompt texts in order, for the ``prompts_hash`` of a judge."""
+    """Return the SHA-256 of prompt texts in this order, as in the ``prompts_hash`` of a judge."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -55,7 +55,7 @@ def content_of(parts: Iterable[str | Image]) -> Content:
 
 
 def goal_parts(view: View, heading: str = "The user's goal:") -> list[str | Image]:
-    """Return the goal with its heading, and the pictures that belong to it."""
+    """Return the goal under a heading as one text, followed by the pictures that belong to the goal."""
     text = f"{heading}\n{view.goal.strip()}"
     if not view.goal_images:
         return [text]
@@ -66,10 +66,10 @@ ANSWER: Final = "The agent's final answer:\n{answer}"
 
 
 def steps_text(steps: Sequence[ViewStep], answer: str | None = None) -> str:
-    """Return every step as text, followed by the agent's answer.
+    """Return all steps as one text, followed by the agent's answer if it is given.
 
-    The text of a step has its number, the observation (the page's address or a text), the action and the
-    reasoning. A last step without an action has only the observation.
+    Each step has its number, its observation (the page's address, a text, or both), its action and its
+    reasoning. If the last step has no action, only its observation is included.
     """
     has_pages = any(step.url for step in steps) or all(step.text is None for step in steps)
     texts = [_step_text(step, step is steps[-1], has_pages) for step in steps]
@@ -78,13 +78,13 @@ def steps_text(steps: Sequence[ViewStep], answer: str | None = None) -> str:
 
 
 ONE_TEXT: Final = 10_000
-"""The most characters of an observation, an action or the answer in the view of a run without web pages."""
+"""The maximum length of an observation, an action or the answer in the view of a run without web pages."""
 
 ALL_TEXTS: Final = 200_000
-"""The most characters of all its observations: about 50,000 tokens, as for a large accessibility tree."""
+"""The maximum length of all observations of such a run together: about 50,000 tokens, like a large tree."""
 
 SHORTER: Final = 0.2
-"""The share of these two limits that applies if a prompt was too long."""
+"""The share of `ONE_TEXT` and `ALL_TEXTS` that is kept after a prompt was too long."""
 
 _MARK: Final = re.compile(r"\n\[… ([\d,]{1,15}) characters left out …\]\n")
 _BELOW: Final = "(the last one; it stands below)"
@@ -93,7 +93,7 @@ _BELOW: Final = "(the last one; it stands below)"
 def with_bounded_texts(view: View, share: float = 1.0) -> View:
     """Return the view with long observations, actions and answer cut in the middle.
 
-    A view without observation texts is returned unchanged, even a long one. ``share`` scales both limits.
+    ``share`` scales `ONE_TEXT` and `ALL_TEXTS`. A view without observation texts is returned unchanged.
     """
     lengths = [len(step.text) for step in view.steps if step.text is not None]
     if not lengths:
@@ -108,9 +108,9 @@ def with_bounded_texts(view: View, share: float = 1.0) -> View:
 
 
 def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
-    """Return the length to cut texts to, so that their sum fits ``together`` and none exceeds ``each``.
+    """Return the length to cut texts to, so that each has at most ``each`` characters and all ``together``.
 
-    Short texts leave room for the others: texts of 10, 100 and 100 characters are cut to 70 to fit into 150.
+    Short texts leave room for longer ones: to fit 10, 100 and 100 characters into 150, the length is 70.
     """
     for place, length in enumerate(sorted(lengths)):
         room = together // (len(lengths) - place)
@@ -121,7 +121,7 @@ def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
 
 
 def cut_middle(text: str | None, most: int) -> str | None:
-    """Return a text cut in the middle to ``most`` characters, with a mark that counts the missing ones."""
+    """Return a text cut in the middle to ``most`` characters, plus a mark with the number of missing ones."""
     if text is None or len(text) <= most:
         return text
     head, tail = most - most // 2, len(text) - most // 2
@@ -132,10 +132,10 @@ def cut_middle(text: str | None, most: int) -> str | None:
 
 
 def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
-    """Return the steps without the text of the last observation, and that text separately.
+    """Return the steps without the last observation's text, and that text with a heading.
 
-    Judges use the text in place of the last page's tree. If no step has a text, return the steps unchanged
-    and None.
+    Judges show the text in place of the last page's tree. If no step has a text, the result is the unchanged
+    steps and None.
     """
     number = max((step.number for step in view.steps if step.text is not None), default=None)
     if number is None:
@@ -146,7 +146,7 @@ def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
 
 
 def last_step(view: View) -> ViewStep:
-    """Return the last observation, or an empty one if the view has none."""
+    """Return the last step of a view, or an empty step if the view has none."""
     return view.steps[-1] if view.steps else ViewStep(0, None, None, None, None)
 
 
@@ -171,7 +171,7 @@ def text_of(reply: Reply) -> str | None:
 
 
 def failed_answer(reply: Reply) -> Answer:
-    """Return the answer of a judge that needs the text of a reply without one."""
+    """Return the answer without a verdict for a reply that lacks the text that the judge needs."""
     if reply.state != "ok":
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":

@@ -51,7 +51,7 @@ _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
 
 @dataclass(frozen=True)
 class RuleBasedJudge:
-    """The benchmarks' own rules: a judge that follows the environment's reward, which no other judge sees."""
+    """A judge that follows the benchmarks' own rules: the environment's reward, hidden from other judges."""
 
     name: str = "Rule-based"
     inputs: str = "the environment's reward"
@@ -59,7 +59,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return success above 0.5, or the state ``error`` if no reward was recorded."""
+        """Return a success if the reward is above 0.5, or the state ``error`` if no reward was recorded."""
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
         return Answer("ok", success=cum_reward > released_files.SUCCESS_ABOVE)
@@ -69,7 +69,7 @@ class RuleBasedJudge:
 class ConstantJudge:
     """A judge that gives every trajectory the same answer, as a baseline for all other judges.
 
-    If the answer is yes, its precision on success is the share of successful runs (26.7 % on test).
+    The precision of the judge that always says yes is the share of successful runs (26.7 % on test).
     """
 
     name: str
@@ -87,7 +87,7 @@ class ConstantJudge:
 
 
 class CustomJudgeError(ValueError):
-    """Raised for a judge that cannot be loaded; the message says what is wrong with the file or the judge."""
+    """Raised for a custom judge that cannot be loaded. The message says what is wrong with it or its file."""
 
 
 def is_address(name: str) -> bool:
@@ -97,9 +97,9 @@ def is_address(name: str) -> bool:
 
 
 def load_judge(address: str) -> AnyJudge:
-    """Run the file or import the module of an address and return the judge in it.
+    """Run the file or import the module of an address, and return the judge that the address names.
 
-    The address names an instance, or a class that can be created without arguments. Raises CustomJudgeError.
+    The address may name a judge, or a class that needs no arguments. Raises CustomJudgeError.
     """
     place, _, attribute = address.rpartition(":")
     try:
@@ -114,7 +114,7 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def _checked_judge(judge: Any, address: str) -> AnyJudge:
-    """Return the judge, made if it is a class. Raises CustomJudgeError if it lacks what a judge needs."""
+    """Return the judge, or an instance if it is a class. Raises CustomJudgeError if it is not a judge."""
     if isinstance(judge, type):
         try:
             judge = judge()
@@ -127,10 +127,10 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """Return the SHA-256 of the files of the named judges that are not ours; None if there are none.
+    """Return the space-separated SHA-256 hashes of the files that define the judges; None if there are none.
 
-    These are judges named by an address, and judges of installed packages. What a file imports is not part
-    of its digest.
+    Only judges with an address and judges from installed packages count, not those of the catalogue. Modules
+    that a file imports are not covered.
     """
     digests = []
     for name in map(str.strip, names):
@@ -143,7 +143,7 @@ def digest_of_files(names: Sequence[str]) -> str | None:
 
 
 def _module_of_plugin(name: str) -> str:
-    """Return the module of a judge that an installed package adds; empty for any other name."""
+    """Return the module of a judge from an installed package, or an empty string for any other name."""
     for entry in entries():
         if entry.is_plugin and _key(name) in map(_key, entry.names):
             return type(entry.judge).__module__
@@ -169,11 +169,11 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 class UnknownJudgeError(ValueError):
-    """Raised for a name that no judge has; the message lists similar names."""
+    """Raised for an unknown name of a judge; the message lists similar names."""
 
 
 TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"
-"""The judges of the catalogue with their aliases, and the providers that the paper used for their models."""
+"""The table of the catalogue's judges with their aliases, and of the providers that the paper used."""
 
 KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "aer": AerJudge,
@@ -191,7 +191,7 @@ _PUBLISHED: Final = ("paper/", "reported/")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredJudge:
-    """A judge of the table with its aliases, and with its folder in the released data if it has one."""
+    """A judge with a name, its aliases, and its folder in the released data if it has one."""
 
     judge: AnyJudge
     aliases: tuple[str, ...] = ()
@@ -204,12 +204,12 @@ class RegisteredJudge:
 
     @property
     def key(self) -> str:
-        """The first name that needs no quotes in a shell, such as ``gpt-4o-mini-noscreen``."""
+        """The first name that needs no quotes in a shell, or else the judge's name in lower case."""
         return next((each for each in self.names if _KEY.fullmatch(each)), self.judge.name.casefold())
 
     @property
     def is_published(self) -> bool:
-        """Whether a paper has a judge of this name, with a model of its own."""
+        """Whether a paper reports results of a judge with this name and these models."""
         return self.released is not None or any(each.startswith(_PUBLISHED) for each in self.aliases)
 
 
@@ -217,8 +217,8 @@ class RegisteredJudge:
 def entries() -> tuple[RegisteredJudge, ...]:
     """Return every judge with a name: those of the catalogue, then those of installed packages.
 
-    An entry point of the group ``arb.judges`` names a judge, or a class of one that is made without
-    arguments. A plug-in that is no judge, or whose name is in use, is left out with a warning.
+    An entry point of the group ``arb.judges`` names a judge, or a judge class that needs no arguments. A
+    plug-in that is not a judge, or whose name is already taken, is left out with a warning.
     """
     found: list[RegisteredJudge] = []
     for point, loaded in load_plugins("arb.judges"):
@@ -238,7 +238,7 @@ def entries() -> tuple[RegisteredJudge, ...]:
 
 
 def catalog_judges() -> tuple[RegisteredJudge, ...]:
-    """Return the table: the paper's judges in the order of its Table 7, later ones, families, references."""
+    """Return the table's judges: those of the paper in Table 7's order, later ones, families, references."""
     found = []
     for row in _table()["judge"]:
         aliases, released = tuple(row.pop("aliases", ())), row.pop("released", None)
@@ -251,12 +251,12 @@ def _table() -> dict[str, Any]:
 
 
 def default_provider(model: str) -> str | None:
-    """Return the provider that the paper used for a model, or None if the paper did not use it."""
+    """Return the provider that the paper used for a model, or None if the paper did not use the model."""
     return _table()["providers"].get(model)
 
 
 def _entry_of(judge: AnyJudge) -> RegisteredJudge | None:
-    """Return the entry of the table with a judge's name, or None."""
+    """Return the registered judge with the same name, or None."""
     return next((each for each in entries() if each.judge.name == judge.name), None)
 
 
@@ -264,10 +264,9 @@ _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
 
 
 def is_same_model(asked: str, served: str) -> bool:
-    """Return whether the model that served a reply is the one that was asked.
+    """Return whether the model that served a reply is the requested model, or a dated version of it.
 
-    The comparison ignores owners (``anthropic/``), case and dots. A dated version matches the name of its
-    family.
+    The comparison ignores owners (``anthropic/``) and case, and treats dots as dashes.
     """
     asked, served = (name.rpartition("/")[2].casefold().replace(".", "-") for name in (asked, served))
     return served == asked or (served.startswith(asked) and _DATE.fullmatch(served, len(asked)) is not None)
@@ -283,8 +282,8 @@ def full_name(
     A judge of the paper, and WebJudge, keeps its name only with its own models and the official wording. Any
     other judge of the catalogue is named by its method, models and wording, such as ``simplified-axtree ·
     my-model · own wording``. Wrappers build their names from the names of their parts. A judge of your own,
-    and one without a model, keeps its name. If the models that answered (``served``, by role) differ from
-    those asked, the name says so and is never the paper's.
+    and one without a model, keeps its name. If other models than the requested ones answered (``served``, by
+    role), a judge of the paper loses its name, and the new name lists the models that answered.
     """
     if isinstance(judge, JudgeWrapper):
         parts = {}
@@ -309,12 +308,12 @@ def full_name(
 
 
 def _of_part(by_role: Mapping[str, _T], prefix: str) -> dict[str, _T]:
-    """Return the values of one part of a wrapper, by the part's own names of its roles."""
+    """Return the values of one part of a wrapper by role, without the part's prefix."""
     return {role[len(prefix) :]: value for role, value in by_role.items() if role.startswith(prefix)}
 
 
 def _other_models(asked: Mapping[str, str], served: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the sorted names of models that answered in place of the one that was asked."""
+    """Return the sorted names of the models that answered in place of a requested model."""
     return sorted(
         {name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)}
     )

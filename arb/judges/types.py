@@ -1,8 +1,8 @@
 """The types that judges and the engine share.
 
-A judge is a generator. It receives a `View` and yields the calls to make at once. It is sent their replies in
-the same order, and it returns its `Answer`. It uses no network, clock or file, so the same judge runs over an
-endpoint, a batch, a local model, a cluster, and over dummy replies when a run is planned.
+A judge's `ask` is a generator: it receives a `View`, yields lists of calls to make concurrently, gets their
+replies in the same order, and returns an `Answer`. Since it uses no network, clock or file, the same judge
+works with an endpoint, a batch, a local model or a cluster, and with dummy replies when a run is planned.
 `arb.judges.contract` checks every call and answer of a judge.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 JUDGE_ROLE = "judge"
-"""The role whose model gives the verdict; a judge may name others, such as ``captioner``."""
+"""The role whose model gives the verdict. A judge may have further roles, such as ``captioner``."""
 
 DEFAULT_OUTPUT_TOKENS = 1024
 """The output limit of the paper's judges (section 4)."""
@@ -36,9 +36,9 @@ class OptionsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How pictures are sent. None keeps the recorded size or format.
+    """How pictures are sent. ``max_side`` is in pixels; None keeps the recorded size or format.
 
-    With a ``quality``, pictures that already have the ``format`` are encoded again too.
+    With a ``quality``, even pictures that already have the right format are encoded again.
     """
 
     max_side: int | None = None
@@ -68,12 +68,12 @@ class Image:
 
 
 Content = str | tuple[str | Image, ...]
-"""A text, or texts and pictures in their order."""
+"""A single text, or texts and pictures in the order in which they are sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a call."""
+    """One message of a call: its role and its content."""
 
     role: Literal["system", "user", "assistant"]
     content: Content
@@ -88,9 +88,9 @@ class Message:
 class ViewStep:
     """One step of a run as a judge sees it: the observation, and the action that the agent took.
 
-    Steps are numbered from 1. The last one may have neither action nor reasoning. ``text`` is an observation
-    without a web page, such as the result of a tool. Trees and screenshots are None if the judge does not
-    want them or if none was recorded.
+    Steps are numbered from 1. The last step may have neither action nor reasoning. ``text`` is an observation
+    without a web page, such as the result of a tool. A tree or screenshot is None if the judge does not want
+    it or if it was not recorded.
     """
 
     number: int
@@ -108,8 +108,8 @@ class ViewStep:
 class View:
     """Everything that a judge sees of a trajectory.
 
-    It contains neither reward nor label, neither the agent's name nor the trajectory id. ``answer`` is the
-    agent's final message, unless the last step sends it as an action.
+    It contains no reward, label, agent name or trajectory id. ``answer`` is the agent's final message, unless
+    the last step sends that message as an action.
     """
 
     goal: str
@@ -120,7 +120,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """The heavy parts of a trajectory that a judge needs: of no step, of the last step, or of all steps."""
+    """The large parts of a trajectory that a judge needs: of no step, of the last step, or of all steps."""
 
     axtrees: Literal["none", "last", "all"] = "none"
     screenshots: Literal["none", "last", "all"] = "none"
@@ -128,7 +128,7 @@ class Wants:
 
 
 def covers(amount: str, is_last: bool) -> bool:
-    """Return whether ``none``, ``last`` or ``all`` (of `Wants`) covers a step."""
+    """Return whether a value of `Wants` (``none``, ``last`` or ``all``) includes a step."""
     return amount == "all" or (amount == "last" and is_last)
 
 
@@ -153,7 +153,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class TokenProbability:
-    """A token of a reply with its log-probability, and the alternatives to it with theirs."""
+    """A token of a reply and its alternatives (``rivals``), each with its log-probability."""
 
     token: str
     logprob: float
@@ -161,7 +161,7 @@ class TokenProbability:
 
 
 class Quota(NamedTuple):
-    """The number of requests or tokens left at an endpoint; it is back at ``limit`` after ``reset_s``."""
+    """The requests or tokens that an endpoint still allows, and the seconds until all are allowed again."""
 
     remaining: float
     limit: float | None = None
@@ -169,16 +169,16 @@ class Quota(NamedTuple):
 
 
 class RateLimits(NamedTuple):
-    """The endpoint's limits in the headers of an answer; a limit that they omit is None."""
+    """The quotas in the headers of an endpoint's answer, or None for a quota that the headers omit."""
 
     requests: Quota | None = None
     tokens: Quota | None = None
 
 
 class Usage(NamedTuple):
-    """Tokens as they are billed, or None if the endpoint does not report them.
+    """The billed tokens of a reply. A count is None if the endpoint does not report it.
 
-    ``input_tokens`` include ``cached_input_tokens`` (read from the provider's cache, and cheaper) and
+    ``input_tokens`` include ``cached_input_tokens`` (read from the provider's cache, at a lower price) and
     ``cache_write_tokens`` (written into it). ``output_tokens`` include hidden ``reasoning_tokens``.
     """
 
@@ -202,9 +202,9 @@ class Reply:
     ``state`` is ``ok`` if a reply came, even one without a verdict. Otherwise it is ``refused``, ``too_long``
     or ``error`` (`vocabulary.STATES`), and ``error`` gives the reason. Tokens (see `Usage`), cost and latency
     are None if unknown. ``cost_usd`` is the price paid when the reply was made; reading it from the cache is
-    free. ``model`` is the model name in the endpoint's answer. ``dropped`` lists the parameters that the
-    request was sent without. Only the engine uses ``rate_limits`` and ``others`` (the further answers to a
-    request for several); they are not stored.
+    free. ``model`` is the model name in the endpoint's answer. ``dropped`` lists the parameters that were
+    left out of the request. Only the engine uses ``rate_limits`` and ``others`` (the replies for the further
+    samples of one request); they are not stored.
     """
 
     text: str | None = None
@@ -235,7 +235,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's answer to one trajectory. ``success`` is set exactly if the state is ``ok``."""
+    """A judge's answer to one trajectory. ``success`` is set if and only if the state is ``ok``."""
 
     state: str
     success: bool | None = None
@@ -251,7 +251,7 @@ class Answer:
 
 
 JudgeSession = Generator[Sequence[Call], Sequence[Reply], Answer]
-"""A generator that yields calls to make at once, receives their replies in order, and returns the answer."""
+"""A generator that yields lists of calls, receives their replies in the same order, and returns an answer."""
 
 
 class _Listed(Protocol):
@@ -267,18 +267,18 @@ class _Listed(Protocol):
 
     @property
     def calls(self) -> str:
-        """The number of calls per trajectory: ``1``, ``2``, or an expression in n, its number of steps."""
+        """The calls per trajectory: a number, or an expression in n, the number of steps or screenshots."""
 
     @property
     def source(self) -> str: ...
 
 
 class Judge(_Listed, Protocol):
-    """A judge: small, picklable and stateless, since one instance judges every trajectory of a run."""
+    """The interface of a judge, which is small, picklable and stateless: one instance judges a whole run."""
 
     @property
     def wants(self) -> Wants:
-        """The heavy parts of a trajectory that the judge needs."""
+        """The large parts of a trajectory that the judge needs."""
 
     @property
     def models(self) -> Mapping[str, str]:
@@ -286,16 +286,16 @@ class Judge(_Listed, Protocol):
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over the prompt templates; a run records it."""
+        """The SHA-256 of the prompt templates, which each run records."""
 
     def ask(self, view: View) -> JudgeSession:
-        """Judge one trajectory. A failed call or an unusable reply raises nothing; it becomes a state."""
+        """Judge one trajectory. A failed call or an unusable reply becomes the state of the answer."""
 
 
 class RewardJudge(_Listed, Protocol):
     """A judge that calls no model: it gets the environment's reward instead of a view of the run.
 
-    Of the facts for ``judges list``, your own judge needs only its name.
+    A reward judge of your own needs only ``name`` and ``judge_reward``.
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
@@ -306,17 +306,17 @@ AnyJudge = Judge | RewardJudge
 
 
 def is_reward_judge(judge: AnyJudge) -> TypeIs[RewardJudge]:
-    """Return whether a judge follows the environment's reward; every other judge has `ask`."""
+    """Return whether a judge follows the environment's reward instead of having a method `ask`."""
     return not hasattr(judge, "ask")
 
 
 def models_of(judge: AnyJudge) -> Mapping[str, str]:
-    """Return the default model of each of a judge's roles; a reward judge has none."""
+    """Return a judge's default models by role; empty for a reward judge."""
     return {} if is_reward_judge(judge) else judge.models
 
 
 def wants_of(judge: AnyJudge) -> Wants:
-    """Return the heavy parts of a trajectory that a judge needs; a reward judge needs none."""
+    """Return the large parts of a trajectory that a judge needs; a reward judge needs none."""
     return Wants() if is_reward_judge(judge) else judge.wants
 
 
@@ -328,10 +328,10 @@ class JudgeTraits:
         method: The judge's method, independent of the model; None outside the catalogue.
         is_official: Whether it sends the prompts of its authors.
         is_structured: Whether its replies are JSON of a fixed form.
-        is_inverted: Whether it asks about success last.
-        form: The form of its replies, with which stored replies can be parsed again.
+        is_inverted: Whether it asks about success last instead of first.
+        form: The form of its replies, which ``judges reparse`` needs to parse stored replies again.
         images: How it sends images; None to send them as recorded.
-        output_tokens: The output limit by role, for roles that need another limit than the run's.
+        output_tokens: The output limits of roles that do not use the run's limit.
         response_formats: The ``response_format`` of its requests by role.
         takes_text_for_screenshots: Whether text observations can replace screenshots.
     """
@@ -348,7 +348,7 @@ class JudgeTraits:
 
 
 class DescribedJudge:
-    """A judge that describes its traits. Deriving from this class is optional for a judge of your own."""
+    """A judge that describes its traits. A judge of your own need not derive from this class."""
 
     def describe(self) -> JudgeTraits:
         return JudgeTraits()
@@ -363,10 +363,10 @@ def traits_of(judge: object) -> JudgeTraits:
 class ModelSettings:
     """The model of a role and the parameters of its requests.
 
-    ``provider`` is a name of `providers.PROVIDERS`; ``base_url`` and ``key_variable`` override the provider's
-    own. ``extra`` is added to the request unchanged and is part of the cache key. ``prompt_cache`` names the
-    part of a prompt that the provider should keep in its prompt cache; it does not change replies, so it is
-    not part of the key. The values of ``header`` may be secrets, so they are never written or shown.
+    ``provider`` is a key of `providers.PROVIDERS`. ``base_url`` and ``key_variable`` override the provider's
+    values. ``extra`` is added to the request unchanged and is part of the cache key. ``prompt_cache`` names
+    the part of a prompt that the provider should keep in its prompt cache. It does not change replies, so it
+    is not part of the cache key. ``header`` may contain secrets, so its values are never written or shown.
     """
 
     model: str
@@ -384,13 +384,13 @@ class ModelSettings:
 
     @property
     def place(self) -> tuple[str, str | None, str]:
-        """Provider, address and name; each such place has its own price, quotas and parameters."""
+        """The provider, address and model name, which together determine prices, quotas and parameters."""
         return self.provider, self.base_url, self.model
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The content of one attempt at a call. Parameters in ``unsupported_params`` are not sent."""
+    """The content of one attempt at a call. Parameters named in ``unsupported_params`` are not sent."""
 
     model: ModelSettings
     messages: tuple[Message, ...]

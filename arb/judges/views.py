@@ -1,8 +1,8 @@
 """Make the views of recorded runs that judges see, one trajectory at a time.
 
-A view contains only goal, addresses, observations, actions, reasoning, errors, the answer, trees and
-pictures: never a reward, a label, the name of an agent or model, or an id. A published dataset reads only the
-columns that the judge wants.
+A view contains only the goal, addresses, observations, actions, reasoning, errors, the answer, trees and
+pictures: never a reward, a label, the name of an agent or model, or an id. Of a published dataset, only the
+columns that the judge wants are read.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from dataset_script.sources.base import Observed, SourceFile, UnusableFileError
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()
 _MOST_NAMES: Final = 5
-"""The most runs that a message names for one reason."""
+"""How many incomplete runs a message names per missing part."""
 
 VIEW_VERSION: Final = 1
-"""Incremented whenever the same recording gives a different `View`, so that a new run is started."""
+"""Incremented whenever the same recording gives a different `View`, so that old runs are not continued."""
 
 _EXAMPLE: Final = View(
     "A goal.",
@@ -63,18 +63,18 @@ _TEXT_EXAMPLE: Final = View(
     ),
     answer="An answer.",
 )
-"""A run without web pages."""
+"""The view of a run without web pages."""
 
 _FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
-"""The hash of that example as first written. While it is unchanged, `view_hash` leaves it out, so that runs
-continue that began before there were such views.
+"""The first hash of `_TEXT_EXAMPLE`. While the hash is unchanged, `view_hash` leaves it out, so that runs
+that began before the example existed can continue.
 """
 
 Read = TypeVar("Read")
 
 
 def view_hash(wants: Wants) -> str:
-    """Return a SHA-256 that changes if a judge with these wants gets another view of the same recording.
+    """Return a SHA-256 that changes if a judge with these wants gets a different view of the same recording.
 
     It covers neither the prompts (``prompts_hash``) nor the recordings (``data_hash``).
     """
@@ -92,8 +92,8 @@ def _hash_of_texts() -> str:
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
     """Return the parts that a judge needs but no step has: ``screenshots`` or ``accessibility trees``.
 
-    Text observations replace trees. They also replace screenshots if the judge's traits allow that
-    (``takes_text_for_screenshots``). Such a judge can judge every run without web pages, even without texts.
+    Trees are not needed for runs with text observations or without web pages, and neither are screenshots if
+    the judge's traits allow that (``takes_text_for_screenshots``).
     """
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())
@@ -110,13 +110,13 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
 
 
 class NoViewError(ValueError):
-    """Raised for a trajectory of which the source has no readable run."""
+    """Raised for a trajectory without a readable run in the source."""
 
 
 class Views:
     """The runs of a folder, in any form that `open_source` reads, as judges see them.
 
-    It reads one run at a time, even if several threads ask, and it can be pickled for other processes. An
+    Only one run is read at a time, even if several threads ask. Views can be pickled for other processes. An
     unreadable picture counts as not recorded. Raises SourceError if the folder is not a source.
     """
 
@@ -133,7 +133,7 @@ class Views:
         self.__dict__ |= state | {"_lock": threading.RLock()}
 
     def ids(self) -> tuple[str, ...]:
-        """Return the trajectories of the source, in the suite's order and spelling if there is a suite."""
+        """Return the trajectory ids of the source, in the suite's order and spelling if there is a suite."""
         with self._lock:
             there = self._files
         if self._suite_ids is None:
@@ -142,11 +142,11 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """The recorded parts of each run, by reading key; empty if only reading all runs would tell."""
+        """The recorded parts of each run, by reading key; empty if finding out requires reading every run."""
         return {reading_key(each): has for each, has in self._source.observed().items()}
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the parts that the judge needs and runs lack, by id; complete runs are left out."""
+        """Return the parts that the judge needs but a run lacks, by trajectory id; omit complete runs."""
         found = {}
         for each in ids:
             observed = self.observed.get(reading_key(each))
@@ -158,7 +158,7 @@ class Views:
     def describe_incomplete(
         self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
     ) -> str:
-        """Return the message that names incomplete runs, and the judges that could judge them."""
+        """Return a message that names incomplete runs (out of ``chosen``) and judges that can judge them."""
         lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
         for what in dict.fromkeys(what for lacks in incomplete.values() for what in lacks):
             names = [each for each, lacks in incomplete.items() if what in lacks]
@@ -173,9 +173,9 @@ class Views:
         return "\n".join(lines)
 
     def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:
-        """Return the view of a trajectory for a judge with these wants. The id may have any spelling.
+        """Return the view of a trajectory, in any spelling of its id, for a judge with these wants.
 
-        Raises NoViewError.
+        Raises NoViewError if the source has no readable run of the trajectory.
         """
 
         def read(file: SourceFile) -> Recording:
@@ -197,7 +197,7 @@ class Views:
         return with_bounded_texts(view)
 
     def reward(self, trajectory_id: str) -> float | None:
-        """Return the reward by the benchmark's own rules, or None. Raises NoViewError."""
+        """Return the reward by the benchmark's own rules, or None. Raises NoViewError, as `view` does."""
         with self._lock:
             return self._first_readable(trajectory_id, self._source.reward)
 
@@ -213,7 +213,7 @@ class Views:
 
     @cached_property
     def _files(self) -> Mapping[str, Sequence[SourceFile]]:
-        """The files of each trajectory by reading key; the suite's spelling comes first, as in `build`."""
+        """The files of each trajectory by reading key; as in `build`, the suite's spelling comes first."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
         for file in self._source.list_runs().files:
@@ -223,7 +223,7 @@ class Views:
         return found
 
     def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
-        """Return the result of ``read`` for the first readable file of a trajectory."""
+        """Return the result of ``read`` for the first readable file of a trajectory, or raise NoViewError."""
         problems: list[str] = []
         for file in self._files.get(reading_key(trajectory_id), ()):
             try:

@@ -1,7 +1,6 @@
-"""The base classes of judges made of other judges, such as samples, a cascade, a threshold or a probe.
+"""Base classes of judges that are made of other judges, such as samples, a cascade, a threshold or a probe.
 
-The engine recognises wrappers by their class, `JudgeWrapper`. The names of the attributes of your own judge
-therefore do not matter.
+The engine recognises a wrapper by its base class `JudgeWrapper`, not by the names of its attributes.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +16,14 @@ class JudgeWrapper(DescribedJudge, ABC):
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Judge]:
-        """The judges that this one asks, by the prefix of the names of their roles."""
+        """The judges that this judge asks, by the prefix that it puts before the names of their roles."""
 
     @abstractmethod
     def name_with(self, names: Mapping[str, str]) -> str:
         """Return this judge's name, built from the given names of its parts."""
 
     def describe(self) -> JudgeTraits:
-        """Return the traits of all parts; the last part decides on those that cannot be joined."""
+        """Return the last part's traits, with the image options, limits and formats of all parts merged."""
         joined = JudgeTraits()
         for prefix, part in self.parts.items():
             traits = traits_of(part)
@@ -45,7 +44,7 @@ def _of_inner(name: str) -> property:
 
 @dataclass(frozen=True)
 class WrappedJudge(JudgeWrapper):
-    """A wrapper around one judge with that judge's properties; a subclass overrides those that differ."""
+    """A wrapper around one judge that has the judge's properties; a subclass overrides those that differ."""
 
     judge: Judge
 
@@ -69,9 +68,9 @@ class WrappedJudge(JudgeWrapper):
 
 
 def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
-    """Drive several sessions at once and return all answers.
+    """Drive several sessions concurrently and return their answers in order.
 
-    Each round yields the calls of all sessions; equal calls are yielded once.
+    Each round yields the calls of all unfinished sessions together, with equal calls only once.
     """
     running = dict(enumerate(sessions))
     answers: dict[int, Answer] = {}
@@ -100,7 +99,7 @@ def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], S
 
 
 def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
-    """Return the same session with ``call_of`` applied to every call."""
+    """Drive a session with ``call_of`` applied to each of its calls, and return its answer."""
     try:
         calls = next(session)
         while True:

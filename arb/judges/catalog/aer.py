@@ -1,4 +1,4 @@
-"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): judge steps and the final page or its caption."""
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): judge by steps and a screenshot or its caption."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ CAPTIONER = "captioner"
 class AerJudge(DescribedJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
-    Without a recorded screenshot, the prompt says so and the judge decides from the steps; AER-C then makes
+    If no screenshot was recorded, the prompt says so and the judge decides by the steps; AER-C then makes
     only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web
     pages, by the texts of their observations.
     """

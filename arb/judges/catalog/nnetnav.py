@@ -36,7 +36,7 @@ DESCRIPTION_TOKENS: Final = 2048
 Pair = tuple[ViewStep, ViewStep]
 
 _NOTHING: Final = "(nothing)"
-"""The observation of an agent without web pages before its first action, or after an empty result."""
+"""The text for an empty observation in a run without web pages, such as the one before the first action."""
 
 _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
@@ -46,9 +46,9 @@ class NNetNavJudge(DescribedJudge):
     """A judge that asks for descriptions of all changes at once, and then for the rating.
 
     The description of the change from observation i to i+1 names the action of step i, which caused it. With
-    ``is_compat`` it names the action of step i+1, as the released code did. The prompt says if a page was not
-    recorded, or if the describer refused a change or its prompt was too long. A failed call ends the judging
-    with that state, since it can be made again. Without any description the answer has no verdict.
+    ``is_compat`` it names the action of step i+1, as in the released code. The prompt says if a page was not
+    recorded, or if the describer refused a change or its prompt was too long. If a call fails, the answer has
+    the state ``error``, so that a later run can repeat it. If all descriptions fail, there is no verdict.
     """
 
     form: ClassVar[Form] = "rating"
@@ -74,7 +74,7 @@ class NNetNavJudge(DescribedJudge):
         return JudgeTraits(method="nnetnav", form=self.form, output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask for a description of each pair of observations, and then for the rating."""
+        """Ask for a description of each change between two observations, and then for the rating."""
         view = _with_texts_as_trees(view)
         pairs = list(pairwise(view.steps))
         seen = [pair for pair in pairs if all(_tree(step) is not None for step in pair)]
@@ -94,7 +94,7 @@ class NNetNavJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
-        """Return the question for the change that an action made, with the texts of both trees."""
+        """Return the messages that ask how an action changed the tree ``before`` into the tree ``after``."""
         prompts = prompting.read_prompts("nnetnav")
         parts = (
             prompts["before"].format(before=before),
@@ -104,7 +104,7 @@ class NNetNavJudge(DescribedJudge):
         return (Message("system", prompts["describer"]), Message("user", "\n\n".join(parts)))
 
     def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
-        """Return the text of one change for the prompt, or None to leave it out."""
+        """Return the text about one change for the verdict's prompt, or None to leave the change out."""
         if description is not None:
             return _change_in(description)
         problem = "change not described" if was_asked else "change not recorded"
@@ -151,13 +151,13 @@ def _with_texts_as_trees(view: View) -> View:
 
 
 def _change_in(description: str) -> str:
-    """Return the text after the last "State change:", or else the whole text, on one line."""
+    """Return the text after the last "State change:" (or all text, if that is missing) on one line."""
     after = _CHANGE.split(description)[-1].strip()
     return " ".join((after or description).split())
 
 
 def _ended(replies: Sequence[Reply]) -> Answer | None:
-    """Return the answer without a verdict if a call failed or no call gave a description, or else None."""
+    """Return an answer without a verdict if a call failed or no call gave a description, or else None."""
     if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
         return prompting.failed_answer(failed)
     if replies and all(prompting.text_of(reply) is None for reply in replies):

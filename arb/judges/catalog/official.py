@@ -1,14 +1,14 @@
 """The paper's judges and WebJudge with the official prompts of their authors, byte for byte.
 
-The paper's prompts come from the package `agent-reward-bench`: the installed one in any version, or else the
-wheel of the labels. WebJudge's prompts come from a checkout of Online-Mind2Web, whose templates must have the
-SHA-256 of those that were compared with the messages made here. The source is parsed but never run, since its
-templates are constants and importing it would import many of its dependencies.
+The paper's prompts come from the package `agent-reward-bench`: from the installed package in any version, or
+else from the wheel that the labels come from. WebJudge's prompts come from a checkout of Online-Mind2Web. The
+SHA-256 of its templates must be the one for which the messages here were checked. The source is parsed but
+not run: its templates are constants, and importing it would import many dependencies.
 
 The messages follow the package: steps are joined without a separator, goal images are left out, and a missing
-tree reads None. The package fails without a screenshot, and it does not know runs without web pages. Here our
-own sentence replaces a missing screenshot, and the last observation and the answer replace the tree or
-caption.
+tree reads None. The package fails without a screenshot and does not support runs without web pages. Here, our
+own sentence replaces a missing screenshot, and in a run without web pages the last observation and the answer
+replace the tree or caption.
 """
 
 import ast
@@ -66,7 +66,7 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         "nnetnav_actions": "webarena_action_str",
     },
 }
-"""Our names of templates and the package's constants with their texts, by file of the package."""
+"""For each file of the package, our names of templates and the constants of the file that contain them."""
 
 ONLINE_MIND2WEB = "OSU-NLP-Group/Online-Mind2Web"
 WEBJUDGE = "src/methods/webjudge_online_mind2web.py"
@@ -82,7 +82,7 @@ WEBJUDGE_TEMPLATES: Final = (
     "verdict",
     "verdict_without_pictures",
 )
-"""The names of the templates in the order of the authors' file."""
+"""Our names of WebJudge's templates, in the order of the authors' file."""
 
 Templates = Mapping[str, str]
 """The authors' templates by name, stripped if their code strips them."""
@@ -95,7 +95,7 @@ class OfficialPromptsError(ValueError):
 def read_templates(settings: Settings | None = None) -> Templates:
     """Return the templates of the installed package, or of the wheel, which is downloaded if needed.
 
-    Raises OfficialPromptsError.
+    Raises OfficialPromptsError if they cannot be read.
     """
     files: dict[str, str] = {}
     for name in (DEFAULTS, SCREENSHOT, AER, NNETNAV):
@@ -109,7 +109,7 @@ def read_templates(settings: Settings | None = None) -> Templates:
 
 
 def _package(settings: Settings | None) -> Path | zipfile.Path:
-    """Return the package's folder, or its path in the wheel."""
+    """Return the folder of the installed package, or else its path in the wheel, which may be downloaded."""
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.origin is not None:
         return Path(package.origin).parent
@@ -123,7 +123,7 @@ def _package(settings: Settings | None) -> Path | zipfile.Path:
 def templates_in(files: Mapping[str, str]) -> Templates:
     """Return the templates in the package's source files.
 
-    Raises OfficialPromptsError with every template that is not at its place in version 0.1.2.
+    Raises OfficialPromptsError with a list of templates that are not where version 0.1.2 has them.
     """
     modules = {name: ast.parse(text) for name, text in files.items()}
     constants = {name: _constants(modules[name]) for name in CONSTANTS}
@@ -145,7 +145,7 @@ def templates_in(files: Mapping[str, str]) -> Templates:
 def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) -> Templates:
     """Return WebJudge's templates in a checkout of Online-Mind2Web.
 
-    Raises OfficialPromptsError if they have another SHA-256.
+    Raises OfficialPromptsError if they cannot be read or do not have the expected SHA-256.
     """
     if checkout is None:
         raise OfficialPromptsError(
@@ -183,7 +183,7 @@ def version_of_templates() -> str:
 
 
 def _constants(module: ast.Module) -> Mapping[str, str]:
-    """Return the texts of a module's constants by name, stripped if the module strips them later."""
+    """Return the string constants of a module by name, stripped if the module strips them later."""
     found: dict[str, str] = {}
     for node in module.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
@@ -197,7 +197,7 @@ def _constants(module: ast.Module) -> Mapping[str, str]:
 
 
 def _inside(module: ast.Module, function: str, wanted: Callable[[ast.AST], str | None]) -> str | None:
-    """Return the first text that ``wanted`` finds inside a function, or None."""
+    """Return the first text that ``wanted`` returns for a node of a function's body, or None."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             texts = map(wanted, ast.walk(node))
@@ -222,7 +222,7 @@ def _assigned_text(node: ast.AST) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Official(DescribedJudge):
-    """A judge that sends the prompts of its authors."""
+    """The base class of judges that send the prompts of their authors."""
 
     templates: Templates = field(hash=False)
 
@@ -303,10 +303,10 @@ class OfficialNNetNav(_Official, NNetNavJudge):
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialWebJudge(_Official, WebJudge):
-    """WebJudge with its authors' prompts and their way to parse replies.
+    """WebJudge with its authors' prompts, and with replies parsed as in their code.
 
-    Like theirs, the JPEG pictures for the verdict are declared as PNG, and goal images are left out. Steps
-    without a screenshot are not rated.
+    As in the authors' code, the JPEG pictures for the verdict are declared as PNG, and goal images are left
+    out. Steps without a screenshot are not rated.
     """
 
     wants: ClassVar[Wants] = Wants(screenshots="all")
@@ -321,7 +321,7 @@ class OfficialWebJudge(_Official, WebJudge):
         return "\n".join(line.lstrip() for line in listed.splitlines())
 
     def rating(self, reply: str) -> tuple[int | None, str]:
-        """Return the first digit from 1 to 5 between the first two "Score", and the reasoning's paragraph."""
+        """Return the first digit from 1 to 5 after "Score", or None, and the paragraph after "Reasoning"."""
         score = re.search("[1-5]", "".join(reply.split("Score")[1:2]))
         note = reply.split("**Reasoning**:")[-1].strip().split("\n\n")[0].replace("\n", " ")
         return (int(score[0]) if score else None), note
@@ -366,9 +366,9 @@ _OFFICIAL: Final[Mapping[type, Callable[..., Judge]]] = {
 
 
 def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
-    """Return the judge with the prompts of its authors: of the package, or for WebJudge of the ``checkout``.
+    """Return a judge that sends its authors' prompts, from the package or, for WebJudge, from a ``checkout``.
 
-    Raises OfficialPromptsError, also for a judge without official prompts.
+    Raises OfficialPromptsError if the prompts cannot be read or the judge has no official prompts.
     """
     if isinstance(judge, WebJudge):
         return with_official_prompts(judge, read_webjudge_templates(checkout), ONLINE_MIND2WEB)
@@ -377,7 +377,7 @@ def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: 
 
 
 def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
-    """Return the judge with these prompts. Raises OfficialPromptsError for one without official prompts."""
+    """Return a judge that sends these templates. Raises OfficialPromptsError if its method has none."""
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
         raise OfficialPromptsError(
@@ -390,12 +390,12 @@ def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -
 
 
 def format_goal(view: View) -> str:
-    """Return the goal as in released files, with a final line break, which published datasets leave out."""
+    """Return the goal with a final line break, as in released files. Published datasets leave it out."""
     return view.goal if view.goal.endswith("\n") else f"{view.goal}\n"
 
 
 def _last_text(view: View) -> str | None:
-    """Return the last observation and the answer of a run without web pages; None if it has web pages."""
+    """Return the last text observation and the answer, or None if no observation is a text."""
     text = observation_apart(view)[1]
     if text is not None and view.answer:
         return f"{text}\n\n{ANSWER.format(answer=view.answer)}"

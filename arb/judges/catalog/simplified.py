@@ -32,7 +32,7 @@ _KINDS = {
     (True, True): "both",
     (False, False): "neither",
 }
-"""The parts of the last page in the prompt, by whether it has the tree and the screenshot."""
+"""The names of the kinds of prompt, by whether it shows the last page's tree and screenshot."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class SimplifiedJudge(DescribedJudge):
 
     If a part was not recorded, the prompt says so and the judge decides without it. In a run without web
     pages, the text of the last observation replaces the tree. An inverted judge is asked about success last
-    instead of first. The replies of a structured judge, of which the paper has none, are JSON with the fields
-    and choices of the prompt, if the endpoint can enforce that.
+    instead of first. A structured judge, which is not in the paper, replies in JSON with the fields and
+    choices of the prompt, if the endpoint can enforce that.
     """
 
     form: ClassVar[Form] = "tags"
@@ -86,7 +86,7 @@ class SimplifiedJudge(DescribedJudge):
 
     @property
     def response_format(self) -> Mapping[str, Any] | None:
-        """The ``response_format`` of a request, or None unless the judge is structured."""
+        """The ``response_format`` of a structured judge's requests; None for any other judge."""
         return response_format(self.system) if self.is_structured else None
 
     def describe(self) -> JudgeTraits:
@@ -100,7 +100,7 @@ class SimplifiedJudge(DescribedJudge):
         )
 
     def ask(self, view: View) -> JudgeSession:
-        """Make one call, with the pruned tree or shorter texts in case the prompt is too long."""
+        """Make one call. If its prompt is too long, the pruned tree or shorter texts are sent instead."""
         tree, pruned = prompting.last_step(view).axtree, prompting.last_step(view).axtree_pruned
         short = prompting.with_bounded_texts(view, prompting.SHORTER)
         has_shorter = (self.has_axtree and tree is not None and pruned is not None) or short != view
@@ -110,7 +110,7 @@ class SimplifiedJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
-        """Return the messages with the last page's tree, which is None if none was recorded."""
+        """Return the messages of the call, given the last page's tree, or None if no tree was recorded."""
         prompts = prompting.read_prompts("simplified")
         parts: list[str | Image] = prompting.goal_parts(view)
         steps: Sequence[ViewStep] = view.steps
@@ -129,9 +129,9 @@ class SimplifiedJudge(DescribedJudge):
 
 
 def response_format(system: str) -> dict[str, Any]:
-    """Return the response format that a system message describes, with its tags as fields in their order.
+    """Return the JSON response format with the tags of a system message as fields, in the same order.
 
-    A tag with choices allows only those; ``<reasoning>`` is free text.
+    A field allows only the choices that the message gives for its tag; ``reasoning`` is free text.
     """
     choices: dict[str, list[str]] = {"reasoning": []}
     for tag, text in re.findall(r"<(success|side|optimal|loop)>([^<]+)</\1>", system):

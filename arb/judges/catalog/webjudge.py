@@ -30,13 +30,13 @@ _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)
 
 AUTHORS_QUALITY: Final = 75
-"""The quality of the authors' JPEG files: Pillow's default, on its scale to 100."""
+"""The quality of the authors' JPEG files: Pillow's default, on its scale from 0 to 100."""
 
 T = TypeVar("T")
 
 
 class RatedScreenshot(NamedTuple):
-    """A screenshot that is shown for the verdict, with the number of its step and the note on it."""
+    """A screenshot to show for the verdict, with the number of its step and the note from its rating."""
 
     number: int
     screenshot: Image
@@ -47,11 +47,11 @@ class RatedScreenshot(NamedTuple):
 class WebJudge(DescribedJudge):
     """A judge that finds key points of the goal, rates screenshots against them, and judges by the best ones.
 
-    One call rates each screenshot. Of those rated ``threshold`` or more, the verdict's prompt shows the first
-    ``max_images`` in order, after the notes on them. A screenshot with an unreadable or refused rating is not
-    shown. With ``most_rated``, at most that many screenshots are rated, evenly from the first to the last.
-    The defaults are those of the method, except for ``max_output_tokens``, since reasoning models need more
-    than the authors' 512 tokens.
+    Each screenshot is rated in a separate call. The verdict's prompt shows the first ``max_images`` of those
+    rated ``threshold`` or more, in order, after the notes on them. A screenshot with an unreadable or refused
+    rating is not shown. With ``most_rated``, at most that many screenshots are rated, spread evenly over the
+    run. The defaults are those of the authors, except for ``max_output_tokens``, since reasoning models need
+    more than the authors' 512 tokens.
     """
 
     form: ClassVar[Form] = "status"
@@ -116,11 +116,11 @@ class WebJudge(DescribedJudge):
         return reply.strip()
 
     def rating(self, reply: str) -> tuple[int | None, str]:
-        """Return the score in a rating, or None if it is unreadable, and the note on the screenshot."""
+        """Return the score in a rating (None if it is unreadable) and the note on the screenshot."""
         return parse_rating(reply), _note(reply)
 
     def key_points_messages(self, view: View) -> tuple[Message, ...]:
-        """Return the question for the key points. It has only the goal, so all runs of a task share it."""
+        """Return the messages that ask for the key points of the goal. All runs of a task share this call."""
         system = Message("system", prompting.read_prompts("webjudge")["key points"])
         return (system, Message("user", prompting.content_of(prompting.goal_parts(view, "The task:"))))
 
@@ -133,7 +133,7 @@ class WebJudge(DescribedJudge):
     def messages(
         self, view: View, points: str, chosen: Sequence[RatedScreenshot], has_screenshots: bool
     ) -> tuple[Message, ...]:
-        """Return the question for the verdict, with the first ``max_images`` of the chosen screenshots."""
+        """Return the messages that ask for the verdict, with the first ``max_images`` chosen screenshots."""
         prompts = prompting.read_prompts("webjudge")
         parts: list[str | Image] = prompting.goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points))
@@ -151,7 +151,7 @@ class WebJudge(DescribedJudge):
 
 
 def spread(items: Sequence[T], most: int | None) -> list[T]:
-    """Return at most ``most`` items, evenly from the first to the last; if only one, the last."""
+    """Return at most ``most`` items, spread evenly from the first to the last; only the last if it is 1."""
     if most is None or len(items) <= most:
         return list(items)
     if most <= 1:
@@ -160,6 +160,6 @@ def spread(items: Sequence[T], most: int | None) -> list[T]:
 
 
 def _note(text: str) -> str:
-    """Return the note on a screenshot: the reply without the line of the score, on one line."""
+    """Return the note on a screenshot: the text of its rating without the score, on one line."""
     remainder = _REASONING.sub("", _SCORE_LINE.sub("", text).strip())
     return " ".join(remainder.split())

@@ -1,9 +1,9 @@
-"""Endpoints with other wire protocols, through the library any-llm (the extra `providers`).
+"""Call endpoints with other wire protocols through the library any-llm (the extra `providers`).
 
 The protocols are Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses. The
-library translates chat completions into them, and the answers back, so that they are parsed like those of any
-other endpoint. Only the executor retries; the providers' clients do not. We chose any-llm (1.3 MB plus each
-provider's client) over litellm, which pins huggingface_hub below 2, takes 124 MB and always needs boto3.
+library translates chat completions into them, and answers back into chat completions, which are parsed as for
+any other endpoint. Only the executor retries; the providers' clients do not. We chose any-llm (1.3 MB plus
+each provider's client) over litellm, which pins huggingface_hub below 2, takes 124 MB and always needs boto3.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from arb.judges.engine.rate_limits import read_rate_limits
 from arb.judges.types import OptionsError, Reply, Request
 
 MAX_CONNECTIONS: Final = 64
-"""The most connections to Bedrock, whose client blocks a thread for every call."""
+"""The most connections to Bedrock. Its client blocks a thread for each call."""
 
 _RESPONSE_HEADERS: ContextVar[Mapping[str, str] | None] = ContextVar("headers of the answer", default=None)
-"""The headers of the current task's answer, since the library does not return them."""
+"""The response headers of the current task's call, which the library does not return."""
 
 _SLOW: Final = frozenset(
     {"TimeoutError", "APITimeoutError", "TimeoutException", "ReadTimeoutError", "ConnectTimeoutError"}
@@ -53,7 +53,7 @@ _NEVER_SENT: Final = frozenset(
         "EndpointConnectionError",
     }
 )
-"""Exceptions of the providers' clients by name, since importing them all would take seconds."""
+"""The names of exceptions of the providers' clients. Importing all the classes would take seconds."""
 
 
 class AnyLLMEndpoint:
@@ -67,11 +67,11 @@ class AnyLLMEndpoint:
         self._timeout_s = timeout_s
         try:
             self._provider = _open(access, timeout_s)
-        except Exception as problem:  # no AWS credentials, no region
+        except Exception as problem:  # such as missing AWS credentials
             raise OptionsError(f"{access.base_url} cannot be used: {problem}") from problem
 
     async def attempt(self, request: Request) -> Reply:
-        """Make one request. Raises CallFailed, and nothing else."""
+        """Make one request and return the reply. Raises only CallFailed."""
         body = with_whole_characters(request_body(request))
         _RESPONSE_HEADERS.set(None)
         begun = time.perf_counter()
@@ -85,9 +85,9 @@ class AnyLLMEndpoint:
                 else:
                     answer = await self._provider.acompletion(**body, timeout=self._timeout_s)
                     completion = answer.model_dump(mode="json", warnings=False)
-            completion["model"] = completion.get("model") or None  # empty from Bedrock
+            completion["model"] = completion.get("model") or None  # Bedrock's is empty
             if not (completion.get("usage") or {}).get("prompt_tokens"):
-                completion["usage"] = None  # the library gives 0 if the provider does not count
+                completion["usage"] = None  # the library reports missing counts as 0
             reply = parse_reply(json.dumps(completion), time.perf_counter() - begun)
             return replace(reply, rate_limits=read_rate_limits(_RESPONSE_HEADERS.get() or {}))
         except Exception as problem:
@@ -104,7 +104,7 @@ class AnyLLMEndpoint:
 
 
 def _open(access: EndpointAccess, timeout_s: float) -> Any:
-    """Open the library's provider with a client that does not retry and opens a connection per call."""
+    """Return the library's provider, with a client that does not retry and has a connection for each call."""
     from any_llm import AnyLLM  # noqa: PLC0415  the extra `providers`
 
     options: dict[str, Any] = {}
@@ -122,10 +122,10 @@ def _open(access: EndpointAccess, timeout_s: float) -> Any:
             read_timeout=timeout_s,
         )
         named = re.search(r"bedrock-runtime[^/]*?\.([a-z]+(?:-[a-z]+)+-\d)\.", access.base_url)
-        region = named[1] if named else os.environ.get("AWS_REGION")  # boto3 does not read it
+        region = named[1] if named else os.environ.get("AWS_REGION")  # boto3 ignores AWS_REGION
         options |= {"region_name": region} if region else {}
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS))
-        logging.getLogger("any_llm").setLevel(logging.ERROR)  # every call would warn
+        logging.getLogger("any_llm").setLevel(logging.ERROR)  # it would log a warning per call
     else:
         options["max_retries"] = 0
     return AnyLLM.create(
@@ -138,7 +138,7 @@ async def _note_headers(response: Any) -> None:
 
 
 def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a body of chat completions for OpenAI's Responses, which has other names and no seed."""
+    """Translate a chat-completions body for OpenAI's Responses API, which has other names and no seed."""
     other = dict(body)
     other["input_data"] = [
         {"role": message["role"], "content": _input_parts(message["content"])}
@@ -205,10 +205,10 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def classify_library_error(problem: BaseException) -> CallFailed:
-    """Return the failure behind an exception of the library.
+    """Convert an exception of the library to a CallFailed.
 
-    The answer of the provider decides, as for every other endpoint. Without one, the kind of connection error
-    decides.
+    If the provider answered, its answer is classified as for any other endpoint. Otherwise the type of the
+    exception decides.
     """
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
@@ -229,14 +229,14 @@ def classify_library_error(problem: BaseException) -> CallFailed:
     if (parameter := _parameter_that_is_unknown(problem)) is not None:
         return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
     failed = classify(original)
-    # The answer was cut off or has another form.
+    # The answer was cut off or has an unexpected form.
     if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):
         return CallFailed("transient", f"unusable response: {problem}", maybe_paid=True, raw="")
     return failed
 
 
 def _causes(problem: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and those that caused it."""
+    """Yield an exception and the exceptions that caused it."""
     while problem is not None:
         yield problem
         problem = problem.__cause__ or problem.__context__
@@ -245,8 +245,8 @@ def _causes(problem: BaseException | None) -> Iterator[BaseException]:
 def _parameter_that_is_unknown(problem: BaseException) -> str | None:
     """Return the optional parameter that the library cannot send at all, or None.
 
-    If it rejects only a value, the parameter is not left out, since the user asked for it. The library has an
-    output limit for every provider, so that is never left out either: without it the cost has no bound.
+    If the library rejects only a value, the result is None, since the user asked for that parameter. The same
+    holds for the output limit, which the library has for every provider and which bounds the cost.
     """
     found = _NO_SUCH_PARAMETER.search(str(problem))
     name = getattr(problem, "parameter_name", None) or (found and found[1])
@@ -257,7 +257,7 @@ _NO_SUCH_PARAMETER: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
 def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None:
-    """Return status, body and headers of the answer behind an exception of a provider's client, or None."""
+    """Return status, body and headers of the answer that made a provider's client raise, or None."""
     response = getattr(problem, "response", None)
     if isinstance(response, dict):  # botocore
         about = response.get("ResponseMetadata", {})

@@ -1,4 +1,4 @@
-"""HTTP connections to endpoints: sessions of aiohttp, bounded answers, and failures of the connection."""
+"""Connect to endpoints with aiohttp, read answers of bounded length, and classify failed connections."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from arb.core.lazy import lazy_imports
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
 
-with lazy_imports():  # a plan of a run opens no connection
+with lazy_imports():  # planning a run opens no connection
     import aiohttp
     import httpx2
 
 TIMEOUT_S: Final = 300.0
-"""The time limit of a call, however slowly its bytes arrive."""
+"""The time limit of a whole call, even while bytes still arrive."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
 
 KEEP_ALIVE_S: Final = 4.0
-"""Shorter than servers keep idle connections (uvicorn: 5 s), so that no closing connection is used."""
+"""How long idle connections are kept. Servers keep them longer (uvicorn: 5 s), so none is closed in use."""
 
 MAX_REPLY_BYTES: Final = 32 << 20
-"""The longest answer, decompressed; with log-probabilities a token takes some 600 bytes."""
+"""The maximum size of a decompressed answer. With log-probabilities, a token takes about 600 bytes."""
 
 _SECRET_CHARS: Final = 8
-"""A header's value of at least this length is treated as a secret."""
+"""Values of the user's headers count as secrets from this length on."""
 
 
 def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
@@ -36,8 +36,8 @@ def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
     headers = {"Accept": "application/json", "Content-Type": "application/json", **dict(access.headers)}
     own = {name.casefold() for name, _ in access.own_headers}
     if address.username is None and own.isdisjoint(("authorization", "api-key")):
-        # If the address has a user name, aiohttp sends that in place of the key. Some endpoints without keys
-        # require the header nevertheless.
+        # If the address has a user name, aiohttp sends that instead of the key. Some endpoints require the
+        # header even though they check no key.
         headers["Authorization"] = f"Bearer {access.key or 'none'}"
     return aiohttp.ClientSession(
         headers={name: value for name, value in headers.items() if name.casefold() not in own}
@@ -50,26 +50,26 @@ def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
 
 
 def _trust(scheme: str) -> ssl.SSLContext | bool:
-    """Return the certificate authorities to trust: the system's, or those of ``SSL_CERT_FILE``."""
+    """Return the authorities to trust for HTTPS: the system's, or those in ``SSL_CERT_FILE``."""
     # httpx2 also finds authorities in places where Python's own ssl does not look.
     return True if scheme == "http" else httpx2.create_ssl_context()
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """Return the proxy for a host, as ``HTTPS_PROXY`` and the like name it."""
+    """Return the proxy for a host from ``HTTPS_PROXY`` and similar variables, or None."""
     proxies: dict[str, Any] = getproxies()
     return None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")
 
 
 def may_redirect(access: EndpointAccess) -> bool:
-    """Return whether requests follow redirects: the user's headers must not be sent to another host."""
+    """Return whether requests may follow redirects: not if the user gave headers, which may be secret."""
     return not access.own_headers
 
 
 async def read_text(answer: aiohttp.ClientResponse) -> str:
-    """Return the text of an answer. Raises CallFailed if it is longer than MAX_REPLY_BYTES.
+    """Return the text of an answer.
 
-    The connection of an answer that is too long is closed.
+    If it is longer than `MAX_REPLY_BYTES`, close the connection and raise CallFailed.
     """
     held = bytearray()
     async for piece in answer.content.iter_any():
@@ -88,7 +88,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Remove the key and the user's headers from a failure, since endpoints may repeat them in an error."""
+    """Mask the key and the user's headers, which an endpoint may quote, in a failure, and return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")
@@ -98,7 +98,7 @@ def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """Return the failure behind an exception of the connection, or behind any other exception."""
+    """Convert an exception of the connection, or any other exception, to a CallFailed."""
     if isinstance(problem, CallFailed):
         return problem
     never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)

@@ -1,8 +1,7 @@
-"""Requests to OpenAI-compatible endpoints, and their replies.
+"""Make requests to OpenAI-compatible endpoints, and parse their replies.
 
-The openai package would need a multiple of the CPU time and takes a second to import. Our requests always
-have the same address and headers and a body of bytes, and their answers are parsed more tolerantly than a
-typed client would parse them.
+We do not use the openai package, which takes a second to import and several times the CPU time per call. Our
+requests differ only in their bodies, and our parser accepts more forms of answers than a typed client.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 TOP_LOGPROBS: Final = 5
-"""The number of alternatives to each token to ask for, together with log-probabilities."""
+"""The number of alternatives per token to request along with log-probabilities."""
 
 _WITHOUT_TEXT: Final = (
     "reasoning_content",
@@ -48,13 +47,13 @@ _WITHOUT_TEXT: Final = (
     "tool_calls",
     "function_call",
 )
-"""Fields of a message that a model may have filled instead of the text."""
+"""Fields of a message that a model may fill instead of writing text."""
 
 
 def request_body(request: Request, output_limit: str = "max_tokens") -> dict[str, Any]:
     """Return the body of a request.
 
-    If ``output_limit``, one of the two names of the output limit, is unsupported, the other one is used.
+    ``output_limit`` is the name of the output limit to prefer; the other name is used if it is unsupported.
     """
     model, unsupported = request.model, request.unsupported_params
     messages = [message_to_json(each) for each in request.messages]
@@ -83,12 +82,12 @@ def encoded(body: Mapping[str, Any]) -> bytes:
     """Return a body as JSON. With pictures, msgspec is many times faster than the standard library."""
     try:
         return msgspec.json.encode(body)
-    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, as in some pages
+    except (UnicodeEncodeError, TypeError):  # lone surrogates, as in some pages
         return json.dumps(body).encode("ascii")
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """Return a message for a request: a text as a string, texts and pictures as a list of parts."""
+    """Return a message in JSON form. Its content is a string, or a list of parts for texts and pictures."""
     if isinstance(message.content, str):
         return {"role": message.role, "content": message.content}
     return {"role": message.role, "content": [_part(part) for part in message.content]}
@@ -97,8 +96,8 @@ def message_to_json(message: Message) -> dict[str, Any]:
 def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
     """Mark the end of the prefix that Anthropic should keep in its prompt cache.
 
-    All trajectories share the system message. With ``prompt`` the last text is marked too, since the samples
-    of one trajectory share everything up to it.
+    This is the end of the system message, which all trajectories share. If ``what`` is ``prompt``, the last
+    text is marked too, since the samples of one trajectory share everything up to it.
     """
     ends = [each for each in messages if each["role"] == "system"]
     for message in [*ends, *(messages[-1:] if what == "prompt" else ())]:
@@ -109,7 +108,7 @@ def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
 
 
 def _prompt_cache_key(messages: tuple[Message, ...], what: str) -> str:
-    """Return the key with which OpenAI sends requests to the machine that has their prefix in its cache."""
+    """Return a key that requests with the same prefix share, so that OpenAI sends them to the same cache."""
     parts = messages[0].parts if what == "system" else (part for each in messages for part in each.parts)
     texts = (part if isinstance(part, str) else part.sha256 for part in parts)
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -126,12 +125,11 @@ def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
     """Return the reply in the JSON of an answer, with its text unchanged.
 
     A refusal by the model or by a filter has the state ``refused``. If the model wrote only reasoning or tool
-    calls, the reply has no text, since it was paid for and the next one would be the same. Further choices
-    are in ``others``; unusable ones are left out.
+    calls, that is a reply without text and not a failure, since another attempt would end in the same way.
+    Further choices are in ``others``; unusable choices are left out.
 
     Raises:
-        CallFailed: The JSON is cut off, it has no choices, it contains an error, or the model stopped without
-            writing anything.
+        CallFailed: The JSON is cut off, has no choices or contains an error, or the model wrote nothing.
     """
     try:
         answer = read_json(raw)
@@ -154,7 +152,7 @@ def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
 
 
 def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s: float | None) -> Reply:
-    """Return the reply in one choice, with the usage of the whole answer."""
+    """Return the reply in one choice, with the usage of the whole answer. Raises CallFailed."""
     error = answer.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
     if error:
         raise _inner_error(error, raw, answer)
@@ -184,7 +182,7 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
 
 
 def _text(content: Any) -> str | None:
-    """Return the text of a message's content, which some endpoints send in parts."""
+    """Return the text of a message's content, which some endpoints send in parts, or None."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str)) or None
@@ -195,7 +193,7 @@ def read_usage(answer: Mapping[str, Any]) -> Usage:
     """Return the token counts of an answer in one form for all endpoints (see `arb.judges.types.Usage`).
 
     OpenAI includes hidden reasoning in ``completion_tokens``. xAI and Gemini include it only in
-    ``total_tokens``; it is added, since it is billed. DeepSeek has another name for cached input.
+    ``total_tokens``, so it is added to the output here. DeepSeek has another field for cached input.
     """
     usage = _object(answer, "usage")
     of_prompt = _object(usage, "prompt_tokens_details")
@@ -223,7 +221,7 @@ def _count(counts: Mapping[str, Any], name: str) -> int | None:
 
 
 def _logprobs(logprobs: Any) -> tuple[TokenProbability, ...] | None:
-    """Return each token with its alternatives, or None if the answer has none that can be read."""
+    """Return each token with its alternatives, or None if the log-probabilities are missing or unreadable."""
     try:
         return tuple(map(_token_probability, logprobs["content"]))
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -238,12 +236,12 @@ def _token_probability(entry: Any) -> TokenProbability:
 
 
 def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:
-    """Return the failure for a paid but unusable answer; another attempt may succeed."""
+    """Return the failure for an answer that is paid but unusable. Another attempt may succeed."""
     return CallFailed("transient", message, maybe_paid=True, raw=raw, usage=read_usage(answer))
 
 
 def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
-    """Return the failure for an error with status 200, which routers send if their provider failed."""
+    """Return the failure for an error in an answer with status 200, as routers send if a provider failed."""
     code = error.get("code") if isinstance(error, dict) else None
     body = json.dumps({"error": error})
     if type(code) is int and 400 <= code < 600:
@@ -259,17 +257,18 @@ _STREAM_ONLY: Final = re.compile(
     r"|\bnon-?stream",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches the errors of gateways that answer only in streams."""
+"""Matches the error messages of gateways that answer only in streams."""
 
 
 class OpenAIEndpoint:
     """An endpoint that makes single attempts, in the event loop that creates it; the executor retries.
 
-    A gateway that answers only in streams is recognised by its refusal, once per model.
+    A gateway that answers only in streams refuses the first request. It is repeated, and all others sent, as
+    requests for a stream.
     """
 
     takes_choices = True
-    """A request may ask for several answers (``n`` in ``extra``)."""
+    """Whether a request may ask for several answers (``n`` in ``extra``)."""
 
     def __init__(self, access: EndpointAccess, timeout_s: float = TIMEOUT_S):
         self._access = access
@@ -279,9 +278,9 @@ class OpenAIEndpoint:
         self._stream_fields: dict[str, dict[str, Any]] = {}
 
     async def attempt(self, request: Request) -> Reply:
-        """Make one request. Raises CallFailed, and nothing else.
+        """Make one request and return the reply. Raises only CallFailed.
 
-        The reply's latency is the time from sending to the last byte.
+        The reply's latency is the time from sending the request to receiving the last byte.
         """
         body = request_body(request, self._access.output_limit)
         model = request.model.model
@@ -295,7 +294,7 @@ class OpenAIEndpoint:
             reply = parse_reply(
                 completion_of_stream(text) if is_stream else text, time.perf_counter() - begun
             )
-            if is_stream and reply.input_tokens is None:  # ask for the usage in further streams
+            if is_stream and reply.input_tokens is None:  # further requests ask for the usage
                 self._stream_fields.setdefault(model, _STREAM)
             limits = read_rate_limits(answer.headers)
             return reply if limits is None else replace(reply, rate_limits=limits)
@@ -303,10 +302,10 @@ class OpenAIEndpoint:
             raise without_key(classify(problem), self._access) from problem
 
     async def _post(self, body: dict[str, Any], model: str) -> tuple[ClientResponse, str]:
-        """Return the answer to a request and its text. Ask again if the answer says how to stream."""
+        """Return the answer to a request and its text. Repeat it as a stream if the endpoint demands that."""
         while True:
             fields = self._stream_fields.get(model, {})
-            sent = io.BytesIO(encoded(body | fields))  # aiohttp sends a file in pieces, between other calls
+            sent = io.BytesIO(encoded(body | fields))  # sent in pieces, so other calls do not wait
             follows = may_redirect(self._access)
             async with self._session.post(self._address, data=sent, allow_redirects=follows) as answer:
                 text = await read_text(answer)

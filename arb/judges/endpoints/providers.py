@@ -1,4 +1,4 @@
-"""The providers of models: names of well-known endpoints, with the address and the key of each."""
+"""Look up the providers of models, and the address, key and headers to call them with."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from arb.core.plugins import leave_out, load_plugins
 from arb.judges.types import ModelSettings, OptionsError
 
 _SELF_SERVED: Final = ("transformers", "ray-data-llm")
-"""Providers that started a server for the run, up to commit 7d56a80."""
+"""Former providers. In versions up to commit 7d56a80 they started a server for the run."""
 
 OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A kind of endpoint.
+    """A provider of models, as named by ``--provider``.
 
     Attributes:
-        base_url: The address. Without one the user must give it, or set one of the ``address_variables``.
-        key_variable: The variable that holds the key.
-        needs_key: Whether a call without a key is refused.
+        base_url: The address. If it is None, the user must give it or set one of the ``address_variables``.
+        key_variable: The environment variable that holds the key.
+        needs_key: Whether the provider refuses calls without a key.
         output_limit: The name of the output limit to try first.
-        header_variables: Headers, each with the variable that has its value. Unset variables are ignored.
-        address_variables: Variables from which ``address_form`` makes the address.
-        address_form: The address, with ``{}`` for the value of the variable.
+        header_variables: Environment variables that hold values of headers, by header. They may be unset.
+        address_variables: Environment variables with a value for ``address_form``; the first set one is used.
+        address_form: The form of the address, with ``{}`` in place of that value.
         library: The provider's name in any-llm; None if it accepts OpenAI's chat completions.
-        needs: A module that any-llm needs for it.
+        needs: A module that any-llm needs for this provider.
         prompt_cache: The field of a request that marks the part to keep in the provider's prompt cache; None
             if the provider decides by itself or has no such cache.
-        never_takes: Parameters of a run that its protocol does not have.
+        never_takes: Parameters of a run that the provider's protocol does not have.
     """
 
     base_url: str | None = None
@@ -61,7 +61,7 @@ def catalog_providers() -> dict[str, Provider]:
 
 
 def find_providers() -> dict[str, Provider]:
-    """Return our own providers, then those of entry points: each names a `Provider`."""
+    """Return our own providers and those of the entry points ``arb.providers``, by name."""
     found: dict[str, Provider] = {}
     for name, loaded in load_plugins("arb.providers"):
         if isinstance(loaded, Provider):
@@ -74,7 +74,7 @@ def find_providers() -> dict[str, Provider]:
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = find_providers()
-"""The names that ``--provider`` takes."""
+"""All providers by the names that ``--provider`` accepts."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -82,8 +82,8 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 def address_of(model: ModelSettings) -> str | None:
     """Return the address of a model for cache keys and run folders: scheme, host, port and path.
 
-    Two spellings of one address give the same text. User name, password and query are left out, since they
-    may be secrets. Return None if neither the user nor the provider gives an address.
+    All spellings of an address give the same text. User name, password and query are left out, since they may
+    be secrets. The result is None if neither the user nor the provider gives an address.
     """
     provider = PROVIDERS.get(model.provider)
     address = model.base_url or (provider.base_url if provider is not None else None)
@@ -91,7 +91,7 @@ def address_of(model: ModelSettings) -> str | None:
 
 
 def endpoint_url(base_url: str, path: str) -> str:
-    """Return the address of a path below a base URL; the query parameters of both are kept."""
+    """Return the URL of a path below a base URL, with the query parameters of both."""
     base = urlsplit(base_url)
     path, _, query = path.partition("?")
     return base._replace(
@@ -100,9 +100,9 @@ def endpoint_url(base_url: str, path: str) -> str:
 
 
 def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the sorted parameters that a run sets but that requests to the model omit.
+    """Return, sorted, the parameters that a run sets but that its requests to the model do not contain.
 
-    ``unsupported`` are those that the endpoint rejected; those that the provider never accepts are added.
+    These are the parameters that the endpoint rejected (``unsupported``) or the provider never accepts.
     """
     provider = PROVIDERS.get(model.provider)
     absent = {*unsupported, *(provider.never_takes if provider else ())}
@@ -119,7 +119,7 @@ def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> t
 
 
 def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
-    """Return the settings with the provider's address from the environment, unless they have an address."""
+    """Return the settings, with the provider's address from the environment if they have no address."""
     provider = PROVIDERS.get(model.provider)
     if provider is None or model.base_url is not None:
         return model
@@ -145,8 +145,8 @@ def normalize_address(address: str) -> str:
 class EndpointAccess:
     """The address, key and headers of an endpoint.
 
-    The key, and the values of ``own_headers`` given by the user, are never shown. ``library`` is the
-    provider's name in any-llm if any-llm makes the calls.
+    The key and the values of ``own_headers``, which the user gave, are never shown. ``library`` is the
+    provider's name in any-llm, or None if any-llm does not make the calls.
     """
 
     base_url: str
@@ -160,10 +160,10 @@ class EndpointAccess:
 def resolve_access(
     models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
 ) -> dict[str, EndpointAccess]:
-    """Return the endpoint access of each role.
+    """Return the address, key and headers for each role.
 
-    A variable given with ``key_variable`` must be set; the provider's own variable only if it needs a key.
-    Raises OptionsError with a list of everything that is missing.
+    The variable that the user names as ``key_variable`` must be set, but the provider's default variable only
+    if the provider needs a key. Raises OptionsError with a list of all problems.
     """
     environment = os.environ if environment is None else environment
     found: dict[str, EndpointAccess] = {}
@@ -219,7 +219,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
 
 
 def _check_wishes(model: ModelSettings) -> None:
-    """Raise ValueError for options that the provider would silently ignore, and for an absent library."""
+    """Raise ValueError for an option that the provider would silently ignore, or for a missing library."""
     provider = PROVIDERS.get(model.provider)
     if provider is None:
         return

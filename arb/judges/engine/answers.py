@@ -1,9 +1,9 @@
-"""Replies that machines share, as Parquet files partitioned by the first byte of the key.
+"""Store replies that machines share in Parquet files, partitioned by the first byte of the cache key.
 
     answers/3f/SHA-256.parquet      key (32 bytes) and line (`cache.answer_line`), named by a hash of its keys
 
-The place is any URL that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. It needs no locks, since a file is
-written at once under its name and never changed. A key may be in two files of a partition.
+The store can be at any URL that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. It needs no locks, since
+files appear only when complete and never change. Two files of a partition may contain the same key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from arb.core.files import PART_PREFIX, atomic_write
 from arb.judges.engine.storage import ANSWERS, storing
 
 FILES_IN_MEMORY: Final = 16
-"""The number of files, of those read last, that are kept in memory."""
+"""The number of most recently read files that are kept in memory."""
 
 
 class AnswerStore:
@@ -77,7 +77,7 @@ class AnswerStore:
     def add(self, lines: Iterable[tuple[bytes, bytes]]) -> int:
         """Add the lines whose keys are new, and return their number.
 
-        The same answers make the same file, on every machine.
+        Machines that add the same answers write files of the same name.
         """
         known: dict[int, set[bytes]] = {}
         new: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -93,7 +93,7 @@ class AnswerStore:
         return sum(map(len, new.values()))
 
     def line(self, key: bytes) -> bytes | None:
-        """Return the line of an answer, or None. Answers added later to the partition are not found."""
+        """Return the line of an answer, or None. Answers added after the keys were listed are not found."""
         partition = key[0]
         if partition not in self._paths:
             self._paths[partition] = {

@@ -4,9 +4,9 @@ For each call in flight the budget sets aside its highest possible cost: one tok
 most tokens of its pictures, and the longest reply. No tokenizer in use makes more than one token per byte, so
 the limit is never exceeded.
 
-English needs only a quarter of that, and two rules keep most of the limit usable. Near the limit, calls wait
-for each other until only one is made at a time. A call that still does not fit is counted more closely
-(`word_ceiling`), and may be sent with a shorter output limit if its model's replies have been far shorter.
+English text needs only a quarter of that, so two rules keep most of the limit usable. Near the limit, calls
+wait for each other until only one is made at a time. The tokens of a call that still does not fit are counted
+more closely (`word_ceiling`), and its output limit may be lowered if the model's replies are far shorter.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from arb.judges.engine.tokens import token_ceiling, word_ceiling
 from arb.judges.types import Message, ModelSettings, OptionsError, Request, Usage
 
 NEARLY_USED_UP: Final = 0.9
-"""From this share of the limit on, a call that does not fit ends the run. Before, a cheaper call may fit."""
+"""Above this share of the limit, a call that does not fit ends the run. Below it, a cheaper call may fit."""
 
 MAX_REFUSED: Final = 64
-"""This many calls in a row that do not fit end the run, even far from the limit."""
+"""After this many consecutive calls that do not fit, the run ends even if most of the limit is left."""
 
 KNOWN_REPLIES: Final = 3
 SHORTENED_TO: Final = 2
 LEAST_WITH_EFFORT: Final = 2_048
-"""After this many replies of a model its output limit may be shortened, but not below this multiple of the
-longest reply. With a reasoning effort, Anthropic rejects limits below the last number."""
+"""After `KNOWN_REPLIES` replies, a model's output limit may be lowered to `SHORTENED_TO` times its longest
+reply. With a reasoning effort it stays at `LEAST_WITH_EFFORT` or more; Anthropic rejects lower limits."""
 
 
 class BudgetReached(NoMoreCallsError):
     """Raised if the next call might exceed the limit; the message says how to continue.
 
-    ``is_final`` tells that hardly any other call would fit either.
+    ``is_final`` is False if other, cheaper calls may still fit.
     """
 
     how = "budget"
@@ -51,7 +51,7 @@ class Reservation:
     """Money set aside for one attempt at a call.
 
     ``usd`` is the highest cost of the attempt, ``output`` the most tokens of its reply. ``max_tokens`` is the
-    output limit to send if it is shorter than the one asked for.
+    output limit to send, or None for the requested limit.
     """
 
     usd: float
@@ -61,16 +61,15 @@ class Reservation:
 
 
 class Budget:
-    """The budget of a run in one event loop. Without a limit nothing is set aside.
+    """The budget of a run, for one event loop. Without a limit, no money is set aside.
 
-    With a limit every model needs a price (`build_budget` checks that); a reservation without one raises
-    ValueError.
+    With a limit, every model needs a price (`build_budget` checks that), or else `reserve` raises ValueError.
 
     Args:
-        max_usd: The limit, or None.
+        max_usd: The limit in dollars, or None.
         prices: The prices of tokens.
-        ceiling: A function that returns at least as many tokens as a prompt has.
-        spent_usd: The amount that the run has spent before.
+        ceiling: A function that returns an upper bound of a prompt's tokens.
+        spent_usd: The dollars that the run has already spent, before it was resumed.
     """
 
     def __init__(
@@ -83,23 +82,23 @@ class Budget:
         self.max_usd = max_usd
         self._limit_usd = math.inf if max_usd is None else max_usd
         self.spent_usd = spent_usd
-        self.presumed_usd = 0.0  # the part of it that was, or may have been, paid without a reply
+        self.presumed_usd = 0.0  # the part of spent_usd (possibly) paid without a reply
         self._prices = prices or PriceTable({})
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
         self._change = asyncio.Event()
-        # By the place of a model (`ModelSettings.place`):
+        # The keys are `ModelSettings.place`:
         self._overrun: dict[tuple, float] = {}
         self._replies: dict[tuple, int] = {}
         self._longest: dict[tuple, int] = {}
         self._refused = 0
 
     async def reserve(self, request: Request) -> Reservation:
-        """Set money aside for one attempt, after waiting for calls in flight that may leave enough.
+        """Set money aside for one attempt, after waiting for calls in flight if these may leave enough.
 
-        The reservation may have a shorter output limit to send. If none can be sent, the cost of the whole
-        context window is set aside. The first call of a model is made on its own, since some endpoints exceed
-        the limit. Settle every reservation exactly once. Raises BudgetReached.
+        The reservation may ask for a lower output limit. If the endpoint accepts no output limit, the cost of
+        the whole context window is set aside. The first call to a model is made alone, to learn whether the
+        endpoint exceeds output limits. Settle every reservation exactly once. Raises BudgetReached.
         """
         model = request.model
         if self.max_usd is None:
@@ -131,14 +130,14 @@ class Budget:
         return reservation
 
     def _most_usd(self, model: ModelSettings, prompt: int, output: float) -> float:
-        """Return the highest cost of an attempt, if replies exceed the limit as much as so far."""
+        """Return the highest cost of an attempt, with the model's largest overrun of output limits so far."""
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
         return price.most(prompt, output * self._overrun.get(model.place, 1.0))
 
     def _shorter_limit(self, model: ModelSettings, prompt: int, max_output_tokens: int) -> int | None:
-        """Return the longest output limit that still fits, or None if replies may well exceed it."""
+        """Return the longest output limit that still fits, or None if the model's replies may be longer."""
         place, is_set = model.place, any(name in model.extra for name in OUTPUT_LIMITS)
         if is_set or self._replies.get(place, 0) < KNOWN_REPLIES:
             return None
@@ -157,13 +156,13 @@ class Budget:
         )
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
-        """Replace a reservation by the cost of its attempt.
+        """Replace a reservation by the actual cost of its attempt.
 
         Args:
             reservation: The result of `reserve`.
             usage: The token counts of the endpoint, or None if no reply came.
-            maybe_paid: Whether the endpoint may have made a reply nevertheless (after a timeout, a lost
-                connection, or an unreadable answer). Then the highest cost counts.
+            maybe_paid: Whether the endpoint may have charged for a reply that did not arrive (after a
+                timeout, a lost connection, or an unreadable answer). If so, the highest cost counts.
         """
         if self.max_usd is None:
             return
@@ -183,14 +182,14 @@ class Budget:
         return self._prices.cost(model, usage)
 
     def cut_short(self, reservation: Reservation, usage: Usage) -> BudgetReached:
-        """Return the error that ends the run after a reply was cut off at a shortened limit."""
+        """Return the error that ends the run after a reply was cut off at a lowered output limit."""
         self.presumed_usd += self.cost_of(reservation.model, usage) or 0.0
         return BudgetReached(limit_message(self._limit_usd, self.spent_usd, reservation.usd))
 
     def _learn_length(self, reservation: Reservation, usage: Usage) -> None:
         """Record the length of a model's replies, and by how much they exceed the output limit.
 
-        Some endpoints do not count hidden reasoning into the limit.
+        Some endpoints do not count hidden reasoning towards the output limit.
         """
         place = reservation.model.place
         self._replies[place] = self._replies.get(place, 0) + 1
@@ -222,19 +221,19 @@ def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:
 
 
 def _own_limits(model: ModelSettings) -> list[int]:
-    """Return the output limits that the user adds to the request."""
+    """Return the output limits that the user sets in ``extra``."""
     return [model.extra[name] for name in OUTPUT_LIMITS if isinstance(model.extra.get(name), int)]
 
 
 def max_output(model: ModelSettings, max_output_tokens: int) -> int:
-    """Return the most tokens of a reply under an output limit, which the user's own limit may exceed."""
+    """Return the most output tokens of a request: for each sample, the limit or a higher one in ``extra``."""
     choices = model.extra.get("n")
     number = choices if isinstance(choices, int) and choices > 1 else 1
     return max([max_output_tokens, *_own_limits(model)]) * number
 
 
 def most_output(prices: PriceTable, request: Request) -> float:
-    """Return the most tokens of the reply to a request; infinity if nothing bounds it."""
+    """Return the most output tokens of a request, or infinity if nothing limits them."""
     model = request.model
     if not _own_limits(model) and request.unsupported_params >= set(OUTPUT_LIMITS):
         return prices.context_window(model) or math.inf

@@ -1,9 +1,9 @@
 """Cache replies on disk by a hash of their call, so that no judge, run or process pays for a call twice.
 
 The folder has segments: files of one JSON object per line that only grow (`LineFile`). One process at a time
-writes a segment, and all processes read it. Failed attempts are lines too, but they are never answers. Lines
-contain no pictures; the key, a hash of everything that the answer depends on, covers them. Processes claim
-calls in progress, so that no two of them make the same call.
+writes a segment, and all processes read it. Failed attempts are recorded too, but never returned as replies.
+The key is a hash of everything that a reply depends on, including the pictures, which are not stored. A
+process claims the calls that it is making, so that no other process makes them too.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from arb.judges.engine.answers import AnswerStore
 
 ANSWER: Final = b'{"answer":"'
-"""The beginning of an answer's line, before its key. The line of a failure begins with ``{"attempt":"``."""
+"""The beginning of a line with a reply, before its key. A line with a failure begins ``{"attempt":"``."""
 
 KEY_VERSION: Final = 2
-"""The version of the parts of a key. Keys of version 1 had no address. Their replies stay in the folder for
-the runs that have these keys, but they answer no new call, since their endpoint is unknown."""
+"""The version of the parameters in a key. Version 1 had no address. Its replies stay in the folder for the
+runs that refer to them, but they answer no new call, since their endpoint is unknown."""
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits", "others")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
-"""The fields of a reply in a line, with the default values that a line omits."""
+"""The stored fields of a reply, with their default values, which a line omits."""
 
 
 def is_segment(name: str) -> bool:
@@ -45,9 +45,9 @@ def is_segment(name: str) -> bool:
 
 
 def _open_segment(folder: Path) -> LineFile:
-    """Open a segment of this machine that no process writes, or a new one, and lock it.
+    """Open and lock a segment of this machine that no other process is writing, or a new segment.
 
-    On a disk without locks, every process begins a segment of its own.
+    On a disk without locks, every process begins a new segment.
     """
     machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
     for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
@@ -62,7 +62,7 @@ def _open_segment(folder: Path) -> LineFile:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # another process took it for an abandoned one
+    except BlockingIOError:  # another process took the new segment for an abandoned one
         raise
     except OSError:  # a disk without locks: no other process can take the lock either
         pass
@@ -70,15 +70,15 @@ def _open_segment(folder: Path) -> LineFile:
 
 
 def _place(key: str) -> int:
-    """Return the byte of the claims file for a key. Two calls very rarely share one of its 2^62 bytes."""
+    """Return the offset (below 2^62) of the byte to lock in the claims file. Keys hardly ever share one."""
     return int(key[:16], 16) >> 2
 
 
 def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
     """Return the key of a call: the SHA-256 of provider, address, model, parameters, messages and sample.
 
-    Pictures are represented by hash, detail and media type. A model's name says little about its weights and
-    quantization, so another address counts as another model. The variable of the API key has no influence.
+    Pictures are represented by hash, detail and media type. The address is included, since the model of the
+    same name may have other weights or quantization elsewhere. The API key and its variable are not.
     """
     parameters = {
         "key_version": KEY_VERSION,
@@ -102,29 +102,28 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
                 digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
             else:
                 text = part.encode("utf-8", "surrogatepass")  # some pages have lone surrogates
-                digest.update(
-                    f"\ntext {len(text)}\n".encode()
-                )  # with its length, so that two texts never look like one
+                # The length keeps two adjacent texts apart from one long text.
+                digest.update(f"\ntext {len(text)}\n".encode())
                 digest.update(text)
     return digest.hexdigest()
 
 
 def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
-    """Return the key of a call to a model, or of another sample of it."""
+    """Return the key of a call to a model, with the call's own sample number unless ``sample`` is given."""
     max_output_tokens = call.max_output_tokens or model.max_output_tokens
     return call_key(model, call.messages, max_output_tokens, call.sample if sample is None else sample)
 
 
 class CallCache:
-    """The replies in a folder, which is created if needed. For one thread at a time.
+    """A cache of replies in a folder, which is created if needed. Use it from one thread at a time.
 
-    Every method raises StorageError if the folder cannot be read or written. The cache keeps the positions of
-    answers in memory, about 300 bytes per answer, but not their texts.
+    Methods raise StorageError if the folder cannot be read or written. The cache keeps only the positions of
+    replies in memory, about 300 bytes per reply.
 
     Args:
         folder: The folder of the segments.
-        answers: The URL of answers that a cluster shares, which are searched too. By default these are in the
-            folder itself.
+        answers: The URL of shared replies (`AnswerStore`) to search as well; by default those in the folder,
+            if there are any.
         not_before: Ignore replies stored before this time (seconds since 1970) or at an unknown time.
     """
 
@@ -154,7 +153,7 @@ class CallCache:
         return None if line is None else reply_in(line, key, self._not_before)
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply. It survives a crash of the process at once, and one of the system after `sync`."""
+        """Store a reply. It survives a crash of the process; after `sync`, also a crash of the system."""
         self._places[bytes.fromhex(key)] = self._append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
@@ -163,7 +162,7 @@ class CallCache:
         self._append(_line_of(attempt))
 
     def sync(self) -> None:
-        """Return when everything put so far is on the disk. May be called from another thread."""
+        """Wait until everything stored so far is on disk. May be called from another thread."""
         if (segment := self._segment) is not None:
             with storing(self.folder):
                 segment.sync()
@@ -171,9 +170,9 @@ class CallCache:
     def claim(self, key: str) -> bool:
         """Claim a call for this process; return False while another process has claimed it.
 
-        After False the caller waits and tries again. When the other process has ended the call, or died, the
-        caller gets the claim, and `get` after `refresh` finds a new answer. Claims separate processes, not
-        the tasks of one process; those share calls in progress in the executor.
+        After False, wait and try again. Once the other process has finished or died, the claim succeeds, and
+        `refresh` followed by `get` finds its reply, if there is one. Claims separate processes only; tasks of
+        one process share calls in progress in `CallExecutor`.
         """
         with storing(self.folder):
             claims = self._claims
@@ -181,7 +180,7 @@ class CallCache:
             fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
         except (BlockingIOError, PermissionError):
             return False
-        except OSError:  # a disk without locks: rather pay twice than not at all
+        except OSError:  # a disk without locks: paying twice is better than failing
             pass
         return True
 
@@ -192,9 +191,9 @@ class CallCache:
 
     @cached_property
     def _claims(self) -> int:
-        """The file whose bytes are locked, one per call in progress.
+        """The descriptor of the file in which one byte is locked per call in progress.
 
-        The system releases a lock when its process ends or is killed.
+        The system releases the locks of a process when it ends or is killed.
         """
         return os.open(self.folder / "claims", os.O_RDWR | os.O_CREAT, 0o666)
 
@@ -214,7 +213,7 @@ class CallCache:
                         self._places[key] = (name, start, len(line))
 
     def close(self) -> None:
-        """Write everything to the disk, and leave the segment to other processes."""
+        """Write everything to disk, and release the segment so that other processes can continue it."""
         try:
             self.sync()
         finally:
@@ -225,7 +224,7 @@ class CallCache:
                 os.close(self.__dict__.pop("_claims"))
 
     def _has_newer(self, key: bytes, name: str, line: bytes) -> bool:
-        """Return whether another segment has a newer reply; in one segment the last line is the newest."""
+        """Return whether another segment than ``name`` is known to have a newer reply to the same call."""
         if key not in self._places or self._places[key][0] == name:
             return False
         return _stored_at(self._line(key)) > _stored_at(line)
@@ -263,7 +262,7 @@ def answer_line(key: str, reply: Reply) -> bytes:
 
 
 def key_in(line: bytes) -> bytes | None:
-    """Return the key (32 bytes) in the line of an answer, or None if it is another line."""
+    """Return the key (32 bytes) in a line, or None if the line contains no reply."""
     if not line.startswith(ANSWER):
         return None
     try:

@@ -10,7 +10,7 @@ from arb.judges.types import ModelSettings, Reply, Usage
 
 
 def may_have_choices(model: ModelSettings, unsupported_params: Collection[str] = ()) -> bool:
-    """Return whether ``n`` may be sent: samples can differ, and neither user nor endpoint rules it out."""
+    """Return whether ``n`` may be sent: samples can differ, and neither user nor endpoint prevents it."""
     return model.temperature != 0 and "n" not in model.extra and "n" not in unsupported_params
 
 
@@ -22,10 +22,10 @@ def with_choices(model: ModelSettings, number: int) -> ModelSettings:
 def shared_choices(
     reply: Reply, cost_of: Callable[[Usage], float | None], failed_usd: float = 0.0
 ) -> list[Reply]:
-    """Return each of the answers in a reply with its part of tokens and dollars.
+    """Return all answers in a reply, each with its share of the tokens and dollars.
 
-    The parts add up to the bill. The first answer has the input and the cost of failed attempts. The endpoint
-    counts the output of all answers together, so it is divided by the length of their texts.
+    The shares add up to the total. The first answer gets the input tokens and the cost of failed attempts.
+    The endpoint reports only the output tokens of all answers together, so they are split by text length.
     """
     usage = reply.usage
     usd = cost_of(usage)
@@ -53,7 +53,7 @@ def shared_choices(
 
 
 def _split(total: int | None, sizes: Sequence[int]) -> list[int | None]:
-    """Split a number into whole parts in proportion to sizes."""
+    """Split a number into integers in proportion to sizes; if the number is None, so are all parts."""
     if total is None:
         return [None] * len(sizes)
     ends = [total * end // sum(sizes) for end in accumulate(sizes)]

@@ -1,17 +1,17 @@
 """Adapt the number of concurrent calls, and the gap between them, to the endpoint's capacity.
 
 The limit works like TCP's congestion control. It starts with a few calls and doubles with every round of
-replies (slow start). A refusal halves it, once for all calls in flight at that time. Further refusals without
-a reply in between reduce it to one call, and then widen the gap between calls. Replies undo both in steps. A
-``Retry-After`` holds every call. Requests and tokens per minute are token buckets: those of the user, and
-those that the endpoint names in its headers.
+replies (slow start). A refusal halves it, but refusals of calls that were in flight together count once.
+Further refusals without a reply in between reduce it to one call, and then widen the gap between calls.
+Replies gradually undo both. A ``Retry-After`` holds every call. The user's limits of requests and tokens per
+minute, and the quotas in the endpoint's headers, are enforced with token buckets.
 
 An overload (503, 529) is not a rate limit: the server refuses calls at random, so slowing down does not help
-a single call. The endpoint's ``Retry-After`` sets the gap between calls. Without it the gap is a small share
-of the time since the last reply.
+a single call. Again, a ``Retry-After`` holds every call. Without it, the gap between calls is a small share
+of the time that the server has been refusing calls.
 
-A refusal is never final while other calls are answered. If only refusals came for ``rate_limit_timeout_s``,
-no further call is made.
+No refusal is final while other calls are answered. After ``rate_limit_timeout_s`` seconds with nothing but
+refusals, no further call is made.
 """
 
 import asyncio
@@ -25,42 +25,42 @@ from arb.judges.engine.errors import CallFailed, NoEndpointError, NoMoreCallsErr
 from arb.judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
-"""The number of calls at the start. The ramp to 64 costs half a round, which 1,106 calls hardly notice."""
+"""The number of concurrent calls at the start. Growing to 64 hardly delays a run of 1,106 calls."""
 
 ROUNDS_TO_RECOVER: Final = 16
-"""After a cut, every round raises the limit by the highest limit divided by this."""
+"""After a cut, each round of replies raises the limit by ``max_in_flight`` divided by this number."""
 
 FEW_CALLS: Final = 4
-"""Only refusals in a row, without a reply in between, cut the limit below this; others may be chance or late
-replies. Below it, the limit doubles with every round of replies."""
+"""Only refusals without a reply in between cut the limit below this, since a single refusal may be chance.
+Below it, the limit doubles with every round of replies."""
 
 RATE_LIMIT_TIMEOUT_S: Final = 900.0
-"""How long only refusals may come: longer than a limit per minute lasts, shorter than one per day."""
+"""How long a run waits by default while there are only refusals: longer than a limit per minute lasts."""
 
 FIRST_GAP_S: Final = 0.05
 MAX_GAP_S: Final = 60.0
 GAP_DECAY: Final = 0.8
-"""The gap between calls doubles with each refusal of a single call after the first, which may be chance.
-Each reply multiplies the gap by the last of these."""
+"""Once only one call at a time is allowed, each further refusal doubles the gap between calls, from
+`FIRST_GAP_S` up to `MAX_GAP_S`. Each reply multiplies the gap by `GAP_DECAY`."""
 
 OVERLOAD_GAP_SHARE: Final = 1 / 16
-"""While a server without a ``Retry-After`` is overloaded, the gap between calls is this share of the time
-since its last reply: very short if some calls are answered, and up to a minute if none is."""
+"""While a server is overloaded and sends no ``Retry-After``, the gap between calls is this share of the time
+since the first refusal after its last reply: tiny if some calls are answered, up to a minute if none is."""
 
 UNREACHABLE_S: Final = 3.0
 UNREACHABLE_GAP_S: Final = 1.0
-"""How long a run tries to connect before its first answer, and the gap between these calls. After that, the
-address is wrong or the server does not run."""
+"""How long a run that has had no answer yet tries to connect, and the gap between its attempts. After that,
+the address is assumed to be wrong or the server not to be running."""
 
 CONFIRMED_AFTER_S: Final = 60.0
 """If the endpoint asks for a wait beyond the run's timeout, the run ends after this time without an answer.
-Before, the wait may concern only one of several servers."""
+It does not end immediately, since only one of several servers may be asking for the wait."""
 
 MAX_QUOTA_WAIT_S: Final = 60.0
-"""The longest wait for a quota of the endpoint's headers, since these may be wrong."""
+"""The longest wait for a quota that the endpoint's headers report, since the headers may be wrong."""
 
 _NOTHING_S: Final = 1e-9
-"""Shorter waits are rounding errors."""
+"""Waits shorter than this are treated as rounding errors."""
 
 _NAP_S: Final = 1.0
 """A waiting call checks at this interval whether the limit was closed."""
@@ -73,7 +73,7 @@ class RateLimitTimeout(NoMoreCallsError):
 
 
 class TokenBucket:
-    """A bucket that fills evenly up to ``most``. Taking more than its level makes the level negative."""
+    """A token bucket that fills at a constant rate up to ``most``. Its level may become negative."""
 
     def __init__(
         self, per_second: float, most: float, clock: Callable[[], float], level: float | None = None
@@ -84,13 +84,13 @@ class TokenBucket:
         self._at = clock()
 
     def wait_s(self, amount: float) -> float:
-        """Return the seconds until this amount, or all that fits into the bucket, may be taken."""
+        """Return the seconds until this amount may be taken, or until the bucket is full if it is larger."""
         self._fill()
         missing = min(amount, self._most) - self._level
         return missing / self._per_second if missing > _NOTHING_S else 0.0
 
     def take(self, amount: float) -> None:
-        """Take an amount; a negative amount is given back."""
+        """Take an amount from the bucket, or put it back if it is negative."""
         self._fill()
         self._level = min(self._most, self._level - amount)
 
@@ -102,9 +102,9 @@ class TokenBucket:
 
 @dataclass
 class _Pool:
-    """The calls to one model of one endpoint, and the quotas left according to its last answer.
+    """The calls sent to one model at one endpoint, and the quotas that its last answer reported.
 
-    The user's own limits are a pool for all calls, of which only the buckets are used.
+    The limits set by the user are a pool for all calls. Only the buckets of that pool are used.
     """
 
     requests: TokenBucket | None = None
@@ -116,27 +116,27 @@ class _Pool:
     """The number of the call whose answer set the quotas; answers to earlier calls are out of date."""
 
     def buckets(self, tokens: int) -> list[tuple[TokenBucket, float]]:
-        """Return the token buckets, each with the amount that a call takes."""
+        """Return the buckets of this pool, each with the amount that a call with so many tokens takes."""
         pairs = ((self.requests, 1), (self.tokens, tokens))
         return [(bucket, amount) for bucket, amount in pairs if bucket is not None]
 
 
 class Slot:
-    """A call in flight. Report its end with at most one of its methods."""
+    """A call in flight. Use at most one of the methods, when the call has ended."""
 
     def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
         self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
         self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
 
     def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
-        """Note that the endpoint answered, with the tokens of the call and the limits in the answer."""
+        """Record that the endpoint answered, with the call's actual tokens and the quotas in the answer."""
         self._limit._grow()
         if tokens is not None:
             self._limit._correct_tokens(tokens - self._tokens)
         self._learn(limits)
 
     def failed(self, failure: CallFailed) -> None:
-        """Note that the attempt failed. Only a sign of too many calls changes the limit."""
+        """Record that the attempt failed. The limit changes only if the failure suggests too many calls."""
         limit, wait_s = self._limit, failure.retry_after_s
         is_refused = failure.kind == "rate_limit"
         if is_refused and not failure.is_overload:
@@ -165,7 +165,7 @@ class Slot:
 
 
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
-    """Return the bucket of a quota, or None if nothing says when it will be refilled.
+    """Return a token bucket for a quota, or None if nothing says when the quota will be refilled.
 
     The endpoint counted the quota ``age_s`` ago, when it received a call; requests or tokens sent since then
     are subtracted. As OpenAI describes its headers, a quota fills evenly until its reset, at (limit -
@@ -182,9 +182,9 @@ def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], flo
 
 
 class AdaptiveLimit:
-    """The limit of all calls of a run in one event loop, which are admitted in the order of their requests.
+    """The limit on the concurrent calls of a run, for one event loop. Waiting calls begin in order.
 
-    ``clock`` and ``sleep`` count seconds; tests may pass their own.
+    ``clock`` and ``sleep`` work in seconds; tests may replace them.
     """
 
     def __init__(
@@ -221,14 +221,15 @@ class AdaptiveLimit:
         return int(self._allowed)
 
     def counts_tokens(self, pool: Hashable = None) -> bool:
-        """Return whether a call has to state its number of tokens."""
+        """Return whether calls to this pool have to pass their number of tokens to `slot`."""
         return self._own.tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
-        """Wait for a place and hold it for the block. Raises the reason that `close` was called with.
+        """Wait until a call may begin, and count it as in flight for the block.
 
-        ``tokens`` is an estimate for the call. ``pool`` is a model at an endpoint, which has its own quotas.
+        ``tokens`` is an estimate for the call. ``pool`` identifies the model and endpoint whose quotas apply.
+        Raises the exception given to `close`.
         """
         called = self._pools.get(pool) or self._pools.setdefault(pool, _Pool())
         async with self._turn:
@@ -246,21 +247,21 @@ class AdaptiveLimit:
             self._changed.set()
 
     def close(self, reason: Exception) -> None:
-        """Make no further call, and raise this exception in every call that waits for a place."""
+        """Admit no further call, and raise this exception in every call that waits in `slot`."""
         self._closed = self._closed or reason
         self.closed.set()
         self._changed.set()
 
     def stop(self, reason: Exception) -> NoReturn:
-        """Raise an exception for this call and for all that wait for a place."""
+        """Close the limit, and raise the given exception."""
         self.close(reason)
         raise reason
 
     def check_unreachable(self, message: str) -> None:
-        """Raise NoEndpointError if no connection was possible for `UNREACHABLE_S` since the start.
+        """After a failed connection, raise NoEndpointError if all have failed for `UNREACHABLE_S`.
 
-        Until then calls are made one at a time. After a first answer the endpoint may be restarting, so
-        nothing is raised.
+        Until then, calls are made one at a time. If the endpoint has answered before, it may be restarting,
+        so nothing is raised.
         """
         if self.has_answered:
             return
@@ -277,9 +278,9 @@ class AdaptiveLimit:
             )
 
     def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """After a refusal, raise RateLimitTimeout if waiting longer is of no use.
+        """After a refusal, raise RateLimitTimeout if it is pointless to wait any longer.
 
-        This is the case if only refusals came for too long, or if the endpoint asks for too long a wait.
+        This is so if there have been only refusals for too long, or if the endpoint asks for too long a wait.
         """
         if self._refused_since is None:
             return
@@ -297,11 +298,11 @@ class AdaptiveLimit:
             )
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
-        """Return the bucket of a rate per minute; the amount of one second can be taken at once."""
+        """Return a bucket that holds one second's amount of a rate per minute, or None if no rate is set."""
         return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
 
     def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
-        """Return the seconds until the next call may begin, or None to wait for the end of another call."""
+        """Return the seconds until the next call may begin, or None if a call in flight has to end first."""
         if self._closed is not None:
             raise self._closed
         if self.in_flight >= self.allowed:
@@ -329,7 +330,7 @@ class AdaptiveLimit:
             self._own.tokens.take(more)
 
     def _grow(self) -> None:
-        """Raise the limit after a reply; a round of ``allowed`` replies adds one step."""
+        """After a reply, shorten the gap between calls, or else raise the limit."""
         self._refused_since = None
         self.has_answered = True
         if self._gap_s:
@@ -353,14 +354,14 @@ class AdaptiveLimit:
             self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
 
     def _space_out(self) -> None:
-        """Widen the gap between calls with the time since the first refusal after the last reply."""
+        """Set the gap between calls to a share of the time since the first refusal after the last reply."""
         now = self._clock()
         refused_s = 0.0 if self._refused_since is None else now - self._refused_since
         self._gap_s = min(MAX_GAP_S, refused_s * OVERLOAD_GAP_SHARE)
         self._next_at = now + self._gap_s
 
     def _pause(self, retry_after_s: float | None) -> None:
-        """Hold all calls after a refusal, unless the wait exceeds the timeout: others may be answered."""
+        """Record a refusal and hold all calls, unless the endpoint asks for a wait beyond the timeout."""
         now = self._clock()
         if self._refused_since is None:
             self._refused_since = now

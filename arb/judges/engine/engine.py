@@ -1,8 +1,8 @@
 """Answer calls from the cache, from an equal call in progress, or by a request with retries.
 
-A call is first looked up in the cache, then among the calls in progress in this process and in others
-(claims). After that, every attempt passes the limit and the budget. Nothing is awaited between receiving a
-reply and caching it, so a run that is stopped at any moment keeps every reply that it has paid and received.
+A call is looked up in the cache, and then among the calls in progress in this process and in others (claims).
+If it has to be made, each attempt waits for the limit and the budget. Nothing is awaited between receiving a
+reply and caching it, so a run that is stopped at any moment keeps every reply that it has received.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ CLAIM_POLL_S: Final = 0.25
 """The time between checks whether another process has finished a call."""
 
 BYTES_PER_TOKEN: Final = 4
-"""An estimate for the limit of tokens per minute; replies correct it."""
+"""An estimate for the limit of tokens per minute, which the actual count in each reply corrects."""
 
 
 class Endpoint(Protocol):
-    """A maker of single attempts: `OpenAIEndpoint`, or `AnyLLMEndpoint` for other wire protocols.
+    """The interface of `OpenAIEndpoint` and `AnyLLMEndpoint`, which make single attempts at calls.
 
-    If it has ``takes_choices``, a request may ask for several answers (``n`` in ``extra``).
+    If an endpoint has ``takes_choices = True``, a request may ask for several answers (``n`` in ``extra``).
     """
 
     async def attempt(self, request: Request) -> Reply:
-        """Make one request. Raises CallFailed, and nothing else."""
+        """Make one request and return the reply. Raises only CallFailed."""
 
     async def close(self) -> None: ...
 
 
 class OnEvent(Protocol):
-    """A receiver of events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
+    """A callback for events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
 
     def __call__(self, kind: str, **facts: Any) -> None: ...
 
 
 class CallExecutor:
-    """The executor of the calls of all trajectories of a run, for one event loop.
+    """The executor that makes the calls of all trajectories of a run, in one event loop.
 
-    ``endpoints`` and ``models`` are by role; a run without models needs no cache. Tests may pass their own
-    ``sleep``, and ``draw``, which returns numbers from 0 to 1.
+    ``endpoints`` and ``models`` are by role; a run without models needs no cache. Tests may replace ``sleep``
+    and ``draw``, which returns random numbers from 0 to 1.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class CallExecutor:
         self._sleep = sleep
         self._draw = draw
         self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
-        # Samples that came together with another one, by key, until their own call is made.
+        # Replies to further samples of a request, by key, until the calls for these samples are made.
         self._prefetched: dict[str, Reply] = {}
-        # Parameters that a model at one address rejected; roles with the same model learn from each other.
+        # Parameters that a model at an address rejected. Roles with the same model and address share them.
         self._unsupported: defaultdict[tuple[str, str | None, str], set[str]] = defaultdict(set)
 
     @property
@@ -94,13 +94,13 @@ class CallExecutor:
         return {role: names for role, names in by_role.items() if names}
 
     async def ask(self, call: Call) -> Reply:
-        """Return the reply to a call, with its key; a failed call has another state than ``ok``.
+        """Return the reply to a call; its state is not ``ok`` if the call failed.
 
-        Equal calls in progress are made once; all but the first get the reply as if from the cache.
+        If an equal call is in progress, its reply is returned, marked as from the cache.
 
         Raises:
             StorageError: The cache cannot be written. No further call is made from then on.
-            NoMoreCallsError: The run makes no further call.
+            NoMoreCallsError: The run has to stop, for example because its budget is used up.
             Exception: The reason that `stop_waiting` was called with.
         """
         try:
@@ -110,17 +110,17 @@ class CallExecutor:
             raise
 
     def stop_waiting(self, reason: Exception) -> None:
-        """Begin no further call, and raise this reason in calls that still wait for the limit."""
+        """Begin no further call, and raise this reason in calls that still wait to begin."""
         self._limit.close(reason)
 
     def sync(self) -> None:
-        """Return when every reply so far is on the disk."""
+        """Wait until every reply so far is on disk."""
         if self._opened_cache is not None:
             self._opened_cache.sync()
 
     @property
     def _cache(self) -> CallCache:
-        """The reply cache, which every call needs."""
+        """The reply cache. Raises RuntimeError in a run without a cache, which must not make calls."""
         if self._opened_cache is None:
             raise RuntimeError("a call in a run without a reply cache")
         return self._opened_cache
@@ -138,7 +138,7 @@ class CallExecutor:
             if (under_way := self._under_way.get(key)) is None:
                 break
             shared = await asyncio.shield(under_way)
-            # The reply is None if the call was given up, after Ctrl-C or for lack of money.
+            # The reply is None if the call was given up, after Ctrl-C or because of the budget.
             if shared is not None and key not in self._prefetched:
                 return self._as_cached(call, shared)
         keys = [key, *self._samples_to_ask(call, model)]
@@ -162,25 +162,25 @@ class CallExecutor:
         return replace(reply, is_from_cache=True)
 
     def _samples_to_ask(self, call: Call, model: ModelSettings) -> list[str]:
-        """Return the keys of further samples without a reply that fit into the same request."""
+        """Return the keys of the further samples to request together with a call: those without a reply."""
         if not call.together or not self._takes_choices(call.role):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)
         return [key for key in keys if key not in self._under_way and self._cache.get(key) is None]
 
     def _takes_choices(self, role: str) -> bool:
-        """Return whether one request may ask for several samples."""
+        """Return whether one request to a role's model may ask for several samples."""
         model = self._models[role]
         is_known = getattr(self._endpoints[role], "takes_choices", False)
         return is_known and may_have_choices(model, self._unsupported[model.place])
 
     async def _claimed(self, call: Call, keys: list[str]) -> dict[str, Reply]:
-        """Return the replies to a call and to further samples by key, once no other process asks for them."""
+        """Claim a call and its further samples for this process, and return their replies by key."""
         while not self._cache.claim(keys[0]):
             await self._sleep(CLAIM_POLL_S)
         claimed = [keys[0], *(key for key in keys[1:] if self._cache.claim(key))]
         try:
-            self._cache.refresh()  # another process may have ended it a moment ago
+            self._cache.refresh()  # another process may just have finished the call
             if (cached := self._cache.get(keys[0])) is not None:
                 return {keys[0]: self._as_cached(call, replace(cached, key=keys[0]))}
             missing = [keys[0], *(key for key in claimed[1:] if self._cache.get(key) is None)]
@@ -190,10 +190,10 @@ class CallExecutor:
                 self._cache.release(key)
 
     async def _request(self, call: Call, keys: Sequence[str]) -> dict[str, Reply]:
-        """Return the replies to a call, and to its samples with the further keys, and cache them.
+        """Request a call and its further samples, cache the replies, and return them by key.
 
-        The first key always has a reply. If the call failed, its state is not ``ok``. Its cost includes the
-        known cost of failed attempts. Raises NoMoreCallsError and the reason that the limit was closed with.
+        There is always a reply for the first key, though its state is not ``ok`` if the call failed. Its cost
+        includes the known cost of failed attempts. Raises NoMoreCallsError, or the reason of `stop_waiting`.
         """
         model = self._models[call.role]
         never_taken = frozenset(omitted_params(model))
@@ -208,7 +208,7 @@ class CallExecutor:
             except CallFailed as failure:
                 cost_usd = self._budget.cost_of(model, failure.usage) or 0.0
                 failed_usd += cost_usd
-                self._budget.presumed_usd += cost_usd  # until it is part of a reply's cost
+                self._budget.presumed_usd += cost_usd  # until a reply's cost includes it
                 detail = failure.message if failure.raw is None else f"{failure.message}\n{failure.raw}"
                 self._cache.note_attempt(keys[0], failure.kind, detail)
                 self._stop_if_permanent(failure)
@@ -251,9 +251,9 @@ class CallExecutor:
     async def _attempt(
         self, call: Call, key: str, messages: tuple[Message, ...], unsupported: Set[str], wanted: int
     ) -> Reply:
-        """Make one attempt at ``wanted`` answers.
+        """Make one attempt at a request for ``wanted`` answers.
 
-        Money is set aside only once the limit admits the call, so that none lies idle while the call waits.
+        Money is set aside only once the limit admits the call, so that waiting calls do not tie it up.
         """
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)
@@ -274,7 +274,7 @@ class CallExecutor:
                 budget.settle(reservation, usage, maybe_paid=failure.maybe_paid)
                 slot.failed(failure)
                 raise failure from problem
-            except BaseException:  # stopped in flight: it may have been paid
+            except BaseException:  # stopped in flight: it may cost money
                 budget.settle(reservation, None, maybe_paid=True)
                 self._cache.note_attempt(key, "cancelled", "stopped while in progress")
                 raise
@@ -286,7 +286,7 @@ class CallExecutor:
             return reply
 
     async def _sleep_unless_closed(self, seconds: float) -> None:
-        """Sleep, but wake up at once when the run ends: the next attempt then raises why."""
+        """Sleep, but return as soon as the limit is closed; the next attempt then raises the reason."""
         waits = [asyncio.ensure_future(each) for each in (self._sleep(seconds), self._limit.closed.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -295,7 +295,7 @@ class CallExecutor:
                 each.cancel()
 
     def _stop_if_permanent(self, failure: CallFailed) -> None:
-        """End the run if no further call can be answered."""
+        """Raise an exception that ends the run if the failure shows that no further call can be answered."""
         if failure.kind == "account":
             self._limit.stop(AccountError(failure.message))
         if failure.is_unreachable:

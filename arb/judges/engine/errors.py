@@ -1,7 +1,7 @@
 """Classify the error answers of endpoints.
 
-Structured fields decide first: the status, a code, Google's error details. The wording decides only if they
-do not; ``error_signs.toml`` lists both.
+Structured fields are checked first: the status, a code, Google's error details. The wording is checked only
+if they do not settle the matter. ``error_signs.toml`` lists the codes and the wording.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from arb.judges.types import RateLimits, Reply, Usage
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises ValueError for invalid JSON.
+    """Return the value of a JSON text. Raises ValueError for invalid or too deeply nested JSON.
 
-    Lone surrogates, as in replies that were cut off, become U+FFFD, so that the value fits into UTF-8.
+    Lone surrogates, as in replies that were cut off, become U+FFFD, so that UTF-8 can encode the value.
     """
     try:
         read = json.loads(text)
@@ -36,7 +36,7 @@ def read_json(text: str) -> Any:
 
 
 def with_whole_characters(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body that can be written as UTF-8, with U+FFFD in place of lone surrogates."""
+    """Return the body with U+FFFD in place of lone surrogates, so that it can be encoded as UTF-8."""
     try:
         msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -47,7 +47,7 @@ def with_whole_characters(body: dict[str, Any]) -> dict[str, Any]:
 Kind = Literal["rate_limit", "transient", "too_long", "unsupported_parameter", "refused", "account", "final"]
 
 OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens")
-"""The two names of the output limit; endpoints accept one or both."""
+"""The two names of the output limit in a request. Endpoints accept one or both."""
 
 OPTIONAL_PARAMS: Final = (
     "temperature",
@@ -69,7 +69,7 @@ _OVERLOAD_STATUSES: Final = (503, 529)
 _MAYBE_PAID_STATUSES: Final = (502, 504, 524)
 
 _ACCOUNT_CHARS: Final = 300
-"""The part of a message that is searched for account problems; some messages quote the prompt after it."""
+"""How many characters of a message are searched for account problems. The rest may quote the prompt."""
 
 _SIGNS: Final = tomllib.loads(Path(__file__).with_name("error_signs.toml").read_text(encoding="utf-8"))
 _WORDS: Final = {
@@ -78,9 +78,9 @@ _WORDS: Final = {
 
 
 class NoMoreCallsError(Exception):
-    """Raised when a run makes no further call; the message gives the reason.
+    """Raised when a run has to stop making calls; the message gives the reason.
 
-    ``how`` is the kind of end (`arb.judges.run.progress.RunEnd`).
+    ``how`` is the way in which the run ends, as in `arb.judges.run.progress.RunEnd`.
     """
 
     how: ClassVar[Literal["budget", "limited", "account", "failing"]]
@@ -99,7 +99,7 @@ class AccountError(NoMoreCallsError):
 
 
 class NoEndpointError(NoMoreCallsError):
-    """Raised when nothing answers at the endpoint's address, and nothing has answered before."""
+    """Raised when no connection to the endpoint is possible and it has never answered."""
 
     how = "failing"
 
@@ -115,8 +115,8 @@ class CallFailed(Exception):
             rejects the prompt. ``account``: the endpoint answers no call of this account. ``final``: every
             attempt would fail.
         message: The problem in one line of bounded length.
-        maybe_paid: Whether the endpoint may have made a reply and charged for it. Then ``usage`` has its
-            token counts and ``raw`` its answer, as far as known.
+        maybe_paid: Whether the endpoint may have charged for a reply. If so, ``usage`` has the token counts
+            and ``raw`` the answer, as far as they are known.
         is_slow: Whether no reply came in time.
         is_overload: Whether the server has too many calls (503, 529).
         is_unreachable: Whether no connection was made.
@@ -152,16 +152,16 @@ class CallFailed(Exception):
 
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
-    """Return the failure behind an error answer. The names of headers are in lower case.
+    """Convert an error answer to a CallFailed. The names of ``headers`` have to be in lower case.
 
-    A 503 or 529 is an overload if it asks to wait, in a header or in words. Otherwise the server is broken,
-    perhaps by this very prompt, and the number of attempts is bounded.
+    A 503 or 529 counts as a rate limit if it asks to wait, in a header or in words. Otherwise the server may
+    be broken, perhaps by this very prompt, so the failure is transient and the number of attempts is limited.
     """
     headers = headers or {}
     error = _read_error(body)
     message, full = error.message, f"{status}: {error.message}"
     if status == 429 and re.search(r"request too large", message, re.IGNORECASE):
-        return CallFailed("too_long", full)  # exceeds the account's tokens per minute
+        return CallFailed("too_long", full)  # one call exceeds the account's limit per minute
     asked_s = retry_after(headers, error.delay, body)
     is_overload = status in _OVERLOAD_STATUSES
     if _concerns_account(status, error, asked_s):
@@ -188,8 +188,8 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
 def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> bool:
     """Return whether an error means that the endpoint answers no call of this account.
 
-    The wording decides only if the answer neither has a rate-limit code nor says how long to wait, since
-    Google also calls a limit per minute "your current quota".
+    The wording is ignored if the answer has a rate-limit code or says how long to wait, since Google calls
+    even a limit per minute "your current quota".
     """
     if status >= 500:
         return False
@@ -217,16 +217,16 @@ def _classify_rejected_request(status: int, full: str, error: _ErrorBody) -> Cal
 
 
 def _optional_param_in(text: str | None) -> str | None:
-    """Return the optional parameter that a text names first, if any."""
+    """Return the first optional parameter that a text names, or None."""
     found = re.search(rf"\b({'|'.join(OPTIONAL_PARAMS)})\b", text or "")
     return found[1] if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class _ErrorBody:
-    """The fields of an error body in any form; without a message, the message is the body itself.
+    """The fields of an error body of any endpoint. If the body has no message, ``message`` is the whole body.
 
-    ``codes`` are its code, type, status and reasons in lower case. ``delay`` is Google's ``retryDelay``.
+    ``codes`` has the code, type, status and reasons in lower case. ``delay`` is Google's ``retryDelay``.
     """
 
     message: str
@@ -236,11 +236,11 @@ class _ErrorBody:
     is_daily_quota: bool = False
 
     def has_code(self, sign: str) -> bool:
-        """Return whether the error has one of the codes of a sign."""
+        """Return whether the error has one of the codes listed for a sign in ``error_signs.toml``."""
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its first ``within`` characters, match the words of a sign."""
+        """Return whether the message, or its first ``within`` characters, matches the words of a sign."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 
@@ -249,14 +249,14 @@ def _read_error(body: str) -> _ErrorBody:
         read: Any = read_json(body)
     except ValueError:
         return _ErrorBody(body or "no explanation")
-    if isinstance(read, list) and read:  # Google wraps it
+    if isinstance(read, list) and read:  # Google puts the error into a list
         read = read[0]
     error = read.get("error", read) if isinstance(read, dict) else read
     if not isinstance(error, dict):
         return _ErrorBody(str(error))
     message = error.get("message") or error.get("detail") or body
     metadata, inner = error.get("metadata"), _ErrorBody("")
-    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter: the answer of its provider
+    if isinstance(metadata, dict) and metadata.get("raw"):  # OpenRouter quotes its provider's answer
         message = f"{message}: {metadata['raw']}"
         inner = _read_error(str(metadata["raw"]))
     details = error.get("details")

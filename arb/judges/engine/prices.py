@@ -1,8 +1,8 @@
 """Find the prices of tokens.
 
-There are four sources, in this order: overrides, a table of the user, a dated table shipped with this code
-(`prices.csv`; see `prices.md`), and the package genai-prices, which knows none of the shipped models. The
-price of a model in none of them is unknown, which is not the same as free.
+The sources are searched in this order: overrides, the user's table, a dated table shipped with this code
+(`prices.csv`; see `prices.md`), and the package genai-prices, which knows none of the shipped models. If no
+source has a model, its price is unknown, which is not the same as free.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _SELLERS: Final = tomllib.loads(Path(__file__).with_name("sellers.toml").read_te
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens of a model.
+    """The price of a model in dollars per million tokens.
 
-    ``cached_input`` is the price of input that the provider read from its own cache, ``cache_write`` that of
-    input that it wrote into it; None means the price of ``input``. A prompt of more than ``long_from`` tokens
-    is charged at ``long`` in all. A batch is charged at ``batch`` if that price is known.
+    ``cached_input`` is the price of input that the provider read from its cache, ``cache_write`` the price of
+    input that it wrote there; None means the price of ``input``. A call with more than ``long_from`` input
+    tokens is charged entirely at ``long``. A batch is charged at ``batch`` if that price is known.
     """
 
     input: float
@@ -64,7 +64,7 @@ class Price:
         written_tokens: float = 0,
         is_batch: bool = False,
     ) -> float:
-        """Return the dollars for a call. The input includes cached and written tokens (see `Usage`)."""
+        """Return the cost of a call in dollars. ``input_tokens`` includes cached and written tokens."""
         price = self._that_holds(input_tokens, is_batch)
         cached = min(cached_tokens, input_tokens)
         written = min(written_tokens, input_tokens - cached)
@@ -76,10 +76,10 @@ class Price:
         ) / 1_000_000
 
     def most(self, input_tokens: float, output_tokens: float, *, is_batch: bool = False) -> float:
-        """Return the highest cost of a call, for any use of the provider's own cache."""
+        """Return the highest possible cost of a call in dollars, however the provider uses its cache."""
         price = self._that_holds(input_tokens, is_batch)
         per_input = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
-        made = output_tokens * price.output if price.output else 0.0  # there may be infinitely many tokens
+        made = output_tokens * price.output if price.output else 0.0  # avoids inf * 0
         return (input_tokens * per_input + made) / 1_000_000
 
     def _that_holds(self, input_tokens: float, is_batch: bool) -> Price:
@@ -96,11 +96,11 @@ class Price:
 
 
 class PriceTable:
-    """Prices by provider and model, regardless of case.
+    """Prices by provider and model, whose names are compared without regard to case.
 
-    With ``uses_library``, models that are missing here have the price of the package genai-prices. At an
-    address of unknown provider (``any``), a model that only its maker sells then has the maker's list price,
-    so that the bill of a gateway is known in advance.
+    With ``uses_library``, the prices of missing models come from the package genai-prices. At an address of
+    an unknown provider (``any``), a model that only its maker sells then has the maker's list price, so that
+    the cost of calls through a gateway is known in advance.
     """
 
     def __init__(self, prices: Mapping[tuple[str, str], Price], uses_library: bool = False):
@@ -117,7 +117,7 @@ class PriceTable:
         return self._found[model.place]
 
     def cost(self, model: ModelSettings, usage: Usage, *, is_batch: bool = False) -> float | None:
-        """Return the dollars for a reply, or None if the price or the tokens are unknown."""
+        """Return the cost of a reply in dollars, or None if the price or the tokens are unknown."""
         price = self.of(model)
         if price is None or usage.input_tokens is None or usage.output_tokens is None:
             return None
@@ -130,7 +130,7 @@ class PriceTable:
         )
 
     def context_window(self, model: ModelSettings) -> int | None:
-        """Return the size of a model's context window if genai-prices knows it, or None."""
+        """Return the size of a model's context window in tokens, or None if genai-prices does not know it."""
         name, provider = model.model.lower(), _provider_of(model)
         if provider == "any":
             maker, name = _maker_of(name)
@@ -157,14 +157,14 @@ SELF_HOSTED: Final = "vllm"
 
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """Return the only seller of a model or None, and the model's name without the vendor's."""
+    """Return the only seller of a model (None if there are several) and the name without a vendor prefix."""
     own = name.rpartition("/")[2]
     makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
     return next(makers, None), own
 
 
 def _library_entry(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
-    """Return the entry of a model in the package genai-prices, which downloads nothing by itself."""
+    """Return the entry of a model in genai-prices, or None. The package downloads nothing by itself."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  heavy, only for priced models
 
     try:
@@ -174,7 +174,7 @@ def _library_entry(provider: str, model: str) -> tuple[Provider, ModelInfo] | No
 
 
 def _library_price(provider: str, model: str) -> Price | None:
-    """Return the present price in genai-prices, or None; some prices depend on the date or the hour."""
+    """Return the current price in genai-prices, or None. Some prices depend on the date or the hour."""
     if (known := _library_entry(provider, model)) is None:
         return None
     from genai_prices import __version__  # noqa: PLC0415  heavy, only for priced models
@@ -193,7 +193,7 @@ def _library_price(provider: str, model: str) -> Price | None:
 
 
 def _of_library(rates: ModelPrice) -> Price | None:
-    """Return a price of the package with its tiers, or None if input or output has no price."""
+    """Convert a price of genai-prices with its tiers; return None if input or output has no price."""
     input_rate, output_rate = rates.input_mtok, rates.output_mtok
     cached, written = rates.cache_read_mtok, rates.cache_write_mtok
     if input_rate is None or output_rate is None:
@@ -221,14 +221,14 @@ def _of_library(rates: ModelPrice) -> Price | None:
 
 
 def _rate(rate: Decimal | TieredPrices, start: int) -> float:
-    """Return the price that applies from so many tokens on."""
+    """Return the price, in dollars per million, of calls with ``start`` or more input tokens."""
     if isinstance(rate, Decimal):
         return float(rate)
     return float(next((tier.price for tier in reversed(rate.tiers) if start >= tier.start), rate.base))
 
 
 def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict[str, Any]:
-    """Return the prices of a run's models for run.json by role; an unknown price is None."""
+    """Return the prices of a run's models by role, for run.json; an unknown price is None."""
     facts: dict[str, Any] = {}
     for role, model in sorted(models.items()):
         price = prices.of(model)
@@ -238,9 +238,9 @@ def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict
 
 
 def read_prices(table: Path | None = None, overrides: Sequence[str] = ()) -> PriceTable:
-    """Return the prices with overrides (``MODEL=IN,OUT[,CACHED]``) and the user's table.
+    """Return the shipped prices, updated with the user's table and overrides (``MODEL=IN,OUT[,CACHED]``).
 
-    Raises OptionsError that names every bad row and every bad override.
+    Raises OptionsError with a list of all bad rows and overrides.
     """
     problems: list[str] = []
     prices = _read_table(_SHIPPED, problems)
@@ -319,7 +319,7 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
     share, beyond = number("batch_share", most=1.0), None
     if long_from is not None:
         long_input, long_output = long_input or per_input, long_output or per_output
-        times = long_input / per_input if per_input else 1.0  # cached tokens rise with the price of input
+        times = long_input / per_input if per_input else 1.0  # the price of cached tokens rises alike
         beyond = Price(long_input, long_output, cached and cached * times, written and written * times)
     price = Price(
         per_input,

@@ -3,10 +3,10 @@
     {"text": SHA-256, "zlib": the text's UTF-8, compressed, in base64}
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
-The name of a prompt is the SHA-256 of its ``messages``, byte for byte; its texts come before it. A picture is
-represented by the SHA-256 of the bytes that were sent, its media type, size and detail; its bytes are in the
-recorded runs. A line counts once its end is written, so a process that is killed at any moment leaves a valid
-file.
+The name of a prompt is the SHA-256 of its ``messages`` as written; the lines of its texts come before it. A
+picture is represented by the SHA-256 of the bytes that were sent, its media type, size and detail; its bytes
+are in the recorded runs. A line counts once its line break is written, so a process that is killed at any
+moment leaves a valid file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Prompt = list[tuple[str, str | list[str | Picture]]]
 """Messages as role and content (a text, or texts and pictures), ready for JSON."""
 
 _LEVEL: Final = 1
-"""The fastest compression of zlib, since the writer shares the machine with the calls."""
+"""The fastest level of zlib, since compression delays the calls that the same process makes."""
 
 _NAMED_LINE: Final = re.compile(rb'\{"(?:text|prompt)":"([0-9a-f]{64})"')
 
@@ -40,7 +40,7 @@ class PromptStoreError(ValueError):
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
-    """Return the messages without the bytes of their pictures."""
+    """Return messages as a `Prompt`, with descriptions of their pictures in place of the bytes."""
     prompt: Prompt = []
     for each in messages:
         if isinstance(each.content, str):
@@ -73,7 +73,7 @@ def _encoded(messages: Any) -> bytes:
 
 
 def _places(path: Path) -> dict[str, tuple[int, int]]:
-    """Return the offset and the length of each line by name."""
+    """Return the offset and the length of each line, by the name of its text or prompt."""
     places = {}
     for start, line in complete_lines(path):
         if (found := _NAMED_LINE.match(line)) is not None:
@@ -136,7 +136,7 @@ class PromptReader:
         self._file = path.open("rb")
 
     def get(self, name: str) -> Prompt:
-        """Return a prompt after checking each of its texts against its hash. Raises PromptStoreError."""
+        """Return a prompt. Raises PromptStoreError if it is missing or a text does not match its hash."""
         messages: Any = self._read(name).get("messages")
         if hashlib.sha256(_encoded(messages)).hexdigest() != name:
             raise PromptStoreError(f"the prompt {name} is damaged")

@@ -1,4 +1,4 @@
-"""Read from an answer how long to wait, and how many requests and tokens are left."""
+"""Read from an endpoint's answer how long to wait, and how many requests and tokens it still allows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from arb.judges.types import Quota, RateLimits
 def retry_after(headers: Mapping[str, str], delay: str | None, body: str) -> float | None:
     """Return the seconds that an answer asks to wait, or None if it does not say.
 
-    A header (a number or a date) takes precedence over ``delay``, Google's ``retryDelay``, and that over the
-    words of the body.
+    A header (a number or a date) takes precedence over ``delay`` (Google's ``retryDelay``), which takes
+    precedence over the wording of the body.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if (number := _number(headers.get(name, ""))) is not None:
@@ -47,7 +47,7 @@ def _duration(text: str) -> float | None:
 
 
 def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
-    """Return the seconds until a date, counted from ``sent_at``, the server's own clock, if it is known."""
+    """Return the seconds until a date, or None. Count from ``sent_at``, the server's time, if it is known."""
     date, now = _date(text), _date(sent_at or "")
     if date is None:
         return None
@@ -55,7 +55,7 @@ def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
 
 
 def _date(text: str) -> float | None:
-    """Return a date in the form of HTTP headers or ISO 8601 as seconds since 1970, or None."""
+    """Return the seconds since 1970 of a date in the format of HTTP headers or ISO 8601, or None."""
     for read in (email.utils.parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError, OverflowError):
             return read(text).timestamp()
@@ -76,13 +76,13 @@ _EPOCH_FROM: Final = 1e9
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Return the requests and tokens left by the headers of an answer, or None if they name neither."""
+    """Return the remaining requests and tokens from an answer's headers, or None if they report neither."""
     requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
     return None if requests is None and tokens is None else RateLimits(requests, tokens)
 
 
 def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
-    """Return the quota of the first form whose header is present, or None if it is not a number."""
+    """Return the quota from the first of these headers that is present, or None if it is not a number."""
     for form in forms:
         if (text := headers.get(form.format("remaining"))) is not None:
             limit = _number(headers.get(form.format("limit"), "")) or None
@@ -93,7 +93,7 @@ def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
 
 
 def _reset(text: str, sent_at: str | None) -> float | None:
-    """Return the seconds until a limit is reset, from seconds, a duration, or a point in time."""
+    """Return the seconds until a quota is reset, given as seconds, a duration or a point in time, or None."""
     seconds = _number(text)
     if seconds is None:
         return _duration(text) if "-" not in text and ":" not in text else _seconds_until(text, sent_at)
@@ -104,7 +104,7 @@ def _reset(text: str, sent_at: str | None) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    """Return a finite number that is not negative, or None."""
+    """Return a text as a number, or None if it is not a number or is negative or infinite."""
     try:
         number = float(text)
     except ValueError:

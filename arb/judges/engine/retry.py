@@ -1,7 +1,7 @@
 """Decide how often a call is attempted, and how long it waits in between.
 
-A library such as tenacity does not fit: the endpoint may set a wait, which then holds all calls, and each
-kind of failure has its own number of attempts.
+A library such as tenacity does not fit: a wait that the endpoint asks for holds all calls, and each kind of
+failure has its own maximum number of attempts.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Final
 from arb.judges.engine.errors import CallFailed
 
 TRANSIENT_ATTEMPTS: Final = 8
-"""Attempts for failures of servers and connections."""
+"""The maximum number of attempts if the server or the connection fails."""
 
 UNUSABLE_ATTEMPTS: Final = 3
-"""Attempts for paid but unusable answers, and for calls that timed out."""
+"""The maximum number of attempts if answers are paid but unusable, or if no answer comes in time."""
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 60.0
-"""The wait doubles with every failure of a kind, up to this."""
+"""The wait starts at `FIRST_WAIT_S` and doubles with each failure of the same kind, up to `MAX_WAIT_S`."""
 
 MAX_RATE_LIMIT_WAIT_S: Final = 8.0
 MAX_OVERLOAD_WAIT_S: Final = 2.0
-"""The longest waits of a single call after a rate limit and after an overload, since the limit already slows
-down all calls. An overloaded server refuses calls at random, so one of many calls gets dozens of refusals."""
+"""The longest waits of a single call after a rate limit and after an overload. They are short, since
+`AdaptiveLimit` already slows down all calls, and an overloaded server may refuse one call dozens of times."""
 
 
 class RetryState:
     """The failed attempts of one call so far. ``draw`` returns numbers from 0 to 1.
 
-    Rate limits cost nothing and pass, so their number is not bounded. The time that the run goes without a
-    reply is bounded instead (`AdaptiveLimit.check_timeout`).
+    The number of rate limits is not bounded, since they cost nothing and pass. Instead, a run ends if it gets
+    no reply for too long (`AdaptiveLimit.check_timeout`).
     """
 
     def __init__(self, draw: Callable[[], float]):
@@ -42,9 +42,8 @@ class RetryState:
     def wait_s(self, failure: CallFailed) -> float | None:
         """Return the seconds to wait before the next attempt, or None to give the call up.
 
-        Waits are random, from half to all of their length, so that calls that failed together do not return
-        together. If the endpoint sets a wait, `AdaptiveLimit` holds all calls, and this one need not wait
-        longer.
+        A random factor from 0.5 to 1 keeps calls that failed together from being repeated together. If the
+        endpoint asks for a wait, the result is 0, since `AdaptiveLimit` then holds all calls.
         """
         longest = MAX_WAIT_S
         if failure.kind == "rate_limit":

@@ -1,6 +1,6 @@
 """Read and write the files of the reply cache and of run folders.
 
-A failed write does not concern a single trajectory, so it has an error of its own that ends the run.
+A failed write raises StorageError, which ends the run, since it affects more than one trajectory.
 """
 
 import mmap
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 ANSWERS: Final = "answers"
-"""The folder of a reply cache with the answers that machines share, unless another place is named."""
+"""The folder, inside a reply cache by default, that contains the replies that machines share."""
 
 
 class StorageError(OSError):
@@ -35,8 +35,8 @@ def storing(place: Path | str) -> Iterator[None]:
 class LineFile:
     """A file of lines that only grows, written by one process at a time. Methods raise OSError.
 
-    A line counts once its end is written, so a process that is killed at any moment leaves a valid file.
-    Opening the file cuts off an incomplete last line.
+    A line counts once its line break is written, so a process that is killed at any moment leaves a valid
+    file. Opening the file cuts off an incomplete last line.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None):
@@ -63,7 +63,7 @@ class LineFile:
         return os.pread(self._descriptor, length, start)
 
     def sync(self) -> None:
-        """Return when everything that was appended is on the disk."""
+        """Wait until everything that was appended is on disk."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:

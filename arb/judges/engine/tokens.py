@@ -4,7 +4,7 @@ The tokens of a picture depend on the family of models; sizes are in pixels. The
 sources, read in November 2026:
 
 - OpenAI, "Images and vision": tiles for GPT-4o and others, patches of 32 pixels for small and newer models.
-  If users of OpenAI's forum measured another factor, that one is expected and the larger one is the maximum.
+  If users of OpenAI's forum measured another factor, theirs is expected, and the larger one is the bound.
 - Anthropic, "Vision": patches of 28 pixels, and the scaling of large pictures.
 - The image processors of Qwen2-VL and Qwen2.5-VL (28 pixels), Qwen3-VL (32) and Llama 4 (tiles of 336) in
   transformers.
@@ -22,12 +22,12 @@ from typing import Final
 from arb.judges.types import Image, Message, ModelSettings, OptionsError
 
 Count = Callable[[int, int, str], int]
-"""A function from width, height and detail of a picture to its tokens."""
+"""A function that returns the tokens of a picture with a given width, height and detail."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """The rule of a family of models: the expected tokens of a picture, and an upper bound."""
+    """The rule of a family of models for the expected tokens of a picture, and for an upper bound."""
 
     name: str
     expected: Count
@@ -35,9 +35,9 @@ class ImageRule:
 
 
 def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> int:
-    """Return ``base`` plus ``tile`` per 512-pixel square, or only ``base`` for low detail.
+    """Return ``base`` tokens plus ``tile`` tokens per 512-pixel square, or only ``base`` for low detail.
 
-    The picture is first scaled to fit into 2,048 by 2,048, and then to a short side of at most 768.
+    The picture is first scaled to fit into 2,048 by 2,048 pixels, and then to a short side of at most 768.
     """
     if detail == "low":
         return base
@@ -47,10 +47,10 @@ def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> i
 
 
 def patch_tokens(factor: float, most: int, width: int, height: int, detail: str) -> int:
-    """Return ``factor`` per 32-pixel square, for any detail.
+    """Return ``factor`` tokens per 32-pixel square, for any detail.
 
-    A picture of more than ``most`` squares is scaled down to that number, and then until its tighter side has
-    whole squares.
+    A picture of more than ``most`` squares is scaled down to that number, and then further until one of its
+    sides is a whole number of squares.
     """
     patches = ceil(width / 32) * ceil(height / 32)
     if patches > most:
@@ -62,7 +62,7 @@ def patch_tokens(factor: float, most: int, width: int, height: int, detail: str)
 
 
 def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
-    """Return 1 per 28-pixel square, after scaling the picture to ``long_side`` and ``most`` squares."""
+    """Return 1 token per 28-pixel square, at most ``most``, of a picture scaled to ``long_side`` pixels."""
     scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
     while (tokens := _squares(width * scale, height * scale, 28)) > most:
         scale *= 0.999
@@ -70,7 +70,7 @@ def claude_tokens(long_side: int, most: int, width: int, height: int, detail: st
 
 
 def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detail: str) -> int:
-    """Return 1 per square of ``side`` pixels, and 2 for markers.
+    """Return 1 token per square of ``side`` pixels, plus 2 for markers.
 
     Sides are rounded to whole squares, and the area is scaled to lie between ``least`` and ``most`` pixels.
     """
@@ -85,7 +85,7 @@ def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detai
 
 
 def llama4_tokens(width: int, height: int, detail: str) -> int:
-    """Return 145 per 336-pixel tile, of which there are at most 16, and for the whole picture once more."""
+    """Return 145 tokens per 336-pixel tile, 145 for the whole picture if it has several tiles, and 2 more."""
     tiles = min(16, ceil(width / 336) * ceil(height / 336))
     return 145 * (tiles + (tiles > 1)) + 2
 
@@ -95,12 +95,12 @@ def _squares(width: float, height: float, side: int) -> int:
 
 
 def _guess(width: int, height: int, detail: str) -> int:
-    """Return the tokens as Claude and Qwen count them; most models are close to it for screenshots."""
+    """Guess 1 token per 28-pixel square, as Claude and Qwen count. Most models are close for screenshots."""
     return _squares(width, height, 28)
 
 
 def _guess_at_most(width: int, height: int, detail: str) -> int:
-    """Return 1 per 14-pixel square, the patch of encoders, and at least the four tiles of Llama 3.2."""
+    """Return 1 token per 14-pixel patch of an encoder, but at least the tokens of Llama 3.2's four tiles."""
     return max(6_404, _squares(width, height, 14))
 
 
@@ -112,14 +112,14 @@ _COUNTS: Final[Mapping[str, Callable[..., int]]] = {
     "llama 4": llama4_tokens,
     "guess at most": _guess_at_most,
 }
-"""The functions that ``image_rules.toml`` names."""
+"""The counting functions by their names in ``image_rules.toml``."""
 
 _UNKNOWN: Final = ImageRule("a guess for an unknown model (1 per 28 px square)", _guess, _guess_at_most)
 
 
 @cache
 def _image_rules() -> list[tuple[str, ImageRule]]:
-    """Return patterns of model names with their rules; the first match decides."""
+    """Return pairs of a pattern of model names and a rule. The first pattern that matches applies."""
     rules = []
     table = Path(__file__).with_name("image_rules.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(table)["rules"]:
@@ -131,19 +131,19 @@ def _image_rules() -> list[tuple[str, ImageRule]]:
 
 
 def image_rule(model: str) -> ImageRule:
-    """Return the rule of a model by its name, with or without the vendor's, or a guess."""
+    """Return the rule for a model name, with or without a vendor prefix; a guess for an unknown model."""
     name = model.lower().rpartition("/")[2].replace(".", "-")
     return next((rule for pattern, rule in _image_rules() if re.match(pattern, name)), _UNKNOWN)
 
 
 PER_MESSAGE: Final = 4
 PER_CALL: Final = 3
-"""Tokens for the role and markers of a message, and before the reply, as OpenAI counts them. Chat templates
-are close to that."""
+"""The tokens that OpenAI adds for the role and markers of each message, and for the beginning of the reply.
+Chat templates of other models add about as many."""
 
 PER_MESSAGE_AT_MOST: Final = 16
 PER_CALL_AT_MOST: Final = 96
-"""Upper bounds, which leave room for a chat template's own system message."""
+"""Upper bounds of these two numbers, with room for a system message that a chat template adds."""
 
 _PIECE: Final = re.compile(
     r"[A-Za-z]{1,8}|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[\x80-\U0010ffff]|\n"
@@ -159,7 +159,7 @@ class TextCounter:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens: 1 per up to eight letters, three digits or two symbols in a row, or line end."""
+    """Estimate the tokens of a text, with up to eight letters, three digits or two symbols per token."""
     return sum(1 for _ in _PIECE.finditer(text))
 
 
@@ -167,7 +167,7 @@ ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was foun
 
 
 class TokenCounters:
-    """The token counters of models, each searched for once. Only tiktoken, if installed, may download.
+    """The token counters of models. Nothing is downloaded, except by tiktoken if it is installed.
 
     A given ``tokenizer`` is used for every model: a folder, a ``tokenizer.json``, or the name of a repository
     in the Hugging Face cache.
@@ -178,7 +178,7 @@ class TokenCounters:
         self._found: dict[tuple[str, str], TextCounter] = {}
 
     def of(self, model: ModelSettings) -> TextCounter:
-        """Return the counter of a model, or the estimate if there is no better one."""
+        """Return the counter of a model, or `ESTIMATE` if no tokenizer is found."""
         if self._requested is not None:
             return self._requested
         key = (model.provider, model.model)
@@ -195,7 +195,7 @@ class TokenCounters:
 
 
 def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return an upper bound of a call's input tokens: a token has at least one byte in every tokenizer."""
+    """Return an upper bound of a call's input tokens. In every tokenizer a token has at least one byte."""
     texts, images = _parts(messages)
     rule = image_rule(model.model)
     pictures = sum(rule.at_most(image.width, image.height, image.detail) for image in images)
@@ -203,11 +203,11 @@ def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
 
 
 def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return a closer upper bound than `token_ceiling`, which takes longer to count.
+    """Return a closer upper bound of a call's input tokens than `token_ceiling`, which is faster.
 
-    Every tokenizer in use has tokens of several letters for words. So a word counts one token per two
-    letters, and the space before it counts nothing. Everything else (digits, symbols, indentation, other
-    scripts, base64, words of two letters or without a vowel) counts one token per byte.
+    Every tokenizer in use has tokens of several letters for words. A word therefore counts as one token per
+    two letters, and the space before it as 0. Everything else (digits, symbols, indentation, other
+    scripts, base64, words of two letters or without a vowel) counts as one token per byte.
     """
     texts, _ = _parts(messages)
     words = (found.span() for text in texts for found in _WORD.finditer(text))
@@ -218,7 +218,7 @@ _WORD: Final = re.compile(
     r"(?:(?<=\S) )?(?<![A-Za-z])(?=[A-Za-z]?[a-z]*[aeiouy]|[A-Z]*[AEIOUY])"
     r"(?:[A-Za-z][a-z]{2,19}|[A-Z]{3,20})(?![A-Za-z])"
 )
-"""A word in one case, or capitalised, together with a single space before it."""
+"""Matches a word in one case, or capitalised, together with a single space before it."""
 
 
 def _bytes(text: str) -> int:
@@ -251,7 +251,7 @@ def _found_counter(model: ModelSettings) -> TextCounter | None:
 
 
 def _from_path(path: Path) -> TextCounter | None:
-    """Return the tokenizer in a file or a folder, or None if it is missing or unreadable."""
+    """Return a counter with the tokenizer in a file or folder, or None if that is missing or unreadable."""
     file = path / "tokenizer.json" if path.is_dir() else path
     if file.is_file():
         from tokenizers import Tokenizer  # noqa: PLC0415  only if there is a tokenizer
@@ -274,7 +274,7 @@ def _from_path(path: Path) -> TextCounter | None:
 
 
 def _from_hub_cache(name: str) -> TextCounter | None:
-    """Return the tokenizer of a repository in the Hugging Face cache, or None."""
+    """Return a counter with a repository's tokenizer from the Hugging Face cache, or None."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         return None
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  heavy, for open models only
@@ -294,7 +294,7 @@ def _from_tiktoken(name: str) -> TextCounter | None:
         encoding = tiktoken.encoding_for_model(name)
     except (ImportError, KeyError):  # not installed, or it does not know the model
         return None
-    except Exception:  # its vocabulary could not be downloaded: errors of requests
+    except Exception:  # the download of its vocabulary failed with an error of requests
         return None
     return TextCounter(
         f"tiktoken {encoding.name}", lambda text: len(encoding.encode(text, disallowed_special=()))

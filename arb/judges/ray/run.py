@@ -2,8 +2,8 @@
 
 A worker holds the sessions of judges: it reads runs, renders prompts and parses replies. The driver makes the
 calls with the reply cache, the limit and the budget of a local run, so ``--max-in-flight`` and ``--max-usd``
-apply to the whole cluster. Everything in a worker can be made again: if it dies, another one replays the
-replies of its sessions. If the driver dies, run the command again to continue from the reply cache.
+apply to the whole cluster. If a worker dies, another worker restores its sessions by replaying replies. If
+the driver dies, run the command again to continue from the reply cache.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_rew
 REPOSITORY: Final = Path(__file__).parents[3]
 
 MAX_WORKERS: Final = PREFETCH
-"""The most workers by default: as many as trajectories are begun at a time."""
+"""The maximum number of workers by default: one for each trajectory that is begun ahead (`PREFETCH`)."""
 
 CORES_OF_A_WORKER: Final = 0.01
 """The share of a core that a worker reserves, so that ``--ray-workers`` may exceed the free cores."""
 
 MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
-"""How often, and with which pause, a step is repeated if its worker died, before that is an error."""
+"""How often a step is attempted if its worker dies, and the pause in between, before the trajectory fails."""
 
 JOURNAL: Final = "journal"
-"""The folder of answers that runs up to commit 7d56a80 had not yet put into partitions."""
+"""The folder in which versions up to commit 7d56a80 kept answers until they were put into partitions."""
 
 SHARE_S: Final = 600.0
-"""The interval at which new answers are copied to ``--answers``."""
+"""The interval in seconds at which new answers are copied to the store ``--answers``."""
 
 Session = Generator[Sequence[Call], Sequence[Reply], Judgment]
 
@@ -63,9 +63,10 @@ def run_on_ray(
     address: str | None = None,
     workers: int | None = None,
 ) -> Outcome:
-    """Run a judge as `run_judge` does, on the cluster at ``address`` or on one started on this machine.
+    """Run a judge as `run_judge` does, but on a Ray cluster.
 
-    Raises the errors of `run_judge`, and OptionsError if no cluster can be reached.
+    The cluster is the one at ``address`` or ``RAY_ADDRESS``, or else a new one on this machine. Raises the
+    errors of `run_judge`, and OptionsError if no cluster can be reached.
     """
     cache = config.cache or cache_folder(None)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
@@ -86,8 +87,8 @@ def _answer_store(url: str) -> AnswerStore:
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     """Connect to a cluster for the block, unless this process already has a connection.
 
-    Without an address a new cluster is started, even if one runs on this machine, which Ray would use. Raises
-    OptionsError if no cluster can be reached.
+    Without an address a new local cluster is started. Ray itself would join one that already runs on this
+    machine. Raises OptionsError if no cluster can be reached.
     """
     try:
         import ray  # noqa: PLC0415  the extra `ray`
@@ -115,7 +116,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job's trajectories with workers on the cluster, as an `Engine` does."""
+    """Judge a job's trajectories with workers on the cluster. With ``workers`` bound, this is an `Engine`."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -164,7 +165,7 @@ class WorkerPool:
     async def judge(self, judge: object, trajectory_id: str, views: object, ask: Ask, *_: object) -> Judgment:
         """Judge one trajectory as `judge_trajectory` does, with the judge's session in a worker.
 
-        Raises the StopRunError or StorageError of ``ask``.
+        Raises the StopRunError or StorageError that ``ask`` raises.
         """
         number = self._sessions.index(min(self._sessions))
         worker = self._workers[number]
@@ -211,9 +212,10 @@ class JudgeWorker:
         self._sessions: dict[str, tuple[int, Session]] = {}
 
     def step(self, setup: Sequence[Any], trajectory_id: str, stages: list[list[Reply]]) -> Step:
-        """Continue a session with the replies of its last stage, or replay a session of a dead process.
+        """Continue a trajectory's session with the last stage's replies, or rebuild a session that was lost.
 
-        ``setup`` is the list with one reference of `WorkerPool`, ``stages`` the replies to all calls so far.
+        ``setup`` is a list with the Ray reference of `WorkerPool`; ``stages`` has the replies to each stage.
+        Returns the next calls, or the judgment if the session has ended.
         """
         if self._opened is None:
             self._opened = _opened(setup)
@@ -237,7 +239,7 @@ class JudgeWorker:
 
 
 def _opened(setup: Sequence[Any]) -> tuple[AnyJudge, RunSource]:
-    """Return the judge and the source of views from the driver's setup."""
+    """Return the judge and the source of views from the driver's setup, and change to the driver's folder."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     options, folder, views = ray.get(setup[0])
@@ -247,7 +249,7 @@ def _opened(setup: Sequence[Any]) -> tuple[AnyJudge, RunSource]:
 
 
 def _session(judge: AnyJudge, views: RunSource, trajectory_id: str) -> Session:
-    """Judge one trajectory as `judge_trajectory` does, but leave the calls to the caller."""
+    """Judge one trajectory as `judge_trajectory` does, but yield the calls instead of making them."""
     reward = None
     try:
         if is_reward_judge(judge):
@@ -260,7 +262,7 @@ def _session(judge: AnyJudge, views: RunSource, trajectory_id: str) -> Session:
 
 
 def share_answers(cache: Path, store: AnswerStore) -> None:
-    """Copy the answers of a reply cache to a store that other machines read."""
+    """Copy the answers in a reply cache to a store that other machines read."""
     for path in sorted(cache.iterdir()):
         if is_segment(path.name):
             with storing(cache):
@@ -268,7 +270,7 @@ def share_answers(cache: Path, store: AnswerStore) -> None:
 
 
 def import_journals(store: AnswerStore) -> None:
-    """Add the answers in journals, which cluster runs up to commit 7d56a80 left behind when killed."""
+    """Move the answers in journals, left by killed runs of old versions, into the store (see `JOURNAL`)."""
     paths = store.files(JOURNAL)
     for path in paths:
         whole, _, _ = store.read(path).rpartition(b"\n")
@@ -278,7 +280,7 @@ def import_journals(store: AnswerStore) -> None:
 
 
 def _answers(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the lines that are answers with their keys."""
+    """Yield the key and the line of each answer; skip all other lines."""
     for line in lines:
         key = key_in(line)
         if key is not None:
