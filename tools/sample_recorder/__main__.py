@@ -1,4 +1,4 @@
-"""``python -m tools.sample_recorder``: record the shipped sample again, look at its sites."""
+"""``python -m tools.sample_recorder``: record the shipped sample again, or look at its sites."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def record(
         new, old = record_runs(out, only, read_settings().cache_dir.expanduser(), _progress)
     except KeyboardInterrupt:
         typer.echo(f"interrupted; {out} keeps the runs that are whole, the same command goes on", err=True)
-        os._exit(130)  # Playwright's own clean-up at exit can wait for ever for a browser that is gone
+        os._exit(130)  # Playwright's clean-up at exit can wait forever for a closed browser
     except (BrowserFailed, BrowserMissing, OSError, ScriptError, ServingError, SlowMachine) as error:
         stop(str(error))
     typer.echo(f"{out}: {new} recorded, {old} were there")
