@@ -196,7 +196,7 @@ def _slopes(amounts: Sequence[float], sizes: Sequence[int]) -> list[float]:
 
 
 def _has_memory_for_plain(found: Sequence[Watched], sizes: Sequence[int], count: int) -> bool:
-    """Return whether the plain script, which keeps all runs in memory, would fit into half of the memory."""
+    """Return whether half of the free memory is enough for the plain script, which keeps all runs there."""
     if not found:
         return True
     expected = found[-1].peak_bytes * count / sizes[len(found) - 1]
@@ -274,7 +274,7 @@ def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
 
 
 def _xet_upload(files: Sequence[Path], store: Path) -> int:
-    """Return the bytes that hf-xet uploads for these files to a store, which may have earlier versions."""
+    """Return the bytes that hf-xet uploads to add these files to a store, which may have similar files."""
     import hf_xet
 
     commit = hf_xet.XetSession().new_upload_commit(endpoint=f"local://{store}")

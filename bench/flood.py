@@ -66,7 +66,7 @@ LIMIT_SECONDS: Final = 300.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of honest checks per door and phase, and of fuzzed files before and after a first reading."""
+    """Numbers of honest checks per door and phase, and of fuzzed files before and after memory is read."""
 
     checks: int
     first_files: int
@@ -227,7 +227,7 @@ def memory(pid: int) -> int:
 
 
 def memory_within(pid: int, most: int, seconds: float = SETTLING_SECONDS) -> int:
-    """Wait until the memory is at most ``most`` bytes, but at most ``seconds``, and return the memory."""
+    """Wait up to ``seconds`` until the memory is at most ``most`` bytes, and return the memory."""
     deadline = time.monotonic() + seconds
     while (found := memory(pid)) > most and time.monotonic() < deadline:
         time.sleep(1.0)

@@ -5,9 +5,9 @@ depends on the prompt. It always filters some prompts, and rejects some others a
 killed (SIGKILL) at random moments and started again; at last it runs to its end. The server records which
 usable answers it has sent.
 
-The command prints the checks that fail and then returns 1: every trajectory has one state; states and answers
-are those of a run without random faults and kills; every reply is in the cache once; and no answer was sent
-twice except those that were on their way to a process when it was killed.
+The command checks that every trajectory has one state; that states and answers are those of a run without
+random faults and kills; that every reply is in the cache once; and that no answer was sent twice, except
+those that were on their way to a process when it was killed. It prints the checks that fail and returns 1.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def script(request: Request) -> Scripted:
 
 @dataclass
 class Books:
-    """The usable answers that were sent, cached and lost so far, by prompt, over all killed processes."""
+    """Counts of the answers that were sent, cached and lost so far, by prompt, over all processes."""
 
     cached: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Books:
     def close_session(self, server: LLMServer, cache: Path) -> tuple[int, int]:
         """Note the answers that a process lost at its end; return (how many, how many it had read).
 
-        It had read all but the last answer of each connection, of which it may have read one in part.
+        An answer counts as read unless it was the last on its connection.
         """
         answered, cached = Counter(server.counts.answers), cached_prompts(cache)
         lost = (answered - self.answered) - (cached - self.cached)

@@ -110,7 +110,7 @@ def way(name: str, **arguments) -> dict:
 def by_inspect(
     python: Path, source: Path, *, base_url: str, with_images: bool, number: int, in_flight: int, samples: int
 ) -> dict:
-    """Make the same calls with inspect_ai in its own environment."""
+    """Make the same calls with inspect_ai in its own environment; return what `way` returns."""
     with tempfile.TemporaryDirectory() as folder:
         messages = Path(folder) / "messages.json"
         messages.write_text(json.dumps(messages_of(str(source), number, with_images)))
@@ -138,7 +138,7 @@ def show(name: str, taken: dict) -> None:
 
 
 def bench(server: LLMProcess, source: Path, options: argparse.Namespace, with_images: bool) -> bool:
-    """Measure and print; return whether every target is met."""
+    """Measure both ways and print the figures; return whether every target is met."""
     shown = "with a screenshot of 150 kB each" if with_images else "text only"
     latency_ms = options.latency * 1000
     print(f"{options.calls:,} calls of {latency_ms:.0f} ms, {options.in_flight} in flight, {shown}")

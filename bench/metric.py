@@ -26,7 +26,7 @@ MILLION_SECONDS = 2.0
 
 
 def made_up_columns(seed: int = 0) -> dict[str, np.ndarray]:
-    """Return columns for ``judge_scores``: 27 % of runs are successes, the judge is right about 85 %."""
+    """Return columns for ``judge_scores``: 27 % of runs are successes, the judge is right on 85 %."""
     trajectories = load_suite().split("test")
     generator = np.random.default_rng(seed)
     labels = (generator.random(len(trajectories)) < 0.27).astype(int)

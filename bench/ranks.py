@@ -62,7 +62,7 @@ class Split:
 
 
 def load_split(settings: Settings) -> tuple[Split, bool]:
-    """Return the test trajectories with their labels, and whether these are the real ones."""
+    """Return the labels and tasks of the test trajectories, and whether the labels are real."""
     suite = load_suite()
     trajectories = suite.split("test")
     tasks, n_tasks = cluster_codes([f"{t.benchmark}/{t.task}" for t in trajectories], len(trajectories))
@@ -146,7 +146,7 @@ def separates_any(counts: np.ndarray) -> bool:
 
 
 def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:
-    """Return the true and the false positive rate."""
+    """Return (true positive rate, false positive rate) from the counts TP, FP, FN and TN."""
     tp, fp, fn, tn = counts
     return tp / (tp + fn), fp / (fp + tn)
 
@@ -200,7 +200,7 @@ def paired_type_1_error(split: Split, n_pairs: int, seed: int = 3) -> float:
 
 
 def real_verdicts(folder: Path, settings: Settings) -> np.ndarray:
-    """Return the success verdicts of the three files of a folder, in the order of `PUBLISHED`."""
+    """Return the success verdicts (3, n) in the files of a folder, in the order of `PUBLISHED`."""
     suite = load_suite()
     files = [folder / f"{name}.jsonl" for name in PUBLISHED]
     return np.stack(

@@ -109,7 +109,7 @@ class Measured:
 
 
 def measured(folder: Path, base_url: str) -> Measured:
-    """Run `judge` in a separate process and watch it and all processes that it starts."""
+    """Run `judge` in a separate process, and measure it and all processes that it starts."""
     found, begun = Measured(), time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.ray", "--judge", str(folder), base_url],

@@ -94,7 +94,7 @@ def make_runs(source: Path, folder: Path, count: int, seed: int = 0) -> None:
 
 
 def _comment(noise: bytes) -> bytes:
-    """Return a text chunk of a PNG file."""
+    """Return noise as a text chunk of a PNG file."""
     chunk = b"tEXtnoise\0" + noise.replace(b"\0", b"\1")
     return (len(chunk) - 4).to_bytes(4) + chunk + zlib.crc32(chunk).to_bytes(4)
 

@@ -158,12 +158,12 @@ Ask = Callable[[Connection], Awaitable[Answer]]
 
 
 async def check_by_rest(connection: Connection, content: bytes) -> Answer:
-    """Check a file through the REST API."""
+    """Check a file through the REST API, and return the response."""
     return await connection.ask(form(connection.port, ("file", "my-judge.jsonl", content)))
 
 
 async def check_by_mcp(connection: Connection, content: bytes) -> Answer:
-    """Check a file through the MCP tool."""
+    """Check a file through the MCP tool, and return the response."""
     return await connection.ask(tool(connection.port, "check", content=content.decode("latin-1")))
 
 

@@ -57,7 +57,7 @@ async def ask_all(base_url: str, prepared: list[list[dict]], in_flight: int) -> 
 
 
 def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
-    """Measure the bare loop."""
+    """Measure the bare loop and return what `timed` returns."""
     prepared = messages_of(source, number, with_images)
     asyncio.run(ask_all(base_url, prepared[:1], 1))
     return timed(lambda: asyncio.run(ask_all(base_url, prepared, in_flight)))
@@ -109,7 +109,7 @@ def timed(work) -> dict:
 
 
 def peak_mb() -> float:
-    """Return the peak memory of this process.
+    """Return the peak memory of this process in MB.
 
     On Linux ``ru_maxrss`` would include the memory of the process that started this one.
     """

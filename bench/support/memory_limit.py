@@ -18,7 +18,7 @@ class MemoryGroup:
     is_v2: bool
 
     def enter(self) -> None:
-        """Put this process into the group; for ``preexec_fn`` of subprocess."""
+        """Put the calling process into the group. Can be the ``preexec_fn`` of subprocess."""
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def killed(self) -> int:

@@ -87,7 +87,7 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
 
 
 def _io_counts(pid: int) -> dict[str, int]:
-    """Return what a process and its ended children have read and written; see proc_pid_io(5)."""
+    """Return the I/O counts of a process and its ended children by their names in proc_pid_io(5)."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return {name: int(count) for name, count in (line.split(": ") for line in lines)}
 

@@ -86,7 +86,7 @@ async def fresh_page(browser, target: Target) -> AsyncIterator:
 
 
 async def open_until_filled(page, target: Target) -> tuple[float, float]:
-    """Open the target; return when (seconds since 1970), and the seconds until its table was filled."""
+    """Open the target; return (time of opening in seconds since 1970, seconds to the filled table)."""
     await page.goto(target.url, wait_until="commit", timeout=WAIT_SECONDS * 1000)
     await page.wait_for_function("() => window.filledAfter", timeout=WAIT_SECONDS * 1000, polling=250)
     opened, after = await page.evaluate("[performance.timeOrigin, window.filledAfter]")

@@ -24,9 +24,8 @@ class Cascade(JudgeWrapper):
     """A cheap judge, and a strong judge that decides if the cheap one is unreliable.
 
     The strong judge is asked if the cheap one has no verdict, if its score lies in ``uncertain`` (both ends
-    included), and, with ``confirms_success``, if it says success: judges are ranked by precision, so a yes
-    needs more care than a no. The answer of the strong judge then counts, even without a verdict; labels that
-    it does not give come from the cheap judge.
+    included), and, with ``confirms_success``, if it says success (judges are ranked by precision). Then the
+    strong judge's answer counts, even without a verdict; the cheap judge only adds labels that it lacks.
     """
 
     cheap: Judge

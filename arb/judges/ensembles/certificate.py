@@ -197,8 +197,7 @@ def score_answers(
 ) -> dict[str, Any]:
     """Return the score report over the judged trajectories only, such as those chosen by ``--limit``.
 
-    With ``has_intervals``, each label's overall figures also have ``fpr_ci``, the false positive rate's
-    interval.
+    With ``has_intervals``, each label's overall figures have ``fpr_ci``, the false positive rate's interval.
     """
     answers = {record["trajectory_id"]: record["answer"] for record in records}
     there = labels_of(labels, answers)
@@ -273,7 +272,7 @@ def _probe(
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """Return how far the judge agrees with itself.
+    """Return how often the judge's verdicts agree over all runs of the unchanged judge.
 
     ``unanimous`` is the share of equal verdicts among the trajectories with a verdict in all runs.
     """

@@ -35,10 +35,9 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class ChosenThreshold:
-    """A threshold with its figures on the rows that it was chosen on and on held-out rows.
+    """A threshold with its figures on the rows that it was chosen on, and on held-out rows if possible.
 
-    ``held_out`` is None if there are too few tasks or scores. ``plain`` has the figures of the judge's own
-    verdicts; `recommend_threshold` sets it.
+    ``plain`` has the figures of the judge's own verdicts; only `recommend_threshold` sets it.
     """
 
     value: float
@@ -131,8 +130,8 @@ def choose_threshold(
 
     The arguments are those of `recommend_threshold`. A row without a verdict counts as a no, and one with an
     unsure label is left out. The figures of ``chosen_on`` are too high, since the threshold fits these rows.
-    Those of ``held_out`` come from five parts of the tasks, each judged by the threshold chosen on the other
-    four parts. Both have intervals over tasks.
+    For ``held_out`` the tasks are divided into five parts, each judged by the threshold chosen on the other
+    four. Both have intervals over tasks.
 
     Raises:
         NoThresholdError: No threshold meets the aim.

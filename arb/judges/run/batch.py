@@ -134,10 +134,7 @@ class _BatchRounds:
             await judge_trajectories(self.job.config.judge, left, self.job.views, ask, keep, most)
 
     def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
-        """Return the cached reply to a call, or an error reply if it was given up.
-
-        Any other call is added to ``files``, and ReplyMissingError is raised.
-        """
+        """Return a call's reply or failure; else add it to ``files`` and raise ReplyMissingError."""
         collector = self.collector
         key = key_of(self.job.config.models[call.role], call)
         if (reply := collector.cache.get(key)) is not None:
@@ -155,7 +152,7 @@ class _BatchRounds:
         raise ReplyMissingError(_MISSING)
 
     def _samples_to_ask(self, call: Call, files: BatchFiles) -> list[str]:
-        """Return the keys of the call's other samples that the same request can also ask for (``n``)."""
+        """Return the keys of the call's other missing samples, which the same request can ask for (``n``)."""
         collector, model = self.collector, self.job.config.models[call.role]
         if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
             return []
@@ -210,7 +207,7 @@ class _BatchRounds:
             self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
-        """Return the end of a run that has no calls left to submit."""
+        """Return the RunEnd of a run that has no calls left to submit."""
         if writer.all_failed:
             return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
@@ -222,7 +219,7 @@ class _BatchRounds:
         return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
     def _ended_early(self) -> RunEnd | None:
-        """Return the end of the run if no further round is possible, else None."""
+        """Return the RunEnd of the run if no further round is possible, else None."""
         collector = self.collector
         if self.stop.is_set():
             return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")

@@ -305,7 +305,7 @@ class BatchCollector:
         self.log.save()
 
     def _keep(self, entry: BatchEntry, key: str, reply: Reply) -> None:
-        """Put a reply and its other samples into the cache and count them, unless it is there already."""
+        """Put a reply and its other samples into the cache and count them, unless ``key`` is cached."""
         if self.cache.get(key) is not None:
             return
         model, samples = self.models[entry.role], entry.samples.get(key, [])

@@ -80,8 +80,7 @@ def document(
 ) -> dict[str, Any] | None:
     """Return a judgment as the content of its file, or None if no single reply states its verdict.
 
-    A failed judgment has ``error``. ``chat_messages`` has the prompt: under ``pruned`` if the shorter prompt
-    was sent, else under ``regular``, as in released files.
+    A failed judgment has ``error``. ``chat_messages`` has the prompt, under ``pruned`` if it was shortened.
     """
     place = TrajectoryId.parse(record["trajectory_id"])
     head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}

@@ -318,7 +318,7 @@ class ResultWriter:
         self._first_errors = None
 
     def discard_errors(self) -> RunEnd:
-        """Discard the errors held back, and return the end of a run in which every trajectory failed."""
+        """Discard the errors held back, and return the RunEnd of a run in which every trajectory failed."""
         first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
         self._first_errors = []
         return RunEnd(

@@ -36,7 +36,7 @@ SAMPLING_TEMPERATURE: Final = 0.7
 def build_judge(options: RunOptions) -> AnyJudge:
     """Return the judge that the options name, with the samples, cascade and threshold that they ask for.
 
-    Raises OptionsError for an unknown name, or options that do not go together.
+    Raises OptionsError for an unknown name, or options that contradict each other.
     """
     if (options.judge is None) == (options.cascade is None):
         raise OptionsError("give either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from arb.judges.run.scheduler import RunSource
 
 READERS: Final = 4
-"""Threads that read runs and scale their pictures while others are counted."""
+"""Threads that read runs and scale their pictures while earlier runs are counted."""
 
 READ_AHEAD: Final = 4 * READERS
 """Runs that are read together and so are in memory at the same time."""
@@ -282,7 +282,7 @@ def plan_run(
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return ``number`` of the trajectories, spread evenly, since neighbours share benchmark and agent."""
+    """Return ``number`` of ``ids``, spread evenly, since neighbours share their benchmark and agent."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 

@@ -1,6 +1,6 @@
 """The progress of a run, its costs and warnings, and the reasons to stop it: signals, budget, failures.
 
-Progress is shown on stderr: one changing line on a terminal, otherwise a line now and then.
+Progress is shown on stderr: one changing line on a terminal, otherwise a new line every 15 seconds.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StopControl:
     def on_signals(self) -> Iterator[None]:
         """Stop the run on Ctrl-C or SIGTERM; the second signal also drops the calls in flight.
 
-        To drop them, asyncio.CancelledError is raised in the block; after SIGTERM within `GRACE_S`.
+        They are dropped by an asyncio.CancelledError in the block, which SIGTERM causes after `GRACE_S`.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is None:
@@ -160,10 +160,7 @@ class Spend:
 
 
 class CallWarnings:
-    """Warns about parameters that were not sent, and about models that answered instead of the named one.
-
-    Each warning goes to ``say`` once.
-    """
+    """Warns once about each parameter that was not sent, and each model that answered but was not asked."""
 
     def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
         self._models, self._say = models, say
@@ -255,7 +252,7 @@ class Progress:
         self._console.print("\n".join(map(printable, message.splitlines())))
 
     def draw(self) -> None:
-        """Show the progress, unless it was shown a moment ago."""
+        """Show the progress, unless the last update was too recent."""
         every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
         if self._now() - self._drawn < every:
             return

@@ -135,9 +135,8 @@ def _sum(values: Iterable[float | None]) -> float | None:
 def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
     """Sum up judged trajectories, in constant memory.
 
-    Returns the numbers of trajectories, states and calls, tokens and dollars (None if unknown for a
-    trajectory), calls per role and dropped parameter, calls per role and served model, and a digest of all
-    prompts (None if they are not stored).
+    Returns the numbers of trajectories, states and calls, tokens and dollars (None if any is unknown), calls
+    per role and dropped parameter or served model, and a digest of all prompts (None if they are not stored).
     """
     sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
     details = dict.fromkeys(DETAILED_TOKENS, 0)

@@ -35,10 +35,10 @@ PACKAGES: Final = (
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
-    """Return the facts on a judge that `export` needs.
+    """Return the facts on a judge that `export` needs, as a JSON object.
 
     These are its full name, its released folder (None unless it is a judge of the paper), whether it asks
-    models, and which parts of a run it was shown.
+    models, and which parts of a run it sees.
     """
     wants = wants_of(judge)
     return {

@@ -1,4 +1,4 @@
-"""Turn a configuration into a complete run folder (`run_judge`), by calls of this process (`run_local`).
+"""Turn a configuration into a complete run folder (`run_judge`), in this process (`run_local`).
 
 An `Engine` takes a job, the run's folder and its progress, writes results into the folder, and returns how
 the run ended. Other engines use a Batch API (`batch`) or a Ray cluster (`arb.judges.ray`).
@@ -70,7 +70,7 @@ class Job:
 
 
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
-"""A function that judges a job's trajectories into a folder."""
+"""Judges a job's trajectories, writes the results into a run folder, and returns how the run ended."""
 
 
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:

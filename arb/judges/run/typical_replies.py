@@ -75,8 +75,7 @@ class PilotReplies:
     def _inputs(self) -> list[tuple[int, int, int]]:
         """(Input tokens, cached input tokens, input tokens by our rule) of each reply that reports them.
 
-        Further samples of a request are left out, since they have no input, and so are shortened prompts,
-        since our rule counted the full prompt.
+        Further samples of a request have no input of their own, and our rule counts only full prompts.
         """
         return [
             (reply.input_tokens, reply.cached_input_tokens or 0, by_rule)
